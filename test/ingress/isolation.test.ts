@@ -129,6 +129,29 @@ describe('what belongs to one user is worth nothing to another one', function ()
       }
     });
 
+    it(`E38: a signature of Anthropic's is left out for another account on its native lane (${form})`, async () => {
+      rig.say('anthropic', { pieces: [{ reasoning: 'Hm', signature: 'Eq-canary' }, { text: 'Hello' }] });
+      const ask = (messages: readonly object[], headers: Record<string, string>) =>
+        rig.gateway.post(
+          '/v1/messages',
+          { model: MODEL_OF.anthropic, max_tokens: 99, messages, stream: stream && messages.length === 1 },
+          headers,
+        );
+      const text = await (await ask([MORE], ann)).text();
+      const signature = /"signature":"(tg1\.anthropic\.[^"]+)"/.exec(text)?.[1];
+      const thinking = { type: 'thinking', thinking: 'Hm', signature };
+      const messages = [MORE, { role: 'assistant', content: [thinking, { type: 'text', text: 'Hello' }] }, MORE];
+      for (const [headers, isTheirs] of [
+        [ann, true],
+        [bob, false],
+      ] as const) {
+        const answered = await ask(messages, headers);
+        expect(answered.status).to.equal(200);
+        expect(JSON.stringify(rig.lastBody('anthropic')).includes('"signature":"Eq-canary"')).to.equal(isTheirs);
+        expect((answered.headers.get('x-tollgate-dropped') ?? '').includes('reasoning')).to.equal(!isTheirs);
+      }
+    });
+
     it(`a cache key goes to the vendor as another one for each account, never as it was written (${form})`, async () => {
       rig.script('openai', sendResponses(HELLO));
       const keyFor = async (name: string, headers: Record<string, string>): Promise<string> => {

@@ -13,9 +13,9 @@ interface Case {
 
 /** What serves the first word of a case's surface. A case of what is not there yet needs no test yet. */
 const SURFACES: Readonly<Record<string, string>> = Object.freeze({
-  msg: 'plugins/dialects/messages/index.ts',
-  count_tokens: 'plugins/dialects/messages/index.ts',
-  models: 'plugins/dialects/messages/models.ts',
+  msg: 'plugins/dialects/messages.ts',
+  count_tokens: 'plugins/dialects/messages.ts',
+  models: 'plugins/dialects/messages.ts',
   resp: 'plugins/dialects/responses/index.ts',
   gem: 'plugins/dialects/gemini.ts',
   chat: 'plugins/dialects/chat/index.ts',

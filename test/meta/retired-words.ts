@@ -102,9 +102,8 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   {
     word: 'answer',
     files: [
-      'plugins/providers/anthropic/block-reader.ts',
-      'plugins/providers/anthropic/response-blocks.ts',
-      'plugins/providers/anthropic/tools.ts',
+      'plugins/formats/anthropic/read-response.ts',
+      'plugins/formats/anthropic/write-contents.ts',
       'plugins/formats/google/read-response.ts',
       'plugins/formats/google/write-request.ts',
       'plugins/providers/kit/index.ts',
@@ -128,7 +127,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     files: [
       'core/contract/chat-schemas.ts',
       'core/contract/chat.ts',
-      'plugins/providers/anthropic/fields.ts',
+      'plugins/formats/anthropic/tables.ts',
       'plugins/providers/deepseek.ts',
       'plugins/providers/echo/index.ts',
       'plugins/formats/google/tables.ts',

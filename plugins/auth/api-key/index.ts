@@ -12,13 +12,11 @@ import {
 } from '../../../core/index.ts';
 import { createPlanBook, KEY_ORIGINS } from '../../../core/operators.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
-import { registerAdminRoutes } from './admin-routes.ts';
-import { keysCommand } from './commands.ts';
 import { idIn, KEY_PATTERN, parseKey } from './format.ts';
 import { createKeyIndex } from './key-index.ts';
 import { checkNames } from './key-limits.ts';
-import { createKeyOperations } from './key-operations.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
+import { registerKeys } from './operator-keys.ts';
 import {
   acceptPepper,
   assertPepperFile,
@@ -334,10 +332,8 @@ export default definePlugin({
     const readPlans = createPlanBook(api);
     const check = async (limits: KeyLimits) => checkNames(api, limits, [...(await readPlans()).keys()]);
     registerRoutes(api, { keyring, check, creationsPerHour: Math.max(2 * maxKeysPerUser, 200) });
-    const operations = createKeyOperations({ keyring, check, audit: api.audit });
-    registerAdminRoutes(api, { keyring, operations });
     const giveUp = async () => acceptPepper(sets, await readOwnPeppers());
-    api.command(keysCommand({ keyring, operations, audit: api.audit, acceptPepper: giveUp }));
+    registerKeys(api, { keyring, check, acceptPepper: giveUp });
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;

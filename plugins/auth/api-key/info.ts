@@ -1,9 +1,9 @@
 import { formatUsd, type Ledger, type PluginConfig } from '../../../core/index.ts';
 import { keyBudgetId } from '../../../core/operators.ts';
+import { printable } from '../../policies/kit/printable.ts';
 import { prefixOf } from './format.ts';
 import { KEY_BUDGETS_SHOWN, showBudget } from './key-budgets.ts';
-import { type KeyRecords, limitsIdOf, type StoredKey } from './records.ts';
-import { withStore } from './with-store.ts';
+import { type KeyRecords, limitsIdOf, type StoredKey, withStore } from './records.ts';
 
 /** A key as the API shows it. Absent limits are null. */
 export type ApiKeyInfo = PluginConfig<typeof KEY_INFO>;
@@ -71,6 +71,39 @@ export function shownInAudit({
 
 function formatTime(unixMs: number | undefined): string | null {
   return unixMs === undefined ? null : new Date(unixMs).toISOString();
+}
+
+/** A line for each field of one key. */
+export function formatKey(key: ApiKeyInfo): string {
+  return Object.entries(key)
+    .filter(([field]) => field !== 'hashed_key')
+    .map(([field, value]) => `${field.padEnd(14)}  ${field === 'budgets' ? shownBudgets(key) : shown(value)}`)
+    .join('\n');
+}
+
+/** A line for each budget, the following ones below the first. */
+function shownBudgets({ budgets }: ApiKeyInfo): string {
+  if (budgets === null || budgets.length === 0) return '-';
+  const lines = budgets.map(({ name, amount_usd, every, timezone, spent_usd, left_usd, resets_at }) => {
+    const period = every === 'total' ? 'in all' : `a ${every} in ${timezone}`;
+    const state = spent_usd === undefined ? '' : `: ${spent_usd} spent, ${left_usd} left`;
+    return `${name}: ${amount_usd} USD ${period}${state}${resets_at ? `, resets ${resets_at}` : ''}`;
+  });
+  return lines.join(`\n${' '.repeat(16)}`);
+}
+
+function shown(value: unknown): string {
+  if (value === null || value === '') return '-';
+  return Array.isArray(value) ? value.map((each) => printable(String(each))).join(', ') : printable(String(value));
+}
+
+/** Whether it works, in a word. */
+export function stateOf(key: ApiKeyInfo, now: number): string {
+  if (key.revoked_at) return 'revoked';
+  if (key.blocked_at) return 'blocked';
+  const role = key.role === 'admin' ? 'admin' : 'active';
+  if (!key.expires_at) return role;
+  return Date.parse(key.expires_at) <= now ? 'expired' : `until ${key.expires_at.slice(0, 10)}`;
 }
 
 const TEXT = { type: 'string' } as const;

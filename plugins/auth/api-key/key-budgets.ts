@@ -16,8 +16,7 @@ import {
   windowId,
   writeBudget,
 } from '../../../core/operators.ts';
-import { limitsIdOf, type StoredKey } from './records.ts';
-import { withStore } from './with-store.ts';
+import { limitsIdOf, type StoredKey, withStore } from './records.ts';
 
 /** What a key may spend by calendar period, in a request. */
 export const KEY_BUDGETS = {

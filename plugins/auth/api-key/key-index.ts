@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Sets } from '../../../core/index.ts';
-import type { KeyRecord } from './records.ts';
-import { withStore } from './with-store.ts';
+import { type KeyRecord, withStore } from './records.ts';
 
 export interface Page {
   readonly limit: number;

@@ -3,7 +3,7 @@ import { link, mkdir, open, readFile, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OptionError, type Sets } from '../../../core/index.ts';
 import { findSecretWeakness } from '../kit/secret-strength.ts';
-import { withStore } from './with-store.ts';
+import { withStore } from './records.ts';
 
 const PEPPER_BYTES = 32;
 

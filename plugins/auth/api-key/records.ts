@@ -1,5 +1,7 @@
 import {
   type BudgetRule,
+  GatewayError,
+  isGatewayError,
   isObject,
   type Log,
   type PluginApi,
@@ -7,7 +9,6 @@ import {
   type UserLimits,
 } from '../../../core/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
-import { withStore, writeStore } from './with-store.ts';
 
 /** What a key allows. Times are Unix milliseconds, money is micro-dollars; an absent field sets no limit. */
 export interface KeyLimits {
@@ -243,4 +244,27 @@ function readRecord(value: unknown, id: string, log: Log): KeyRecord | undefined
 
 function refuseDamaged(id: string, log: Log): undefined {
   log.error({ keyId: id }, 'The stored document of an API key is damaged; the key is refused.');
+}
+
+/** Runs a store operation; whatever it throws becomes `store_unavailable`: unknown is never absent. */
+export async function withStore<T>(operation: () => Promise<T>): Promise<T> {
+  try {
+    return await operation();
+  } catch (cause) {
+    if (isGatewayError(cause)) throw cause;
+    throw unavailable(cause);
+  }
+}
+
+/** As {@link withStore}, for writes that resolve with false when they were not done. */
+async function writeStore(operation: () => Promise<boolean>): Promise<void> {
+  if (!(await withStore(operation))) throw unavailable(undefined);
+}
+
+function unavailable(cause: unknown): GatewayError {
+  return new GatewayError(
+    'store_unavailable',
+    'The store of API keys does not answer, so this key can be neither accepted nor refused. Try again shortly.',
+    { retryAfterMs: 1000, cause },
+  );
 }

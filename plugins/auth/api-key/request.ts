@@ -1,7 +1,15 @@
-import { GatewayError, type PluginConfig, parseUsd } from '../../../core/index.ts';
+import {
+  type CommandInput,
+  type CommandOption,
+  GatewayError,
+  type PluginConfig,
+  parseDuration,
+  parseUsd,
+} from '../../../core/index.ts';
 import { MAX_TAGS, tagName } from '../../../core/operators.ts';
+import { textOf } from '../../policies/kit/resource.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
-import { KEY_BUDGETS, readKeyBudgets } from './key-budgets.ts';
+import { KEY_BUDGETS, parseKeyBudgets, readKeyBudgets } from './key-budgets.ts';
 import type { KeyLimits } from './records.ts';
 
 const LIST = { minItems: 1, maxItems: 100, items: { type: 'string', minLength: 1, maxLength: 200 } } as const;
@@ -157,4 +165,91 @@ function readTags(tags: readonly string[]): readonly string[] {
       ? `A key has at most ${MAX_TAGS} tags.`
       : `tags names "${again.slice(0, 40)}" twice; a call has one value of each tag.`;
   throw new GatewayError('invalid_request', reason, { param: 'tags' });
+}
+
+/** Options as commander reads them. */
+type Options = CommandInput['options'];
+
+/** As the API takes them. */
+const MAX_NAME = 100;
+const MAX_LIST = 100;
+const MAX_ENTRY = 200;
+
+/** What a key may, as options of the command line. */
+export const LIMIT_OPTIONS: readonly CommandOption[] = Object.freeze([
+  { flags: '--name <text>', summary: 'what it is for' },
+  { flags: '--expires <when>', summary: 'a duration such as 30d, or a date-time' },
+  { flags: '--models <list>', summary: 'models it may use, with commas between' },
+  { flags: '--providers <list>', summary: 'providers it may use, with commas between' },
+  { flags: '--server-tools <list>', summary: 'tools that vendors run with your account, such as web_search' },
+  { flags: '--plan <name>', summary: 'the plan whose limits hold' },
+  { flags: '--rpm <n>', summary: 'requests a minute' },
+  { flags: '--tpm <n>', summary: 'tokens a minute' },
+  { flags: '--budget <usd>', summary: 'US dollars it may spend in all' },
+  { flags: '--budgets <list>', summary: 'US dollars by calendar period: day=2,month=20@Europe/Berlin' },
+  { flags: '--tag <list>', summary: 'what its calls are booked under: team=search,project=x' },
+]);
+
+/** The options as a request of the API; null for what is not given. */
+export function readLimitOptions(options: Options, now: number): KeyRequest {
+  const expires = textOf(options, 'expires');
+  return {
+    name: readNameOption(options),
+    expires_at: expires === undefined ? null : readExpiryOption(expires, now),
+    models: readList(options, 'models'),
+    providers: readList(options, 'providers'),
+    server_tools: readList(options, 'serverTools', 'server-tools'),
+    plan: textOf(options, 'plan') ?? null,
+    rpm: readCount(options, 'rpm') ?? null,
+    tpm: readCount(options, 'tpm') ?? null,
+    budget_usd: textOf(options, 'budget') ?? null,
+    budgets: readBudgetsOption(options),
+    tags: readList(options, 'tag'),
+  };
+}
+
+function readNameOption(options: Options): string | null {
+  const name = textOf(options, 'name') ?? null;
+  if (name === null || name.length <= MAX_NAME) return name;
+  throw wrongOption('--name', `is longer than ${MAX_NAME} characters`);
+}
+
+function readBudgetsOption(options: Options): NonNullable<KeyRequest['budgets']> | null {
+  const entries = readList(options, 'budgets');
+  if (!entries) return null;
+  const budgets = parseKeyBudgets(entries);
+  if (budgets) return budgets;
+  throw wrongOption('--budgets', 'is not of the form day=2,month=20@Europe/Berlin');
+}
+
+/** A duration from now, or a date-time as the API takes it. */
+function readExpiryOption(text: string, now: number): string {
+  if (text.includes('T')) return text;
+  try {
+    return new Date(now + parseDuration(text)).toISOString();
+  } catch {
+    throw wrongOption('--expires', 'is neither a duration such as 30d nor a date-time such as 2027-01-31T12:00:00Z');
+  }
+}
+
+function readList(options: Options, name: string, flag = name): readonly string[] | null {
+  const entries = textOf(options, name)
+    ?.split(',')
+    .map((entry) => entry.trim());
+  if (entries?.some((entry) => entry === '')) throw wrongOption(`--${flag}`, 'holds an empty name; write a,b,c');
+  if (entries && (entries.length > MAX_LIST || entries.some((entry) => entry.length > MAX_ENTRY)))
+    throw wrongOption(`--${flag}`, `takes up to ${MAX_LIST} names of up to ${MAX_ENTRY} characters`);
+  return entries ?? null;
+}
+
+function readCount(options: Options, name: string): number | undefined {
+  const text = textOf(options, name);
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw wrongOption(`--${name}`, 'is not a whole number of 1 or more');
+}
+
+/** The error for an option that is not valid. */
+export function wrongOption(flag: string, reason: string): GatewayError {
+  return new GatewayError('invalid_request', `${flag} ${reason}.`, { param: flag });
 }

@@ -210,10 +210,9 @@ export function createCandidateWriter(index: number, seal: Seal, withThoughts: b
   let reason: FinishReason = 'stop';
   let finish: NativeFinish | undefined;
   let isBroken = false;
-  /** Whether the thinking of this block was shown already, so that its detail brings the signature only. */
-  let isShown = false;
   /** Reasoning that waits for the call it led to. */
   const hidden: ReasoningDetail[] = [];
+  const thoughtsOf = createThoughtWriter(seal);
 
   /** Complete calls, up to the first that is not; at the end all, since no more arguments will come. */
   const flush = (isEnd: boolean): readonly GeminiPart[] => {
@@ -231,26 +230,14 @@ export function createCandidateWriter(index: number, seal: Seal, withThoughts: b
     }
     return parts;
   };
-  const thoughtsOf = (delta: ChatDelta): readonly GeminiPart[] => {
-    if (!withThoughts) {
-      hidden.push(...hiddenReasoning(delta.reasoning_details));
-      return [];
-    }
-    const shown: GeminiPart[] = delta.reasoning_content ? [{ text: delta.reasoning_content, thought: true }] : [];
-    if (shown.length > 0) isShown = true;
-    const details = (delta.reasoning_details ?? []).flatMap((detail) => {
-      const part = thoughtPart(detail, isShown ? '' : (detail.text ?? ''), seal);
-      isShown = false;
-      return part.text !== '' || part.thoughtSignature !== undefined ? [part] : [];
-    });
-    return [...shown, ...details];
-  };
 
   return {
     push({ delta, finish_reason, finish: native, logprobs }) {
       if (finish_reason) reason = finish_reason;
       if (native) finish = native;
-      const others = [...thoughtsOf(delta), ...wordsOf(delta), ...mediaParts(delta)];
+      if (!withThoughts) hidden.push(...hiddenReasoning(delta.reasoning_details));
+      const thoughts = withThoughts ? thoughtsOf(delta) : [];
+      const others = [...thoughts, ...wordsOf(delta), ...mediaParts(delta)];
       const parts = others.length > 0 ? [...flush(false), ...others] : [];
       for (const call of delta.tool_calls ?? []) {
         if (!calls.has(call.index)) parts.push(...flush(false));
@@ -269,6 +256,22 @@ export function createCandidateWriter(index: number, seal: Seal, withThoughts: b
         index,
       };
     },
+  };
+}
+
+/** Writes the thinking of one candidate: its text as it comes, then what its maker needs back. */
+function createThoughtWriter(seal: Seal): (delta: ChatDelta) => readonly GeminiPart[] {
+  /** Whether the thinking of this block was shown already, so that its detail brings the signature only. */
+  let isShown = false;
+  return (delta) => {
+    const shown: GeminiPart[] = delta.reasoning_content ? [{ text: delta.reasoning_content, thought: true }] : [];
+    if (shown.length > 0) isShown = true;
+    const details = (delta.reasoning_details ?? []).flatMap((detail) => {
+      const part = thoughtPart(detail, isShown ? '' : (detail.text ?? ''), seal);
+      isShown = false;
+      return part.text !== '' || part.thoughtSignature !== undefined ? [part] : [];
+    });
+    return [...shown, ...details];
   };
 }
 

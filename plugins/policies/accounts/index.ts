@@ -1,11 +1,8 @@
 import {
   type AccountRecord,
-  type Command,
-  type CommandIo,
   createPlanFinder,
   definePlugin,
   formatUsd,
-  GatewayError,
   type GatewaySettings,
   OptionError,
   type PluginApi,
@@ -15,16 +12,13 @@ import {
 } from '../../../core/index.ts';
 import { ACCOUNTS } from '../../../core/operators.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
-import { createAccountOperations } from './account-operations.ts';
-import { adminAccountRoutes } from './account-routes.ts';
+import { registerAccounts, showBalance } from './accounts.ts';
 import type { ReadBudgets } from './budgets/balance.ts';
 import { setUpBudgets } from './budgets/set-up.ts';
 import { CALLER_BUDGET } from './budgets/view.ts';
 import { type Books, type ChargeRules, type RunningCall, reserve, settle, type WriteQueues } from './charges.ts';
-import { accountCommand } from './commands.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
-import { createPlanOperations, noPlan, type PlanOperations, type ShownPlan } from './plan-operations.ts';
-import { planRoutes } from './plan-routes.ts';
+import { registerPlans } from './plans.ts';
 
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };
 
@@ -68,21 +62,19 @@ function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudge
     },
     async handler(ctx) {
       const { principal } = ctx.state;
-      const [{ balance, held, spent, credited, updatedAt }, plan, budgets] = await Promise.all([
+      const [balance, plan, budgets] = await Promise.all([
         api.ledger.balance(principal.account),
         findPlan(principal),
         readBudgets(principal),
       ]);
       const { budgets: _ofPlan, ...limits } = plan?.plan ?? {};
+      const { updated_at, ...amounts } = showBalance(balance);
       ctx.set('cache-control', 'no-store');
       ctx.body = {
         user_id: principal.userId,
         plan: plan?.name ?? null,
         currency: 'USD',
-        balance: formatUsd(balance),
-        held: formatUsd(held),
-        spent: formatUsd(spent),
-        credited: formatUsd(credited),
+        ...amounts,
         limits: {
           ...limits,
           ...(principal.rpm !== undefined && { key_rpm: principal.rpm }),
@@ -90,81 +82,10 @@ function balanceRoute(api: PluginApi, permission: string, readBudgets: ReadBudge
           ...(principal.budget !== undefined && { key_budget_usd: formatUsd(principal.budget) }),
         },
         budgets,
-        updated_at: updatedAt === 0 ? null : new Date(updatedAt).toISOString(),
+        updated_at,
       };
     },
   };
-}
-
-const NAME = { name: '<name>', summary: 'the name of the plan' } as const;
-const WITHIN = 'gateways that run know it within five seconds';
-const MAX_JSON = 64 * 1024;
-
-/** `tollgate plans list|show|put|remove`. */
-function planCommand(operations: PlanOperations): Command {
-  return {
-    name: 'plans',
-    summary: 'List plans, and put and remove those of the store',
-    subcommands: [
-      {
-        name: 'list',
-        summary: 'List plans, those of the file first',
-        async run({ io }) {
-          const plans = await operations.list();
-          io.result({ object: 'list', data: plans, has_more: false }, formatPlans(io, plans));
-        },
-      },
-      {
-        name: 'show',
-        summary: 'Show a plan, as JSON',
-        args: [NAME],
-        async run({ args: [name = ''], io }) {
-          const found = await operations.find(name);
-          if (!found) throw noPlan(name);
-          io.result(found.plan, JSON.stringify(found.plan.plan, undefined, 2));
-        },
-      },
-      {
-        name: 'put',
-        summary: 'Make a plan, or replace it whole',
-        args: [NAME, { name: '<json>', summary: `as under "plans" in the configuration: '{"rpm":60}'; - reads stdin` }],
-        async run({ args: [name = '', text = ''], io, actor }) {
-          const { plan } = await operations.put(actor, name, parsePlan(text === '-' ? await io.read() : text));
-          io.result(plan, `the plan ${name} is put; ${WITHIN}`);
-        },
-      },
-      {
-        name: 'remove',
-        summary: 'Remove a plan; who still has it is refused until another is named',
-        args: [NAME],
-        async run({ args: [name = ''], io, actor }) {
-          io.result(await operations.remove(actor, name), `the plan ${name} is removed; ${WITHIN}`);
-        },
-      },
-    ],
-  };
-}
-
-function parsePlan(text: string): unknown {
-  try {
-    if (text.length <= MAX_JSON) return JSON.parse(text);
-  } catch {
-    // Refused below.
-  }
-  throw new GatewayError('invalid_request', `The plan is no JSON of up to 64 KiB: write '{"rpm":60,"tpm":40000}'.`, {
-    param: 'json',
-  });
-}
-
-function formatPlans(io: Pick<CommandIo, 'table'>, plans: readonly ShownPlan[]): string {
-  const rows = plans.map(({ name, owner, is_default, plan: { rpm, tpm, concurrency, ...rest } }) => [
-    name,
-    owner,
-    is_default ? 'yes' : '-',
-    ...[rpm, tpm, concurrency].map((limit) => (limit === undefined ? '-' : String(limit))),
-    Object.keys(rest).join(', ') || '-',
-  ]);
-  return io.table(['PLAN', 'OWNER', 'DEFAULT', 'REQUESTS/MIN', 'TOKENS/MIN', 'CALLS AT ONCE', 'MORE'], rows);
 }
 
 /** How many reservations without a response of the store are released once it is back. */
@@ -253,7 +174,10 @@ export default definePlugin({
     const now = api.ledger.clock ? clock.now : () => Date.now();
     const budgets = setUpBudgets(api, now, config.budgetWebhook);
     for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
-    setUpOperators(api);
+    // Where plans of accounts were before they had records; read until an account's plan is changed.
+    api.share<AccountRecord>(ACCOUNTS);
+    registerAccounts(api);
+    registerPlans(api);
     if (billing === 'off') return;
     assertClosed(config, api.settings);
     const isOpen = config.onStoreFailure === 'open';
@@ -355,15 +279,4 @@ function createForgetting({ ledger, log }: PluginApi, keepMs: number): () => Pro
       log.warn({ err: error }, 'records of old calls could not be deleted; the next sweep tries again');
     }
   };
-}
-
-/** What operators do with accounts and plans: the admin API and the commands. */
-function setUpOperators(api: PluginApi): void {
-  // Where plans of accounts were before they had records; read until an account's plan is changed.
-  api.share<AccountRecord>(ACCOUNTS);
-  const accounts = createAccountOperations(api);
-  const plans = createPlanOperations(api);
-  for (const route of [...adminAccountRoutes(accounts), ...planRoutes(plans)]) api.route(route);
-  api.command(accountCommand(accounts));
-  api.command(planCommand(plans));
 }

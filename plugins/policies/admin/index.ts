@@ -1,35 +1,27 @@
 import {
-  type AuditActor,
   type AuditEntry,
   type AuditQuery,
-  type Command,
-  type CommandInput,
   definePlugin,
   GatewayError,
   isObject,
   type PluginApi,
-  type Records,
-  type Route,
-  type RouteContext,
   type UserRecord,
 } from '../../../core/index.ts';
-import {
-  auditActor,
-  FOR_OPERATORS,
-  listOf,
-  matchVersion,
-  PAGE_QUERY,
-  readPage,
-  sendList,
-  sendVersion,
-  USERS,
-} from '../../../core/operators.ts';
+import { USERS } from '../../../core/operators.ts';
 import { printable } from '../kit/printable.ts';
+import {
+  type Action,
+  listAction,
+  REASON_BODY,
+  REASON_OPTION,
+  type Resource,
+  readReason,
+  resource,
+  WITHIN,
+} from '../kit/resource.ts';
 
 const WORD = { type: 'string', minLength: 1, maxLength: 300 } as const;
 const TIME = { type: 'string', maxLength: 40 } as const;
-const MAX_LIMIT = 1000;
-const DEFAULT_LIMIT = 50;
 /** The longest text in a column of the command's table. */
 const MAX_SHOWN = 160;
 
@@ -56,22 +48,17 @@ const ENTRY = {
   },
 } as const;
 
-type LogApi = Pick<PluginApi, 'auditLog'>;
 type Words = Readonly<Record<string, unknown>>;
 
-/** `/api/core/admin/audit`: there is no route that changes it. */
-function auditRoute({ auditLog }: LogApi): Route {
-  return {
-    ...FOR_OPERATORS,
-    method: 'GET',
-    path: '/api/core/admin/audit',
-    summary: 'List what operators changed, newest first',
-    description: 'A page that is not full may have a `next`: one search looks at a bounded number of entries.',
-    query: {
-      type: 'object',
-      additionalProperties: false,
-      properties: {
-        ...PAGE_QUERY,
+/** `/api/core/admin/audit` and `tollgate audit`: there is no way to change it. */
+function auditLog({ auditLog: readLog }: Pick<PluginApi, 'auditLog'>): Required<Action> {
+  return listAction('/api/core/admin/audit', {
+    http: {
+      summary: 'List what operators changed, newest first',
+      description: 'A page that is not full may have a `next`: one search looks at a bounded number of entries.',
+      response: 'A page of changes.',
+      schema: ENTRY,
+      filters: {
         subject: { ...WORD, description: 'What was changed: a key’s `tg_` prefix, a user, an account, a plan.' },
         actor: { ...WORD, description: 'Who: a user id, the id of a key, or console, cli, api.' },
         action: { ...WORD, description: 'An action such as `key.block`, or `key` for all of keys.' },
@@ -79,53 +66,39 @@ function auditRoute({ auditLog }: LogApi): Route {
         to: { ...TIME, description: 'The first instant, or day, after the range.' },
       },
     },
-    responses: { 200: { description: 'A page of changes.', schema: listOf(ENTRY) } },
-    async handler(ctx) {
-      const { limit, after, query } = readPage(ctx);
-      const page = await auditLog({ ...readFilters(query), limit, ...(after !== undefined && { after }) });
-      sendList(ctx, page.entries.map(showEntry), page.next);
+    async read({ limit, after, filters }) {
+      const { entries, next } = await readLog({
+        ...readFilters(filters),
+        limit,
+        ...(after !== undefined && { after }),
+      });
+      return { rows: entries.map(showEntry), next };
     },
-  };
+    cli: {
+      options: [
+        { flags: '--subject <id>', summary: 'what was changed: tg_…, a user, an account, a plan' },
+        { flags: '--actor <id>', summary: 'who: a user, the id of a key, or console, cli, api' },
+        { flags: '--action <name>', summary: 'such as key.block, or key for all of keys' },
+        { flags: '--from <time>', summary: 'a day (UTC) or an instant such as 2026-11-20T12:00:00Z' },
+        { flags: '--to <time>', summary: 'the first day or instant after the range' },
+      ],
+      page: { after: '--after <id>', one: 'entry', first: 50, most: 1000 },
+      columns: [
+        ['TIME UTC', ({ at }) => at],
+        [
+          'WHO',
+          ({ actor: { via, user_id, key_id } }) =>
+            printable([via, user_id ?? key_id].filter(Boolean).join(':'), MAX_SHOWN),
+        ],
+        ['ACTION', ({ action }) => action],
+        ['SUBJECT', ({ subject }) => printable(subject, MAX_SHOWN)],
+        ['CHANGE', ({ before, after }) => printable(describeChange(before, after), MAX_SHOWN)],
+      ],
+    },
+  });
 }
 
-/** `tollgate audit`. */
-function auditCommand({ auditLog }: LogApi): Command {
-  return {
-    name: 'audit',
-    summary: 'List what operators changed, newest first',
-    changesStore: false,
-    options: [
-      { flags: '--subject <id>', summary: 'what was changed: tg_…, a user, an account, a plan' },
-      { flags: '--actor <id>', summary: 'who: a user, the id of a key, or console, cli, api' },
-      { flags: '--action <name>', summary: 'such as key.block, or key for all of keys' },
-      { flags: '--from <time>', summary: 'a day (UTC) or an instant such as 2026-11-20T12:00:00Z' },
-      { flags: '--to <time>', summary: 'the first day or instant after the range' },
-      { flags: '--limit <n>', summary: `how many at most; ${DEFAULT_LIMIT} by default, up to ${MAX_LIMIT}` },
-      { flags: '--after <id>', summary: 'goes on after this entry' },
-    ],
-    async run({ options, io }) {
-      const { after } = options;
-      const limit = readLimit(options['limit']);
-      const page = await auditLog({ ...readFilters(options), limit, ...(typeof after === 'string' && { after }) });
-      const data = page.entries.map(showEntry);
-      const next = page.next === undefined ? {} : { next: page.next };
-      const rows = page.entries.map(({ at, actor, action, subject, before, after: since }) => [
-        new Date(at).toISOString(),
-        printable([actor.via, actor.userId ?? actor.keyId].filter(Boolean).join(':'), MAX_SHOWN),
-        action,
-        printable(subject, MAX_SHOWN),
-        printable(describeChange(before, since), MAX_SHOWN),
-      ]);
-      io.result(
-        { object: 'list', data, has_more: page.next !== undefined, ...next },
-        io.table(['TIME UTC', 'WHO', 'ACTION', 'SUBJECT', 'CHANGE'], rows),
-      );
-      if (page.next !== undefined) io.note(`There are more: --after ${page.next}`);
-    },
-  };
-}
-
-function showEntry({ id, at, actor, action, subject, before, after }: AuditEntry): object {
+function showEntry({ id, at, actor, action, subject, before, after }: AuditEntry) {
   const { via, userId = null, keyId = null, address = null } = actor;
   const who = { via, user_id: userId, key_id: keyId, address };
   return {
@@ -140,7 +113,7 @@ function showEntry({ id, at, actor, action, subject, before, after }: AuditEntry
 }
 
 /** What is different since, as `rpm 60 -> 120`. */
-function describeChange(before: object | undefined, after: object | undefined): string {
+function describeChange(before: object | null, after: object | null): string {
   const was: Words = isObject(before) ? { ...before } : {};
   const is: Words = isObject(after) ? { ...after } : {};
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])];
@@ -182,13 +155,7 @@ function readTime(text: unknown, param: string): number | undefined {
   );
 }
 
-function readLimit(text: unknown): number {
-  if (text === undefined) return DEFAULT_LIMIT;
-  if (typeof text === 'string' && /^[1-9]\d{0,3}$/.test(text) && Number(text) <= MAX_LIMIT) return Number(text);
-  throw new GatewayError('invalid_request', `--limit is a whole number from 1 to ${MAX_LIMIT}.`, { param: 'limit' });
-}
-
-/** A user as the API shows it. Whoever a token or a key names is a user; nobody lists them. */
+/** A user as the API shows it. Whoever a token or a key names is a user; there is no list of them. */
 interface ShownUser {
   readonly object: 'user';
   readonly id: string;
@@ -196,59 +163,79 @@ interface ShownUser {
   readonly blocked_reason: string | null;
 }
 
-interface UserVersion {
-  readonly version: number;
-  readonly user: ShownUser;
-}
-
-/** What operators do with users, each change written down in the audit log. */
-interface UserOperations {
-  find(id: string): Promise<UserVersion>;
-  /** Blocked twice is blocked since the first time. */
-  block(actor: AuditActor, id: string, reason: string | undefined, expected?: number): Promise<UserVersion>;
-  unblock(actor: AuditActor, id: string, expected?: number): Promise<UserVersion>;
-}
-
 /** What the user ids of keys and tokens are held to. */
-const USER_ID = {
-  type: 'string',
-  minLength: 1,
-  maxLength: 300,
-  pattern: '^[^\\u0000-\\u001f\\u007f]+$',
+const USER_ID_PATTERN = '^[^\\u0000-\\u001f\\u007f]{1,300}$';
+
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+const USER = {
+  type: 'object',
+  required: ['object', 'id', 'blocked_at', 'blocked_reason'],
+  properties: {
+    object: { const: 'user' },
+    id: { type: 'string' },
+    blocked_at: { ...TEXT_OR_NULL, description: 'Since when; ISO 8601.' },
+    blocked_reason: TEXT_OR_NULL,
+  },
 } as const;
 
-function createUserOperations(users: Records<UserRecord>, audit: PluginApi['audit']): UserOperations {
-  const change = async (
-    actor: AuditActor,
-    action: string,
-    id: string,
-    make: (user: UserRecord) => UserRecord,
-    expected: number | undefined,
-  ): Promise<UserVersion> => {
-    checkId(id);
+/** `/api/core/admin/users` and `tollgate users`; an id with a slash is sent as `%2F`. */
+function registerUsers(api: PluginApi): void {
+  const users = api.records<UserRecord>(USERS);
+  const change = async (id: string, make: (user: UserRecord) => UserRecord, expected: number | undefined) => {
     const { version, before, value } = await users.change(id, (user) => make(user ?? {}), expected);
-    const user = showUser(id, value);
-    await audit({ actor, action, subject: id, before: showUser(id, before), after: user });
-    return { version, user };
+    const after = showUser(id, value);
+    return { version, before: showUser(id, before), after, show: () => after };
   };
-  return {
+  const table: Resource<ShownUser, number> = {
+    ...{ name: 'user', path: '/api/core/admin/users', id: 'id', schema: USER },
+    response: 'The user, with its version as ETag.',
+    command: {
+      name: 'users',
+      summary: 'Show, block and unblock users',
+      id: { name: '<id>', summary: 'the user id, as in the tokens or in "keys create --user"' },
+    },
     async find(id) {
       checkId(id);
       const { version, value } = await users.find(id);
-      return { version, user: showUser(id, value) };
-    },
-    block(actor, id, reason, expected) {
-      const make = ({ blockedAt, ...user }: UserRecord): UserRecord => ({
-        ...user,
-        blockedAt: blockedAt ?? Date.now(),
-        ...(reason !== undefined && { reason }),
-      });
-      return change(actor, 'user.block', id, make, expected);
-    },
-    unblock(actor, id, expected) {
-      return change(actor, 'user.unblock', id, ({ blockedAt: _at, reason: _reason, ...user }) => user, expected);
+      return { version, value: showUser(id, value) };
     },
   };
+  resource(api, table, (make) => [
+    make.show({
+      http: { summary: 'Show whether a user is blocked' },
+      show: (user) => user,
+      cli: {
+        text: describe,
+        note: () => 'Their keys: "tollgate keys list --user <id>"; their account: "tollgate accounts show <id>".',
+      },
+    }),
+    make.change({
+      word: 'block',
+      http: {
+        summary: 'Block a user, with all keys and tokens, until unblocked',
+        ...{ body: REASON_BODY, bodyOptional: true },
+      },
+      // Blocked twice is blocked since the first time.
+      apply: ({ id, body: { reason }, expected, now }) =>
+        change(
+          id,
+          (user) => ({ ...user, blockedAt: user.blockedAt ?? now, ...(reason !== undefined && { reason }) }),
+          expected,
+        ),
+      cli: {
+        summary: 'Refuse a user, with all keys and tokens, until unblocked',
+        options: [REASON_OPTION],
+        read: readReason,
+        text: (user) => `${describe(user)}; ${WITHIN}`,
+      },
+    }),
+    make.change({
+      word: 'unblock',
+      http: { summary: 'Unblock a user' },
+      apply: ({ id, expected }) => change(id, ({ blockedAt: _at, reason: _reason, ...user }) => user, expected),
+      cli: { summary: 'Let a blocked user in again', text: (user) => `${describe(user)}; ${WITHIN}` },
+    }),
+  ]);
 }
 
 function showUser(id: string, { blockedAt, reason }: UserRecord = {}): ShownUser {
@@ -261,134 +248,17 @@ function showUser(id: string, { blockedAt, reason }: UserRecord = {}): ShownUser
 }
 
 function checkId(id: string): void {
-  if (id.length >= USER_ID.minLength && id.length <= USER_ID.maxLength && new RegExp(USER_ID.pattern).test(id)) return;
+  if (new RegExp(USER_ID_PATTERN).test(id)) return;
   throw new GatewayError(
     'invalid_request',
-    `A user id is a text of 1 to ${USER_ID.maxLength} characters without control characters, as in tokens and in "keys create --user".`,
+    'A user id is a text of 1 to 300 characters without control characters, as in tokens and in "keys create --user".',
     { param: 'id' },
   );
-}
-
-const PATH = '/api/core/admin/users/:id';
-
-const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
-const USER_SCHEMA = {
-  type: 'object',
-  required: ['object', 'id', 'blocked_at', 'blocked_reason'],
-  properties: {
-    object: { const: 'user' },
-    id: { type: 'string' },
-    blocked_at: { ...TEXT_OR_NULL, description: 'Since when; ISO 8601.' },
-    blocked_reason: TEXT_OR_NULL,
-  },
-} as const;
-
-const BLOCK_BODY = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    reason: {
-      type: 'string',
-      maxLength: 200,
-      pattern: '^[^\\u0000-\\u001f\\u007f]*$',
-      description: 'Why; shown to operators.',
-    },
-  },
-} as const;
-const NO_BODY = { type: 'object', additionalProperties: false, properties: {} } as const;
-
-/** `/api/core/admin/users/:id`: anyone whom a key or token names; an id with a slash is sent as `%2F`. */
-function userRoutes(operations: UserOperations): readonly Route[] {
-  const responses = { 200: { description: 'The user, with its version as ETag.', schema: USER_SCHEMA } };
-  const write = (
-    word: string,
-    summary: string,
-    body: object,
-    act: (ctx: RouteContext<unknown>, id: string, expected: number | undefined) => Promise<UserVersion>,
-  ): Route => ({
-    ...{ ...FOR_OPERATORS, method: 'POST', path: `${PATH}/${word}`, summary, body, bodyOptional: true, responses },
-    async handler(ctx) {
-      const id = idOf(ctx);
-      const { version } = await operations.find(id);
-      send(ctx, await act(ctx, id, matchVersion(ctx, version) ? version : undefined));
-    },
-  });
-  return [
-    {
-      ...{ ...FOR_OPERATORS, method: 'GET', path: PATH, summary: 'Show whether a user is blocked', responses },
-      async handler(ctx) {
-        send(ctx, await operations.find(idOf(ctx)));
-      },
-    },
-    write('block', 'Block a user, with all keys and tokens, until unblocked', BLOCK_BODY, (ctx, id, expected) => {
-      const { reason } = (ctx.state.body ?? {}) as { readonly reason?: string };
-      return operations.block(auditActor(ctx), id, reason, expected);
-    }),
-    write('unblock', 'Unblock a user', NO_BODY, (ctx, id, expected) =>
-      operations.unblock(auditActor(ctx), id, expected),
-    ),
-  ];
-}
-
-function send(ctx: RouteContext<unknown>, { version, user }: UserVersion): void {
-  sendVersion(ctx, version, user);
-}
-
-function idOf({ params }: Pick<RouteContext<unknown>, 'params'>): string {
-  return params['id'] ?? '';
-}
-
-const USER = { name: '<id>', summary: 'the user id, as in the tokens or in "keys create --user"' } as const;
-const WITHIN = 'gateways that run know it within five seconds';
-
-/** `tollgate users`: whom a key or a token names. */
-function userCommand(operations: UserOperations): Command {
-  return {
-    name: 'users',
-    summary: 'Show, block and unblock users',
-    subcommands: [
-      {
-        name: 'show',
-        summary: 'Show whether a user is blocked',
-        args: [USER],
-        async run({ args, io }) {
-          const { user } = await operations.find(args[0] ?? '');
-          io.result(user, describe(user));
-          io.note('Their keys: "tollgate keys list --user <id>"; their account: "tollgate accounts show <id>".');
-        },
-      },
-      {
-        name: 'block',
-        summary: 'Refuse a user, with all keys and tokens, until unblocked',
-        args: [USER],
-        options: [{ flags: '--reason <text>', summary: 'why; shown to operators' }],
-        async run({ args, options, io, actor }) {
-          const { user } = await operations.block(actor, args[0] ?? '', readReason(options));
-          io.result(user, `${describe(user)}; ${WITHIN}`);
-        },
-      },
-      {
-        name: 'unblock',
-        summary: 'Let a blocked user in again',
-        args: [USER],
-        async run({ args, io, actor }) {
-          const { user } = await operations.unblock(actor, args[0] ?? '');
-          io.result(user, `${describe(user)}; ${WITHIN}`);
-        },
-      },
-    ],
-  };
 }
 
 function describe({ id, blocked_at, blocked_reason }: ShownUser): string {
   if (blocked_at === null) return `${id} is not blocked`;
   return `${id} is blocked since ${blocked_at}${blocked_reason ? ` (${blocked_reason})` : ''}`;
-}
-
-function readReason({ reason }: CommandInput['options']): string | undefined {
-  if (typeof reason !== 'string') return undefined;
-  if (reason.length <= 200 && !/\p{Cc}/u.test(reason)) return reason;
-  throw new GatewayError('invalid_request', '--reason is a line of up to 200 characters.', { param: 'reason' });
 }
 
 /** What operators do with users, and the log of what operators did: over the admin API and on the command line. */
@@ -402,10 +272,9 @@ export default definePlugin({
   ],
   configSchema: { type: 'object', additionalProperties: false },
   setup(api) {
-    const operations = createUserOperations(api.records<UserRecord>(USERS), api.audit);
-    for (const route of userRoutes(operations)) api.route(route);
-    api.route(auditRoute(api));
-    api.command(userCommand(operations));
-    api.command(auditCommand(api));
+    registerUsers(api);
+    const { route, subcommand } = auditLog(api);
+    api.route(route);
+    api.command({ ...subcommand, name: 'audit', changesStore: false });
   },
 });

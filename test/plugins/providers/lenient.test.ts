@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { type ChatRequest, isGatewayError, type Plugin } from '../../../core/index.ts';
-import anthropic from '../../../plugins/providers/anthropic/index.ts';
+import anthropic from '../../../plugins/providers/anthropic.ts';
 import gemini from '../../../plugins/providers/gemini.ts';
 import groq from '../../../plugins/providers/groq.ts';
 import mistral from '../../../plugins/providers/mistral.ts';

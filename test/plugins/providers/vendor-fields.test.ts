@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { isGatewayError } from '../../../core/index.ts';
-import anthropic from '../../../plugins/providers/anthropic/index.ts';
+import anthropic from '../../../plugins/providers/anthropic.ts';
 import azure from '../../../plugins/providers/azure.ts';
 import deepseek from '../../../plugins/providers/deepseek.ts';
 import gemini from '../../../plugins/providers/gemini.ts';

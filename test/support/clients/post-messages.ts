@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { JsonObject } from '../../../core/index.ts';
-import type { MessagesRequest } from '../../../plugins/dialects/messages/types.ts';
+import type { MessagesRequest } from '../../../plugins/formats/anthropic/types.ts';
 import { readMessagesStream } from '../formats/messages-grammar.ts';
 import type { IngressRig } from '../gateways/ingress-rig.ts';
 

@@ -1,4 +1,4 @@
-import anthropic from '../../../plugins/providers/anthropic/index.ts';
+import anthropic from '../../../plugins/providers/anthropic.ts';
 import gemini from '../../../plugins/providers/gemini.ts';
 import openai from '../../../plugins/providers/openai.ts';
 import type { DialectOptions } from '../../conformance/index.ts';

@@ -21,8 +21,8 @@ export const COPIED: readonly { readonly section: string; readonly name: string;
   { section: 'dialects', name: 'chat', file: 'dialects/chat' },
   { section: 'operations', name: 'embeddings', file: 'operations/embeddings.ts' },
   { section: 'operations', name: 'speech', file: 'operations/speech' },
-  ...['messages', 'responses', 'completions'].map((name) => ({ section: 'dialects', name, file: `dialects/${name}` })),
-  { section: 'dialects', name: 'gemini', file: 'dialects/gemini.ts' },
+  ...['responses', 'completions'].map((name) => ({ section: 'dialects', name, file: `dialects/${name}` })),
+  ...['messages', 'gemini'].map((name) => ({ section: 'dialects', name, file: `dialects/${name}.ts` })),
 ].filter(({ file }) => existsSync(path.join(PACKAGE_ROOT, 'plugins', file)));
 
 /** The folder of copies that gateways of tests load in place of the built-in plugins; the suites run as they are. */

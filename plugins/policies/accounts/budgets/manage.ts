@@ -1,95 +1,237 @@
-import { type AuditActor, type BudgetValues, GatewayError, type PluginApi } from '../../../../core/index.ts';
-import { checkBudget, createPlanBook, readBudget } from '../../../../core/operators.ts';
+import {
+  type BudgetValues,
+  type CommandInput,
+  GatewayError,
+  type PluginApi,
+  parseDuration,
+  type Subcommand,
+} from '../../../../core/index.ts';
+import { BUDGET, changedMeanwhile, checkBudget, createPlanBook, readBudget } from '../../../../core/operators.ts';
+import { type Action, type Actions, type List, type Resource, resource, textOf } from '../../kit/resource.ts';
+import { type AccountRaises, showRaise } from './account-raises.ts';
+import { type BudgetClock, createCounter, isoSeconds, scopeOf } from './counted.ts';
+import { SHARED } from './match.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
-import type { BudgetRecords, NamedBudget } from './records.ts';
-
-/** What operators do with budgets, by the API and on the command line alike. */
-export interface BudgetManager {
-  /** All, by name. */
-  list(): Promise<readonly NamedBudget[]>;
-  /** Throws `not_found`. */
-  get(name: string): Promise<NamedBudget>;
-  /** Makes or replaces one; raises of it stay. Throws `conflict` for those of the configuration. */
-  put(name: string, values: Omit<BudgetValues, 'name'>, change: ChangeBy): Promise<NamedBudget>;
-  /** What was removed. */
-  remove(name: string, change: ChangeBy): Promise<NamedBudget>;
-  /** Adds money until a time. */
-  raise(name: string, raise: RaiseValues, change: ChangeBy): Promise<NamedBudget>;
-  /** Ends all raises at once. */
-  endRaises(name: string, change: ChangeBy): Promise<NamedBudget>;
-}
-
-/** Who changes it, and what they saw of it. */
-export interface ChangeBy {
-  readonly actor: AuditActor;
-  /** Throws unless a budget with this entity tag is what they saw. */
-  readonly match?: (tag: string) => void;
-}
+import { type BudgetRecord, type BudgetRecords, entityTag, type NamedBudget, writtenBudget } from './records.ts';
+import { OPERATOR_BUDGET, RAISE_FIELDS, readStates, showToOperator } from './view.ts';
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
-type ManagerApi = Pick<PluginApi, 'settings' | 'offers' | 'records'>;
 
-export function createBudgetManager(api: ManagerApi, records: BudgetRecords): BudgetManager {
-  const readPlans = createPlanBook(api);
-  const changeRaises = async (
-    name: string,
-    by: ChangeBy,
-    action: string,
-    make: (raises: NamedBudget['raises']) => NamedBudget['raises'],
-  ): Promise<NamedBudget> => {
-    const changed = await records.change({
-      ...{ name, ...by, action },
-      make(before) {
-        const { owner, rule, raises } = known(name, before);
-        return { ...(owner === 'store' && { rule }), raises: make(runningOf(raises, Date.now())) };
-      },
-    });
-    return known(name, changed);
+const { name: _name, ...VALUES } = BUDGET.properties;
+
+const PUT_BODY = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['amount_usd', 'every'],
+  properties: VALUES,
+} as const;
+
+const RAISE_BODY = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['amount_usd', 'until'],
+  properties: RAISE_FIELDS,
+} as const;
+
+interface Parts {
+  readonly records: BudgetRecords;
+  /** Those of accounts, which the command raises too. */
+  readonly raises: AccountRaises;
+  readonly now: BudgetClock;
+}
+
+/** `/api/core/admin/budgets` and `tollgate budgets`: the budgets that all calls share which match them. */
+export function registerBudgets(api: PluginApi, { records, raises, now }: Parts): void {
+  const view = createViewer(api, now);
+  const show = async (budget: NamedBudget): Promise<Record<string, unknown>> => (await view([budget]))[0] ?? {};
+  const list = async () => (await records.read()).budgets.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const changes = createChanges(records, show);
+  const table: Resource<NamedBudget | undefined, string> = {
+    ...{ name: 'budget', path: '/api/core/admin/budgets', id: 'name', schema: OPERATOR_BUDGET },
+    response: 'The budget, with its version as ETag.',
+    command: {
+      name: 'budgets',
+      summary: 'List, make, remove and raise budgets',
+      id: { name: '<name>', summary: 'a budget of "budgets list"' },
+    },
+    async find(name) {
+      const value = (await records.read()).budgets.find((budget) => budget.name === name);
+      return { version: tagOf(value), value };
+    },
+    notFound: unknownBudget,
   };
 
-  return {
-    list: async () => (await records.read()).budgets.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    async get(name) {
-      const { budgets } = await records.read();
-      return known(
-        name,
-        budgets.find((budget) => budget.name === name),
-      );
-    },
+  resource(api, table, (make) => [
+    make.list({
+      http: {
+        summary: 'List budgets by name, with what is spent of each',
+        response: 'Those of the configuration and of the store.',
+        schema: OPERATOR_BUDGET,
+      },
+      async read({ limit, after = '' }) {
+        const rest = (await list()).filter(({ name }) => name > after);
+        const page = rest.slice(0, limit);
+        return { rows: await view(page), next: rest.length > limit ? page.at(-1)?.name : undefined };
+      },
+      cli: {
+        summary: 'List the budgets that calls share, with what is spent of each',
+        columns: COLUMNS,
+        ...{ empty: 'There are no budgets.', isArray: true },
+      },
+    }),
+    make.show({ http: { summary: 'Show a budget' }, show }),
+    ...ownActions(make, api, changes),
+    ...raiseActions(make, raises, changes),
+  ]);
+}
 
-    async put(name, values, by) {
-      assertCounted(api);
-      assertName(name);
-      const rule = readBudget(checkValues(api, [...(await readPlans()).keys()], { ...values, name }));
-      const make = (before: NamedBudget | undefined) => {
-        assertOwn(before);
-        return { rule, raises: before?.raises ?? [] };
-      };
-      return known(name, await records.change({ name, ...by, action: 'budget.put', make }));
-    },
+type Make = Actions<NamedBudget | undefined, string>;
+type Changes = ReturnType<typeof createChanges>;
 
-    async remove(name, by) {
-      let removed: NamedBudget | undefined;
-      const make = (before: NamedBudget | undefined): undefined => {
-        removed = known(name, before);
-        assertOwn(removed);
-      };
-      await records.change({ name, ...by, action: 'budget.remove', make });
-      return known(name, removed);
-    },
+/** What is done with those of the store. */
+function ownActions(make: Make, api: PluginApi, { change }: Changes): readonly Action[] {
+  const readPlans = createPlanBook(api);
+  return [
+    make.change({
+      word: 'put',
+      http: {
+        ...{ method: 'PUT', summary: 'Put a budget', body: PUT_BODY },
+        description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
+      },
+      async apply({ id: name, body, expected }) {
+        assertCounted(api);
+        assertName(name);
+        // Defaults are not filled into requests.
+        const { timezone = 'UTC' }: Partial<typeof body> = body;
+        const plans = [...(await readPlans()).keys()];
+        const rule = readBudget(checkValues(api, plans, { ...body, timezone, name }));
+        return await change(name, expected, (before) => {
+          assertOwn(before);
+          return { rule, raises: before?.raises ?? [] };
+        });
+      },
+      cli: {
+        summary: 'Make or replace a budget that the store owns; gateways that run count it within five seconds',
+        id: 'what it is called; what is spent is counted under it',
+        args: [{ name: '<amount>', summary: 'US dollars a period, such as 20.00' }],
+        options: PUT_OPTIONS,
+        read: readPut,
+        text: ({ every }, { args: [name, amount] }) =>
+          `the budget ${name} is ${amount} USD ${every === 'total' ? 'in all' : `a ${every}`}`,
+      },
+    }),
+    make.change({
+      word: 'remove',
+      http: { method: 'DELETE', summary: 'Remove a budget', response: 'The budget that was removed.' },
+      apply: ({ id, expected }) =>
+        change(id, expected, (before) => {
+          assertOwn(known(id, before));
+          return undefined;
+        }),
+      cli: {
+        summary: 'Remove a budget that the store owns',
+        text: (_budget, { args: [name] }) => `the budget ${name} is removed`,
+      },
+    }),
+  ];
+}
 
-    async raise(name, values, by) {
-      const raise = readRaise(values, Date.now());
-      return await changeRaises(name, by, 'budget.raise', (raises) => withRaise(raises, raise));
+/** What is done also with those of the configuration; the command raises those of accounts too. */
+function raiseActions(make: Make, ofAccounts: AccountRaises, { changeRaises }: Changes): readonly Action[] {
+  const raise = make.change({
+    word: 'raise',
+    http: {
+      ...{ at: '/raises', summary: 'Raise a budget for a while', body: RAISE_BODY },
+      description: 'Also one of the configuration file. Until its end it adds to the amount of each period.',
     },
+    apply({ id, body, expected }) {
+      const added = readRaise(body, Date.now());
+      return changeRaises(id, expected, (former) => withRaise(former, added));
+    },
+  });
+  const endRaises = make.change({
+    word: 'end_raises',
+    http: { method: 'DELETE', at: '/raises', summary: 'End the raises of a budget' },
+    apply: ({ id, expected }) => changeRaises(id, expected, () => []),
+  });
+  return [raise, endRaises, { subcommand: raiseCommand(ofAccounts, raise.run, endRaises.run) }];
+}
 
-    endRaises: (name, by) => changeRaises(name, by, 'budget.end_raises', () => []),
+/** What changes budgets, for their actions. */
+function createChanges(records: BudgetRecords, show: (budget: NamedBudget) => Promise<Record<string, unknown>>) {
+  const change = async (
+    name: string,
+    expected: string | undefined,
+    make: (before: NamedBudget | undefined) => BudgetRecord | undefined,
+  ) => {
+    const { before, after } = await records.change(name, (found) => {
+      if (expected !== undefined && expected !== tagOf(found)) throw changedMeanwhile();
+      return make(found);
+    });
+    return {
+      ...{ before: before && writtenBudget(before), after: after && writtenBudget(after) },
+      ...(after && { version: entityTag(after) }),
+      show: () => show(known(name, after ?? before)),
+    };
+  };
+  const changeRaises = (
+    name: string,
+    expected: string | undefined,
+    make: (raises: NamedBudget['raises']) => NamedBudget['raises'],
+  ) =>
+    change(name, expected, (found) => {
+      const { owner, rule, raises: former } = known(name, found);
+      return { ...(owner === 'store' && { rule }), raises: make(runningOf(former, Date.now())) };
+    });
+  return { change, changeRaises };
+}
+
+function tagOf(budget: NamedBudget | undefined): string {
+  return budget ? entityTag(budget) : '';
+}
+
+function cell(field: string): (budget: Readonly<Record<string, unknown>>) => string {
+  return (budget) => String(budget[field] ?? '-');
+}
+
+const COLUMNS: List<Record<string, unknown>>['cli']['columns'] = [
+  ['NAME', cell('name')],
+  // The name of whose it is, such as a user, else the kind.
+  ['OF', (budget) => (budget['of'] === 'all' ? 'all' : cell(String(budget['of']))(budget))],
+  ['EVERY', cell('every')],
+  ['ZONE', cell('timezone')],
+  ['LIMIT USD', ({ amount, raised }) => (raised === undefined ? `${amount}` : `${amount}+${raised}`)],
+  ['SPENT USD', cell('spent')],
+  ['HELD USD', cell('held')],
+  ['LEFT USD', cell('left')],
+  ['RESETS UTC', cell('resets_at')],
+  ['OWNER', cell('owner')],
+];
+
+/** Shows budgets with what is spent of them now. */
+type Viewer = (budgets: readonly NamedBudget[]) => Promise<readonly Record<string, unknown>[]>;
+
+function createViewer({ ledger }: Pick<PluginApi, 'ledger'>, now: BudgetClock): Viewer {
+  return async (budgets) => {
+    const at = now();
+    const counted = budgets.map(({ rule, raises }) =>
+      createCounter({ prefix: SHARED, rule, scope: scopeOf(rule), raises })(at),
+    );
+    const states = await readStates(ledger, counted);
+    return budgets.flatMap((budget, index) => {
+      const each = counted[index];
+      return each ? [showToOperator(budget, each, states[index])] : [];
+    });
   };
 }
 
 function known(name: string, budget: NamedBudget | undefined): NamedBudget {
   if (budget) return budget;
-  throw new GatewayError('not_found', `There is no budget "${clean(name)}".`);
+  throw unknownBudget(name);
+}
+
+function unknownBudget(name: string): GatewayError {
+  return new GatewayError('not_found', `There is no budget "${name.replace(/[^\w.-]/g, '?').slice(0, 63)}".`);
 }
 
 /** Throws `conflict` for a budget of the configuration. */
@@ -131,6 +273,98 @@ function checkValues(
   throw new GatewayError('invalid_request', `"${param}" ${problem.message}. ${problem.hint}`, { param });
 }
 
-function clean(name: string): string {
-  return name.replace(/[^\w.-]/g, '?').slice(0, 63);
+/** The longest name that a budget counts by. */
+const MAX_FILTER = 300;
+const FILTERS = ['user', 'key', 'tag', 'plan', 'provider', 'model'] as const;
+
+const PUT_OPTIONS = [
+  { flags: '--every <period>', summary: 'total, hour, day, week or month', required: true },
+  { flags: '--timezone <zone>', summary: 'whose clock begins a period, such as Europe/Berlin; UTC unless given' },
+  { flags: '--starts-on <day>', summary: 'of a week a weekday, of a month 1 to 28' },
+  { flags: '--soft <amount>', summary: 'US dollars from which on it is warned of' },
+  { flags: '--user <id>', summary: 'counts calls of this user alone' },
+  { flags: '--key <id>', summary: 'counts calls of this API key alone, and of those that replace it' },
+  { flags: '--tag <name=value>', summary: 'counts calls with this tag alone' },
+  { flags: '--plan <name>', summary: 'counts calls of users with this plan alone' },
+  { flags: '--provider <name>', summary: 'counts calls at this provider alone' },
+  { flags: '--model <id>', summary: 'counts this model alone; gpt-5* is all that begin so' },
+];
+
+function readPut({ args: [, amount = ''], options }: CommandInput): Omit<BudgetValues, 'name'> {
+  const every = options['every'];
+  if (!isPeriod(every))
+    throw new GatewayError('invalid_request', '--every is total, hour, day, week or month.', { param: 'every' });
+  const [starts, soft] = [textOf(options, 'startsOn'), textOf(options, 'soft')];
+  const filters = FILTERS.flatMap((field) => {
+    const text = textOf(options, field);
+    if (text === undefined) return [];
+    if (text.length <= MAX_FILTER) return [[field, text]];
+    throw new GatewayError('invalid_request', `--${field} is longer than ${MAX_FILTER} characters.`, { param: field });
+  });
+  return {
+    ...{ amount_usd: amount, every, timezone: textOf(options, 'timezone') ?? 'UTC' },
+    ...(starts !== undefined && { starts_on: /^\d+$/.test(starts) ? Number(starts) : starts }),
+    ...(soft !== undefined && { soft_usd: soft }),
+    ...Object.fromEntries(filters),
+  };
+}
+
+function isPeriod(value: unknown): value is BudgetValues['every'] {
+  return ['total', 'hour', 'day', 'week', 'month'].some((period) => period === value);
+}
+
+type Run<Body> = (actor: CommandInput['actor'], name: string, body: Body) => Promise<object>;
+
+/** `tollgate budgets raise`: a budget that calls share or, with `--account`, one of the account's plan. */
+function raiseCommand(
+  raises: AccountRaises,
+  raise: Run<RaiseValues>,
+  endRaises: Run<Record<string, never>>,
+): Subcommand {
+  return {
+    name: 'raise',
+    summary: 'Raise a budget for a while, also one of the configuration or of one account; or end its raises',
+    args: [
+      { name: '<name>', summary: 'a budget of "budgets list"; with --account, one of its plan' },
+      { name: '[amount]', summary: 'US dollars beside its own' },
+    ],
+    options: [
+      { flags: '--until <time>', summary: 'when it ends: a date-time with a zone, or how long it lasts, such as 2d' },
+      { flags: '--account <id>', summary: 'for this account alone, such as u_42: a budget of its plan' },
+      { flags: '--end', summary: 'ends all raises of the budget instead' },
+    ],
+    async run({ args: [name = '', amount], options, io, actor }) {
+      const account = textOf(options, 'account');
+      const whose = account === undefined ? name : `${name} of ${account}`;
+      if (options['end'] === true) {
+        const ended =
+          account === undefined ? await endRaises(actor, name, {}) : showRaise(await raises.end(actor, account, name));
+        io.result(ended, `the budget ${whose} has no raise any more`);
+        return;
+      }
+      const values = readValues(amount, options['until']);
+      const raised =
+        account === undefined
+          ? await raise(actor, name, values)
+          : showRaise(await raises.raise(actor, account, name, values));
+      io.result(raised, `the budget ${whose} has ${amount} USD more until ${values.until}`);
+    },
+  };
+}
+
+function readValues(amount: string | undefined, until: unknown): RaiseValues {
+  if (amount !== undefined && typeof until === 'string') return { amount_usd: amount, until: readEnd(until) };
+  throw new GatewayError(
+    'invalid_request',
+    'A raise needs an amount and an end: tollgate budgets raise <name> 5 --until 2d',
+  );
+}
+
+/** A time, or how long from now. */
+function readEnd(text: string): string {
+  try {
+    return isoSeconds(Math.ceil((Date.now() + parseDuration(text)) / 1000) * 1000);
+  } catch {
+    return text;
+  }
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type AuditActor, type BudgetRule, formatUsd, GatewayError, type PluginApi } from '../../../../core/index.ts';
+import { type BudgetRule, formatUsd, GatewayError, type PluginApi } from '../../../../core/index.ts';
 import { writeBudget } from '../../../../core/operators.ts';
 import { isoSeconds, type Raise } from './counted.ts';
 
@@ -29,21 +29,13 @@ export interface BudgetSnapshot {
 /** The budgets of the configuration and of the store. */
 export interface BudgetRecords {
   read(): Promise<BudgetSnapshot>;
-  /** Makes one change, and writes it down in the audit log. What the budget is then; undefined for one that was removed. */
-  change(change: BudgetChange): Promise<NamedBudget | undefined>;
-  /** Told when this process changed one. */
+  /** Makes one of what it was; undefined removes it. `make` throws where that may not be, and runs again when another change came first. */
+  change(
+    name: string,
+    make: (before: NamedBudget | undefined) => BudgetRecord | undefined,
+  ): Promise<{ readonly before: NamedBudget | undefined; readonly after: NamedBudget | undefined }>;
+  /** Calls when this process changed one. */
   onChange(listener: () => void): void;
-}
-
-export interface BudgetChange {
-  readonly name: string;
-  readonly actor: AuditActor;
-  /** For the audit log: `budget.put`. */
-  readonly action: string;
-  /** Throws unless the budget still is what the caller saw, by its entity tag; given an empty one where there is none. */
-  readonly match?: ((tag: string) => void) | undefined;
-  /** What it becomes; undefined removes it. Throws where that may not be; may run again when another change came first. */
-  readonly make: (before: NamedBudget | undefined) => BudgetRecord | undefined;
 }
 
 type StoredBudgets = Readonly<Record<string, BudgetRecord>>;
@@ -54,7 +46,7 @@ const ALL = 'all';
 /** How many budgets the store may have. */
 const MAX_BUDGETS = 1000;
 
-export function createBudgetRecords(api: Pick<PluginApi, 'records' | 'settings' | 'audit'>): BudgetRecords {
+export function createBudgetRecords(api: Pick<PluginApi, 'records' | 'settings'>): BudgetRecords {
   const records = api.records<StoredBudgets>(BUDGETS);
   const ofFile = new Map(api.settings.budgets.map((rule) => [rule.name, rule]));
   const join = (name: string, record: BudgetRecord | undefined): NamedBudget | undefined => {
@@ -71,24 +63,18 @@ export function createBudgetRecords(api: Pick<PluginApi, 'records' | 'settings' 
       return { version, budgets };
     },
 
-    async change({ name, actor, action, match, make }) {
+    async change(name, make) {
       const changed = await records.change(ALL, (stored = {}) => {
-        const before = join(name, own(stored, name));
-        match?.(before ? entityTag(before) : '');
-        const made = make(before);
+        const made = make(join(name, own(stored, name)));
         const { [name]: _former, ...others } = stored;
         if (made && Object.keys(others).length >= MAX_BUDGETS)
           throw new GatewayError('conflict', `There are ${MAX_BUDGETS} budgets, the most there can be; remove one.`);
         return made ? { ...others, [name]: made } : others;
       });
-      const before = join(name, own(changed.before ?? {}, name));
-      const after = join(name, own(changed.value, name));
-      await api.audit({
-        ...{ actor, action, subject: name },
-        ...(before && { before: shown(before) }),
-        ...(after && { after: shown(after) }),
-      });
-      return after;
+      return {
+        before: join(name, own(changed.before ?? {}, name)),
+        after: join(name, own(changed.value, name)),
+      };
     },
 
     onChange: (listener) => records.onChange(() => listener()),
@@ -107,7 +93,7 @@ function own(stored: StoredBudgets, name: string): BudgetRecord | undefined {
 }
 
 /** As operators wrote it. */
-function shown({ owner, rule, raises }: NamedBudget): object {
+export function writtenBudget({ owner, rule, raises }: NamedBudget): object {
   const written = raises.map(({ amount, until }) => ({ amount_usd: formatUsd(amount), until: isoSeconds(until) }));
   return { ...(owner === 'store' && writeBudget(rule)), raises: written };
 }

@@ -1,29 +1,13 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import {
-  type BudgetValues,
-  type Command,
-  createPlanFinder,
-  GatewayError,
-  type Log,
-  type PluginApi,
-  type PluginConfig,
-  parseDuration,
-  type Route,
-  type RouteContext,
-  type Subcommand,
-} from '../../../../core/index.ts';
-import { auditActor, FOR_OPERATORS, listOf, sendList } from '../../../../core/operators.ts';
-import { type AccountRaises, createAccountRaises, showRaise } from './account-raises.ts';
+import { createPlanFinder, type Log, type PluginApi } from '../../../../core/index.ts';
+import { accountRaiseRoutes, createAccountRaises } from './account-raises.ts';
 import { createReadBudgets, type ReadBudgets } from './balance.ts';
 import { createBudgetBook, createKeyOrigins, keepCurrent } from './book.ts';
 import { type CallBudgets, createCallBudgets } from './call-budgets.ts';
-import { type BudgetClock, isoSeconds } from './counted.ts';
-import { type BudgetManager, createBudgetManager } from './manage.ts';
+import type { BudgetClock } from './counted.ts';
+import { registerBudgets } from './manage.ts';
 import { createNotices, type Notice } from './notices.ts';
-import type { RaiseValues } from './raises.ts';
 import { createBudgetRecords } from './records.ts';
-import { createViewer, registerBudgetRoutes, type Viewer } from './routes.ts';
-import { RAISE_FIELDS, RAISES_SHOWN } from './view.ts';
 
 interface BudgetParts {
   /** For the books. */
@@ -39,12 +23,9 @@ interface BudgetParts {
 export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookOptions | undefined): BudgetParts {
   const { ledger, log, stores } = api;
   const records = createBudgetRecords(api);
-  const manager = createBudgetManager(api, records);
-  const show = createViewer(api, now);
-  registerBudgetRoutes(api, manager, show);
   const raises = createAccountRaises(api);
+  registerBudgets(api, { records, raises, now });
   for (const route of accountRaiseRoutes(raises)) api.route(route);
-  api.command(budgetCommand(manager, raises, show));
 
   const book = createBudgetBook({
     records,
@@ -67,73 +48,6 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
     calls: createCallBudgets({ book, notices, ledger, now }),
     read: createReadBudgets(ledger, book, now),
   };
-}
-
-const PATH = '/api/core/admin/accounts/:id/raises';
-const BUDGET = { type: 'string', minLength: 1, maxLength: 63, description: 'A budget of the account’s plan.' } as const;
-
-const RAISE_BODY = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['budget', 'amount_usd', 'until'],
-  properties: { budget: BUDGET, ...RAISE_FIELDS },
-} as const;
-
-const END_QUERY = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['budget'],
-  properties: { budget: BUDGET },
-} as const;
-
-const TEXT = { type: 'string' } as const;
-const RAISED = {
-  type: 'object',
-  required: ['account', 'budget', 'raised', 'raises'],
-  properties: {
-    ...{ account: TEXT, budget: TEXT },
-    raised: { type: 'string', description: 'What its raises add at the moment, US dollars as a decimal string.' },
-    raises: RAISES_SHOWN,
-  },
-} as const;
-
-/** `/api/core/admin/accounts/{id}/raises`: what one account may spend beyond a budget of its plan, for a while. */
-function accountRaiseRoutes(raises: AccountRaises): readonly Route[] {
-  const responses = { 200: { description: 'The raises of this budget since.', schema: RAISED } };
-  const list: Route = {
-    ...{ ...FOR_OPERATORS, method: 'GET', path: PATH, summary: 'List the raises of an account that run' },
-    responses: { 200: { description: 'All of them, by budget.', schema: listOf(RAISED) } },
-    handler: async (ctx) => sendList(ctx, (await raises.list(idOf(ctx))).map(showRaise), undefined),
-  };
-  const raise: Route = {
-    ...{ ...FOR_OPERATORS, method: 'POST', path: PATH, summary: 'Raise a budget of an account’s plan for a while' },
-    description: 'For this account alone. Until its end it adds to the amount of each period.',
-    body: RAISE_BODY,
-    responses,
-    async handler(ctx) {
-      const { budget, ...values } = ctx.state.body as PluginConfig<typeof RAISE_BODY>;
-      send(ctx, showRaise(await raises.raise(auditActor(ctx), idOf(ctx), budget, values)));
-    },
-  };
-  const end: Route = {
-    ...{ ...FOR_OPERATORS, method: 'DELETE', path: PATH, summary: 'End the raises of a budget for an account' },
-    query: END_QUERY,
-    responses,
-    async handler(ctx) {
-      const budget = String(ctx.query['budget']);
-      send(ctx, showRaise(await raises.end(auditActor(ctx), idOf(ctx), budget)));
-    },
-  };
-  return [list, raise, end];
-}
-
-function send(ctx: RouteContext<unknown>, body: object): void {
-  ctx.set('cache-control', 'no-store');
-  ctx.body = body;
-}
-
-function idOf({ params }: Pick<RouteContext<unknown>, 'params'>): string {
-  return params['id'] ?? '';
 }
 
 /** Where notices are posted to, and what they are signed with. */
@@ -252,176 +166,4 @@ export function createWebhook(
 function signatureOf(secret: string, body: string, now: number): string {
   const seconds = Math.floor(now / 1000);
   return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`;
-}
-
-/** `tollgate budgets list|put|remove|raise`: what operators do with budgets, on the configured store directly. */
-function budgetCommand(manager: BudgetManager, raises: AccountRaises, show: Viewer): Command {
-  return {
-    name: 'budgets',
-    summary: 'List, make, remove and raise budgets',
-    subcommands: [
-      listCommand(manager, show),
-      putCommand(manager, show),
-      removeCommand(manager, show),
-      raiseCommand(manager, raises, show),
-    ],
-  };
-}
-
-const HEAD = [
-  'NAME',
-  'OF',
-  'EVERY',
-  'ZONE',
-  'LIMIT USD',
-  'SPENT USD',
-  'HELD USD',
-  'LEFT USD',
-  'RESETS UTC',
-  'OWNER',
-] as const;
-
-function listCommand(manager: BudgetManager, show: Viewer): Subcommand {
-  return {
-    name: 'list',
-    summary: 'List the budgets that calls share, with what is spent of each',
-    async run({ io }) {
-      const budgets = await show(await manager.list());
-      const rows = budgets.map((budget) => {
-        const text = (field: string): string => String(budget[field] ?? '-');
-        const limit = budget['raised'] === undefined ? text('amount') : `${text('amount')}+${text('raised')}`;
-        const of = text(text('of'));
-        const numbers = [limit, text('spent'), text('held'), text('left')];
-        return [
-          text('name'),
-          of === '-' ? 'all' : of,
-          text('every'),
-          text('timezone'),
-          ...numbers,
-          text('resets_at'),
-          text('owner'),
-        ];
-      });
-      io.result(budgets, rows.length === 0 ? 'There are no budgets.' : io.table(HEAD, rows));
-    },
-  };
-}
-
-/** The longest name that a budget counts by. */
-const MAX_FILTER = 300;
-const FILTERS = ['user', 'key', 'tag', 'plan', 'provider', 'model'] as const;
-
-function putCommand(manager: BudgetManager, show: Viewer): Subcommand {
-  return {
-    name: 'put',
-    summary: 'Make or replace a budget that the store owns; gateways that run count it within five seconds',
-    args: [
-      { name: '<name>', summary: 'what it is called; what is spent is counted under it' },
-      { name: '<amount>', summary: 'US dollars a period, such as 20.00' },
-    ],
-    options: [
-      { flags: '--every <period>', summary: 'total, hour, day, week or month', required: true },
-      { flags: '--timezone <zone>', summary: 'whose clock begins a period, such as Europe/Berlin; UTC unless given' },
-      { flags: '--starts-on <day>', summary: 'of a week a weekday, of a month 1 to 28' },
-      { flags: '--soft <amount>', summary: 'US dollars from which on it is warned of' },
-      { flags: '--user <id>', summary: 'counts calls of this user alone' },
-      { flags: '--key <id>', summary: 'counts calls of this API key alone, and of those that replace it' },
-      { flags: '--tag <name=value>', summary: 'counts calls with this tag alone' },
-      { flags: '--plan <name>', summary: 'counts calls of users with this plan alone' },
-      { flags: '--provider <name>', summary: 'counts calls at this provider alone' },
-      { flags: '--model <id>', summary: 'counts this model alone; gpt-5* is all that begin so' },
-    ],
-    async run({ args: [name = '', amount = ''], options, io, actor }) {
-      const every = options['every'];
-      if (!isPeriod(every))
-        throw new GatewayError('invalid_request', '--every is total, hour, day, week or month.', { param: 'every' });
-      const starts = options['startsOn'];
-      const long = FILTERS.find((field) => String(options[field] ?? '').length > MAX_FILTER);
-      if (long !== undefined)
-        throw new GatewayError('invalid_request', `--${long} is longer than ${MAX_FILTER} characters.`, {
-          param: long,
-        });
-      const filter = FILTERS.flatMap((field) => (typeof options[field] === 'string' ? [[field, options[field]]] : []));
-      const budget = await manager.put(
-        name,
-        {
-          ...{ amount_usd: amount, every },
-          timezone: typeof options['timezone'] === 'string' ? options['timezone'] : 'UTC',
-          ...(typeof starts === 'string' && { starts_on: /^\d+$/.test(starts) ? Number(starts) : starts }),
-          ...(typeof options['soft'] === 'string' && { soft_usd: options['soft'] }),
-          ...Object.fromEntries(filter),
-        },
-        { actor },
-      );
-      const [shown] = await show([budget]);
-      io.result(shown, `the budget ${name} is ${amount} USD ${every === 'total' ? 'in all' : `a ${every}`}`);
-    },
-  };
-}
-
-function removeCommand(manager: BudgetManager, show: Viewer): Subcommand {
-  return {
-    name: 'remove',
-    summary: 'Remove a budget that the store owns',
-    args: [{ name: '<name>', summary: 'a budget of "budgets list"' }],
-    async run({ args: [name = ''], io, actor }) {
-      const [removed] = await show([await manager.remove(name, { actor })]);
-      io.result(removed, `the budget ${name} is removed`);
-    },
-  };
-}
-
-function isPeriod(value: unknown): value is BudgetValues['every'] {
-  return ['total', 'hour', 'day', 'week', 'month'].some((period) => period === value);
-}
-
-/** `tollgate budgets raise`: a budget that calls share or, with `--account`, one of the account's plan. */
-function raiseCommand(manager: BudgetManager, raises: AccountRaises, show: Viewer): Subcommand {
-  return {
-    name: 'raise',
-    summary: 'Raise a budget for a while, also one of the configuration or of one account; or end its raises',
-    args: [
-      { name: '<name>', summary: 'a budget of "budgets list"; with --account, one of its plan' },
-      { name: '[amount]', summary: 'US dollars beside its own' },
-    ],
-    options: [
-      { flags: '--until <time>', summary: 'when it ends: a date-time with a zone, or how long it lasts, such as 2d' },
-      { flags: '--account <id>', summary: 'for this account alone, such as u_42: a budget of its plan' },
-      { flags: '--end', summary: 'ends all raises of the budget instead' },
-    ],
-    async run({ args: [name = '', amount], options, io, actor }) {
-      const { account } = options;
-      const isOwn = typeof account === 'string';
-      const whose = isOwn ? `${name} of ${account}` : name;
-      if (options['end'] === true) {
-        const ended = isOwn
-          ? showRaise(await raises.end(actor, account, name))
-          : (await show([await manager.endRaises(name, { actor })]))[0];
-        io.result(ended, `the budget ${whose} has no raise any more`);
-        return;
-      }
-      const values = readValues(amount, options['until']);
-      const raised = isOwn
-        ? showRaise(await raises.raise(actor, account, name, values))
-        : (await show([await manager.raise(name, values, { actor })]))[0];
-      io.result(raised, `the budget ${whose} has ${amount} USD more until ${values.until}`);
-    },
-  };
-}
-
-function readValues(amount: string | undefined, until: unknown): RaiseValues {
-  if (amount !== undefined && typeof until === 'string') return { amount_usd: amount, until: readEnd(until) };
-  throw new GatewayError(
-    'invalid_request',
-    'A raise needs an amount and an end: tollgate budgets raise <name> 5 --until 2d',
-  );
-}
-
-/** A time, or how long from now. */
-function readEnd(text: string): string {
-  try {
-    return isoSeconds(Math.ceil((Date.now() + parseDuration(text)) / 1000) * 1000);
-  } catch {
-    return text;
-  }
 }

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { formatKey } from '../../../../plugins/auth/api-key/commands.ts';
-import { describeNewKey } from '../../../../plugins/auth/api-key/info.ts';
+import { describeNewKey, formatKey } from '../../../../plugins/auth/api-key/info.ts';
 import type { KeyRecord } from '../../../../plugins/auth/api-key/records.ts';
 
 describe('a key on the terminal', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { ERRORS, type ErrorCode, GatewayError } from '../../../../core/index.ts';
-import { MESSAGES_ERRORS, messagesError } from '../../../../plugins/dialects/messages/errors.ts';
+import { MESSAGES_ERRORS, messagesError } from '../../../../plugins/formats/anthropic/errors.ts';
 
 /** The types that Anthropic's SDKs know, with the statuses that may carry them. */
 const TYPES: Readonly<Record<string, readonly number[]>> = {

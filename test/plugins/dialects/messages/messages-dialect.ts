@@ -5,8 +5,8 @@ import type {
   DialectInput,
   DialectRequest,
 } from '../../../../core/index.ts';
-import { readRequest } from '../../../../plugins/dialects/messages/read.ts';
-import type { MessagesRequest } from '../../../../plugins/dialects/messages/types.ts';
+import { readMessages } from '../../../../plugins/formats/anthropic/read-request.ts';
+import type { MessagesRequest } from '../../../../plugins/formats/anthropic/types.ts';
 
 const ROUTE: DialectDefinition['routes'][number] = { path: '/v1/messages', summary: '' };
 
@@ -26,7 +26,7 @@ export function readMessagesBody(
   fields: Partial<MessagesRequest>,
   headers: Readonly<Record<string, string>> = {},
 ): DialectRequest {
-  return readRequest(messagesInput(messagesBody(fields), headers));
+  return readMessages(messagesInput(messagesBody(fields), headers));
 }
 
 /** What the dialect knows when it writes; `seal` marks what it was given. */
@@ -37,7 +37,7 @@ export function messagesContext(
   const input = messagesInput(messagesBody(fields));
   return {
     input,
-    request: { ...readRequest(input).request, ...request },
+    request: { ...readMessages(input).request, ...request },
     id: 'call',
     created: 1_790_000_000,
     requestId: 'req_1',

@@ -1,16 +1,24 @@
 import { expect } from 'chai';
 import { type ChatRequest, GatewayError, type NativeChange } from '../../../../core/index.ts';
-import { MESSAGES_NATIVE } from '../../../../plugins/dialects/messages/native.ts';
-import type { MessagesRequest } from '../../../../plugins/dialects/messages/types.ts';
+import { MESSAGES_NATIVE } from '../../../../plugins/formats/anthropic/native.ts';
+import type { MessagesRequest } from '../../../../plugins/formats/anthropic/types.ts';
 import { fixture, readSse } from '../../../support/formats/codec.ts';
 import { readMessagesStream } from '../../../support/formats/messages-grammar.ts';
 import { messagesBody, messagesContext, readMessagesBody } from './messages-dialect.ts';
 
-function patch(fields: Partial<MessagesRequest>, change: (before: ChatRequest) => Partial<ChatRequest> = () => ({})) {
+const ADAPTIVE = { type: 'adaptive', display: 'summarized' };
+const OMITTED = { type: 'adaptive', display: 'omitted' };
+
+function patch(
+  fields: Partial<MessagesRequest>,
+  change: (before: ChatRequest) => Partial<ChatRequest> = () => ({}),
+  model = 'claude',
+) {
   const before = readMessagesBody(fields).request;
   const given: NativeChange = {
-    ...{ before, after: { ...before, ...change(before) }, model: 'claude', stream: fields.stream === true },
-    ...{ open: () => undefined, scope: (text) => text },
+    ...{ before, after: { ...before, ...change(before) }, model, stream: fields.stream === true },
+    open: (sealed) => (sealed.startsWith('tg1.here.tag.') ? sealed.slice('tg1.here.tag.'.length) : undefined),
+    scope: (text) => text,
   };
   return MESSAGES_NATIVE.patch(messagesBody(fields), given);
 }
@@ -125,15 +133,61 @@ describe('the native lane of the Messages dialect', () => {
     expect(patched?.dropped).to.deep.equal(['speed', 'inference_geo']);
   });
 
-  it('passes the provider’s message and events on', () => {
+  it('E38: opens the signatures that this gateway sealed, and leaves out those that it cannot open', () => {
+    const thinking = (signature: string) => ({ type: 'thinking', thinking: 'a', signature });
+    const content = [thinking('tg1.here.tag.S'), thinking('tg1.there.tag.S'), text('ok')[0]!];
+    const patched = patch({ messages: [{ role: 'assistant', content }] });
+    expect(patched?.body).to.have.deep.nested.property('messages[0].content', [thinking('S'), text('ok')[0]!]);
+    expect(patched?.dropped).to.deep.equal(['reasoning']);
+  });
+
+  for (const [given, model, wanted, config] of [
+    [{ type: 'enabled', budget_tokens: 8000 }, 'claude-opus-4-8', ADAPTIVE, { effort: 'medium' }],
+    [{ type: 'enabled', budget_tokens: 31_999, display: 'omitted' }, 'claude-opus-5-5', OMITTED, { effort: 'high' }],
+    [{ type: 'disabled' }, 'claude-opus-5-5', undefined, { effort: 'low' }],
+    [{ type: 'disabled' }, 'claude-sonnet-5-5', { type: 'between_tools' }, undefined],
+    [{ type: 'adaptive' }, 'claude-haiku-4-5', { type: 'enabled', budget_tokens: 8192 }, undefined],
+  ] as const) {
+    it(`E20: fits thinking that is ${given.type} to ${model}, and tells so`, () => {
+      const patched = patch({ thinking: given, max_tokens: 32_000 }, () => ({}), model);
+      expect(patched?.body).to.deep.include({
+        ...(wanted && { thinking: wanted }),
+        ...(config && { output_config: config }),
+      });
+      expect('thinking' in (patched?.body ?? {})).to.equal(wanted !== undefined);
+      expect(patched?.dropped).to.deep.equal(['thinking']);
+    });
+  }
+
+  it('E20: leaves thinking that the model takes as it is, and any that a new Claude may take', () => {
+    for (const [type, model] of [
+      ['adaptive', 'claude-opus-5-5'],
+      ['enabled', 'claude-haiku-4-5'],
+      ['enabled', 'claude-novel-7'],
+      ['future', 'claude-opus-5-5'],
+    ] as const) {
+      const thinking = { type, budget_tokens: 2000 };
+      const patched = patch({ thinking }, () => ({}), model);
+      expect([patched?.body, patched?.dropped]).to.deep.equal([{ ...messagesBody({ thinking }), model }, undefined]);
+    }
+  });
+
+  it('passes the provider’s message and events on, the signatures of its thinking sealed', () => {
     const body = { id: 'msg_1', future: 1 };
     expect(MESSAGES_NATIVE.write(body, messagesContext())).to.equal(body);
+    const signed = { ...body, content: [{ type: 'thinking', thinking: '', signature: 'S', future: 1 }, text('a')[0]] };
+    expect(MESSAGES_NATIVE.write(signed, messagesContext())).to.deep.equal({
+      ...body,
+      content: [{ type: 'thinking', thinking: '', signature: 'tg1.here.tag.S', future: 1 }, text('a')[0]],
+    });
     const stream = MESSAGES_NATIVE.stream(messagesContext());
     const bytes = fixture('anthropic/stream-thinking-and-tools.sse');
     const passed = readSse(bytes)
       .map((event) => stream.push(event))
       .join('');
-    expect(readSse(Buffer.from(passed + stream.end()))).to.deep.equal(readSse(bytes));
+    const opened = (passed + stream.end()).replaceAll('tg1.here.tag.', '');
+    expect(passed.split('tg1.here.tag.')).to.have.length(3);
+    expect(readSse(Buffer.from(opened))).to.deep.equal(readSse(bytes));
     expect(stream.push({ event: 'x\ndata: y', data: '{"a":1}' })).to.equal('event: xdata: y\ndata: {"a":1}\n\n');
     const failed = stream.fail(new GatewayError('provider_timeout', 'Late.'), 'req_1');
     expect(readMessagesStream(failed).error?.['error']).to.deep.equal({ type: 'timeout_error', message: 'Late.' });

@@ -2,9 +2,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { GatewayError } from '../../../../core/index.ts';
-import { readRequest } from '../../../../plugins/dialects/messages/read.ts';
-import { MESSAGES_REQUEST } from '../../../../plugins/dialects/messages/schema.ts';
-import { writeStream } from '../../../../plugins/dialects/messages/stream.ts';
+import { readMessages } from '../../../../plugins/formats/anthropic/read-request.ts';
+import { MESSAGES_REQUEST } from '../../../../plugins/formats/anthropic/types.ts';
+import { writeStream } from '../../../../plugins/formats/anthropic/write-stream.ts';
 import { readMessagesStream } from '../../../support/formats/messages-grammar.ts';
 import { chunkSequences, conversations } from './messages-arbitraries.ts';
 import { messagesContext, messagesInput } from './messages-dialect.ts';
@@ -20,7 +20,7 @@ describe('any conversation', () => {
       fc.property(conversations, (conversation) => {
         const body = writeMessagesBody(conversation);
         expect(validate(body), JSON.stringify(validate.errors)).to.equal(true);
-        expect(readRequest(messagesInput(body)).request.messages).to.deep.equal(conversation);
+        expect(readMessages(messagesInput(body)).request.messages).to.deep.equal(conversation);
       }),
     );
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type ChatChunk, type ChatDelta, GatewayError } from '../../../../core/index.ts';
-import { writeStream } from '../../../../plugins/dialects/messages/stream.ts';
-import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.ts';
+import { anthropicStream } from '../../../../plugins/formats/anthropic/read-response.ts';
+import { writeStream } from '../../../../plugins/formats/anthropic/write-stream.ts';
 import { codecCall, decode, fixture, readSse } from '../../../support/formats/codec.ts';
 import { readMessagesStream } from '../../../support/formats/messages-grammar.ts';
 import { messagesContext } from './messages-dialect.ts';
@@ -28,6 +28,14 @@ function stream(
     writer.push(chunk),
   );
   return readMessagesStream(text.join('') + writer.end());
+}
+
+/** Blocks of thinking as the context of tests seals them. */
+function sealed(blocks: readonly Record<string, unknown>[]): readonly object[] {
+  return blocks.map((block) => {
+    const field = block['type'] === 'thinking' ? 'signature' : 'data';
+    return field in block ? { ...block, [field]: `tg1.here.tag.${block[field]}` } : block;
+  });
 }
 
 describe('the Messages dialect streams', () => {
@@ -88,13 +96,13 @@ describe('the Messages dialect streams', () => {
         { content: 'a' },
       ] as const,
       [
-        { type: 'thinking', thinking: '', signature: 'S' },
-        { type: 'redacted_thinking', data: 'D' },
+        { type: 'thinking', thinking: '', signature: 'tg1.here.tag.S' },
+        { type: 'redacted_thinking', data: 'tg1.here.tag.D' },
         { type: 'text', text: 'a' },
       ],
     ],
     [
-      'signed thinking twice, byte for byte',
+      'signed thinking twice, each signature sealed',
       [
         { reasoning_content: 'A' },
         { reasoning_details: [{ kind: 'text', text: 'A', signature: 'S+/=', format: 'anthropic' }] },
@@ -102,8 +110,8 @@ describe('the Messages dialect streams', () => {
         { reasoning_details: [{ kind: 'text', text: 'B', signature: 'T', format: 'anthropic' }] },
       ] as const,
       [
-        { type: 'thinking', thinking: 'A', signature: 'S+/=' },
-        { type: 'thinking', thinking: 'B', signature: 'T' },
+        { type: 'thinking', thinking: 'A', signature: 'tg1.here.tag.S+/=' },
+        { type: 'thinking', thinking: 'B', signature: 'tg1.here.tag.T' },
       ],
     ],
     [
@@ -174,14 +182,13 @@ describe('the Messages dialect streams', () => {
     expect(flood).to.throw(GatewayError).with.property('code', 'provider_invalid_response');
   });
 
-  it('what Anthropic streamed, block by block as it was', () => {
+  it('what Anthropic streamed, block by block as it was, its signatures sealed', () => {
     const bytes = fixture('anthropic/stream-thinking-and-tools.sse');
     const { chunks } = decode(anthropicStream(codecCall()), readSse(bytes));
     const writer = writeStream(messagesContext());
     const written = readMessagesStream(chunks.map((chunk) => writer.push(chunk)).join('') + writer.end());
     const original = readMessagesStream(bytes);
-    const blocks = original.content.map((block) => (block['type'] === 'tool_use' ? { ...block } : block));
-    expect(written.content).to.deep.equal(blocks);
+    expect(written.content).to.deep.equal(sealed(original.content));
     expect(written.delta).to.include({ stop_reason: original.delta['stop_reason'] });
   });
 });

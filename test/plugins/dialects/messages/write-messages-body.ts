@@ -1,5 +1,5 @@
 import type { ChatMessage, ContentPart, ReasoningDetail } from '../../../../core/index.ts';
-import type { Block, MessagesMessage } from '../../../../plugins/dialects/messages/types.ts';
+import type { Block, MessagesMessage } from '../../../../plugins/formats/anthropic/types.ts';
 import { messagesBody } from './messages-dialect.ts';
 
 /** A canonical conversation as a client of the Messages format sends it: results of one turn together. */

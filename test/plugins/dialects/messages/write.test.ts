@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { AssistantMessage, ChatChoice, ChatResponse, Usage } from '../../../../core/index.ts';
-import { callId, writeMessage } from '../../../../plugins/dialects/messages/write.ts';
+import { writeCallId, writeMessage } from '../../../../plugins/formats/anthropic/write-response.ts';
 import { messagesContext } from './messages-dialect.ts';
 
 const USAGE: Usage = { prompt_tokens: 20, completion_tokens: 5, total_tokens: 25 };
@@ -66,7 +66,7 @@ describe('the Messages dialect writes', () => {
   });
 
   describe('reasoning', () => {
-    it('of the format’s own provider byte for byte, in the order it had', () => {
+    it('of the format’s own provider with its signatures sealed, in the order it had', () => {
       const { content } = write({
         ...{ content: 'ok', reasoning_content: 'AB', tool_calls: [call('t', '{"a":1}')] },
         reasoning_details: [
@@ -77,10 +77,10 @@ describe('the Messages dialect writes', () => {
         order: ['reasoning:0', 'reasoning:1', 'content:0', 'reasoning:2', 'tool:0'],
       });
       expect(content).to.deep.equal([
-        { type: 'thinking', thinking: 'A', signature: 'S+/=' },
-        { type: 'redacted_thinking', data: 'D' },
+        { type: 'thinking', thinking: 'A', signature: 'tg1.here.tag.S+/=' },
+        { type: 'redacted_thinking', data: 'tg1.here.tag.D' },
         { type: 'text', text: 'ok' },
-        { type: 'thinking', thinking: 'B', signature: 'T' },
+        { type: 'thinking', thinking: 'B', signature: 'tg1.here.tag.T' },
         { type: 'tool_use', id: 't', name: 'look', input: { a: 1 } },
       ]);
     });
@@ -125,12 +125,12 @@ describe('the Messages dialect writes', () => {
   }
 
   it('G26: ids of calls in the letters of the format, different ones different, always the same', () => {
-    const ids = ['functions.Bash:0', 'functions.Bash:1', 'functions_Bash_0'].map(callId);
+    const ids = ['functions.Bash:0', 'functions.Bash:1', 'functions_Bash_0'].map(writeCallId);
     expect(new Set(ids)).to.have.property('size', 3);
     for (const id of ids) expect(id).to.match(/^[A-Za-z0-9_-]{1,64}$/);
-    expect(callId('functions.Bash:0')).to.equal(ids[0]);
+    expect(writeCallId('functions.Bash:0')).to.equal(ids[0]);
     const signed = `call__thought__${'A'.repeat(500)}`;
-    expect(callId(signed)).to.equal(signed);
+    expect(writeCallId(signed)).to.equal(signed);
   });
 
   it('citations of pages, and its own as they are', () => {

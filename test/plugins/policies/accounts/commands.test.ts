@@ -1,8 +1,7 @@
 import { expect } from 'chai';
-import { isGatewayError } from '../../../../core/index.ts';
+import { type Command, isGatewayError } from '../../../../core/index.ts';
 import { createRecordBook } from '../../../../core/plugins/instance-store.ts';
-import { createAccountOperations } from '../../../../plugins/policies/accounts/account-operations.ts';
-import { accountCommand } from '../../../../plugins/policies/accounts/commands.ts';
+import { registerAccounts } from '../../../../plugins/policies/accounts/accounts.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { fakeIo } from '../../../support/plugins/fake-io.ts';
 import { makeFaulty } from './charged-calls.ts';
@@ -11,15 +10,17 @@ describe('tollgate accounts credit', () => {
   it('tells how to repeat a credit safely when the store did not say whether it was written', async () => {
     const store = await openMemory();
     const faulty = makeFaulty(store.ledger);
-    const operations = createAccountOperations({
+    const commands: Command[] = [];
+    registerAccounts({
       ledger: faulty.ledger,
       settings: { plans: {} } as never,
       records: createRecordBook(store),
       shared: (name) => store.keyv(name) as never,
       audit: async () => undefined,
+      route: () => undefined,
+      command: (command) => void commands.push(command),
     });
-    const command = accountCommand(operations);
-    const credit = command.subcommands?.find(({ name }) => name === 'credit');
+    const credit = commands[0]?.subcommands?.find(({ name }) => name === 'credit');
     const io = fakeIo();
     const run = (id?: string) =>
       credit?.run({

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import anthropic from '../../../../plugins/providers/anthropic/index.ts';
+import anthropic from '../../../../plugins/providers/anthropic.ts';
 import { setUpProvider } from '../../../conformance/provider-subject.ts';
 
 describe('the anthropic provider', () => {

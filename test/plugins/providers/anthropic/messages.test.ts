@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ChatMessage, ChatRequest } from '../../../../core/index.ts';
-import { anthropicRequest } from '../../../../plugins/providers/anthropic/request.ts';
-import type { AnthropicMessage, AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
+import type { AnthropicMessage, AnthropicRequest } from '../../../../plugins/formats/anthropic/types.ts';
+import { anthropicRequest } from '../../../../plugins/formats/anthropic/write-request.ts';
 import { called, chatRequest, codecCall, result, user } from '../../../support/formats/codec.ts';
 
 const PREFILL = 'claude-sonnet-4-5';
@@ -114,7 +114,7 @@ describe('anthropic messages', () => {
     expect(use)
       .to.have.property('id')
       .that.matches(/^[A-Za-z0-9_-]{1,64}$/);
-    expect(answer).to.have.property('tool_use_id', (use as { id: string }).id);
+    expect(answer).to.have.property('tool_use_id', use?.['id']);
   });
 
   it('replay signed thinking before the answer, and leave out thinking that lost its signature', () => {

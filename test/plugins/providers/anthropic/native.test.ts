@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { GatewayError, type NativeRow } from '../../../../core/index.ts';
-import anthropic from '../../../../plugins/providers/anthropic/index.ts';
+import anthropic from '../../../../plugins/providers/anthropic.ts';
 import { setUpProvider } from '../../../conformance/provider-subject.ts';
 
 function rowOf(config: Readonly<Record<string, unknown>> = {}): NativeRow | undefined {
@@ -18,6 +18,15 @@ describe('anthropic as the vendor of its own format', () => {
     const count: object = row?.count ?? {};
     expect('body' in count && typeof count.body === 'function' && count.body(body)).to.deep.equal({
       ...{ model: 'm', messages: [], thinking: {} },
+    });
+  });
+
+  it('E19: reads a message whose stop reason only the caller knows', () => {
+    const call = { model: 'm', stream: false, created: 1, id: 'c' };
+    const body = { id: 'msg_1', content: [{ type: 'text', text: 'x' }], stop_reason: 'something_new' };
+    expect(rowOf()?.codec?.response(body, call).choices[0]).to.deep.include({
+      finish_reason: 'length',
+      finish: { native: 'something_new' },
     });
   });
 

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { type ChatRequest, isGatewayError } from '../../../../core/index.ts';
-import { anthropicTraits } from '../../../../plugins/providers/anthropic/models.ts';
-import { anthropicRequest } from '../../../../plugins/providers/anthropic/request.ts';
-import { anthropicResponse } from '../../../../plugins/providers/anthropic/response.ts';
-import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.ts';
-import type { AnthropicMessage, AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
+import { anthropicResponse, anthropicStream } from '../../../../plugins/formats/anthropic/read-response.ts';
+import { anthropicTraits } from '../../../../plugins/formats/anthropic/tables.ts';
+import type { AnthropicMessage, AnthropicRequest } from '../../../../plugins/formats/anthropic/types.ts';
+import { anthropicRequest } from '../../../../plugins/formats/anthropic/write-request.ts';
 import { chatRequests } from '../../../support/formats/chat-arbitraries.ts';
 import { codecCall } from '../../../support/formats/codec.ts';
 
@@ -20,8 +19,8 @@ const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 function idsOf(message: AnthropicMessage | undefined, kind: 'tool_use' | 'tool_result'): string[] {
   return (message?.content ?? []).flatMap((block) => {
-    if (block.type === 'tool_use' && kind === block.type) return [block.id];
-    return block.type === 'tool_result' && kind === block.type ? [block.tool_use_id] : [];
+    if (block.type === 'tool_use' && kind === block.type) return [String(block['id'])];
+    return block.type === 'tool_result' && kind === block.type ? [String(block['tool_use_id'])] : [];
   });
 }
 
@@ -44,20 +43,22 @@ function check(body: AnthropicRequest, model: string): void {
     assert.deepEqual(idsOf(next, 'tool_result'), used);
     const types = message.content.map(({ type }) => type);
     assert.ok(types.lastIndexOf('tool_result') < used.length + idsOf(message, 'tool_result').length);
-    for (const block of message.content) if (block.type === 'text') assert.notEqual(block.text.trim(), '');
+    for (const block of message.content) if (block.type === 'text') assert.notEqual(String(block['text']).trim(), '');
     if (used.length > 0) assert.ok(body.tools);
   });
   for (const tool of body.tools ?? []) assert.equal((tool['input_schema'] as { type?: unknown }).type, 'object');
-  const forced = body.tool_choice?.type === 'any' || body.tool_choice?.type === 'tool';
+  const forced = body.tool_choice?.['type'] === 'any' || body.tool_choice?.['type'] === 'tool';
   if (body.tool_choice) assert.ok(body.tools);
   if (forced) assert.ok(traits.forcedTools && body.thinking?.['type'] !== 'enabled');
   if (!traits.sampling) assert.ok(!('temperature' in body) && !('top_p' in body));
   if (!traits.temperatureWithTopP) assert.ok(!('temperature' in body && 'top_p' in body));
-  if (body.temperature !== undefined) assert.ok(body.temperature >= 0 && body.temperature <= 1);
-  if (!traits.jsonSchema) assert.equal(body.output_config?.format, undefined);
-  if (!traits.adaptive) assert.equal(body.output_config?.effort, undefined);
+  const { temperature = 0 } = body;
+  assert.ok(temperature !== null && temperature >= 0 && temperature <= 1);
+  if (!traits.jsonSchema) assert.equal(body.output_config?.['format'], undefined);
+  if (!traits.thinking.includes('adaptive')) assert.equal(body.output_config?.['effort'], undefined);
   const budget = body.thinking?.['budget_tokens'];
-  if (typeof budget === 'number') assert.ok(traits.budget && budget >= 1024 && budget < body.max_tokens);
+  if (typeof budget === 'number')
+    assert.ok(traits.thinking.includes('enabled') && budget >= 1024 && budget < body.max_tokens);
 }
 
 describe('anthropic requests of any kind', () => {

@@ -7,11 +7,10 @@ import {
   type SseEvent,
   StreamFailure,
 } from '../../../../core/index.ts';
-import { anthropicFailure } from '../../../../plugins/providers/anthropic/errors.ts';
-import { anthropicRequest } from '../../../../plugins/providers/anthropic/request.ts';
-import { anthropicResponse } from '../../../../plugins/providers/anthropic/response.ts';
-import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.ts';
-import type { AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
+import { anthropicFailure } from '../../../../plugins/formats/anthropic/errors.ts';
+import { anthropicResponse, anthropicStream } from '../../../../plugins/formats/anthropic/read-response.ts';
+import type { AnthropicRequest } from '../../../../plugins/formats/anthropic/types.ts';
+import { anthropicRequest } from '../../../../plugins/formats/anthropic/write-request.ts';
 import { corpusFiles, corpusJson, corpusLines, corpusText } from '../../../support/corpus.ts';
 import { codecCall, collect, decode } from '../../../support/formats/codec.ts';
 import { assertOpenAi } from '../../../support/formats/openai-schemas.ts';

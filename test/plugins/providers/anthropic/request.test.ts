@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ChatRequest } from '../../../../core/index.ts';
-import { anthropicRequest } from '../../../../plugins/providers/anthropic/request.ts';
-import type { AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
+import type { AnthropicRequest } from '../../../../plugins/formats/anthropic/types.ts';
+import { anthropicRequest } from '../../../../plugins/formats/anthropic/write-request.ts';
 import { chatRequest, codecCall } from '../../../support/formats/codec.ts';
 
 const SAMPLING = 'claude-sonnet-4-6';
@@ -163,6 +163,20 @@ describe('anthropic requests', () => {
       const thinking = { type: 'enabled', budget_tokens: 2048, display: 'summarized' };
       expect(translate({ thinking, reasoning_effort: 'low' }, 'claude-haiku-4-5').thinking).to.deep.equal(thinking);
     });
+
+    for (const [thinking, model, wanted, config] of [
+      [{ type: 'enabled', budget_tokens: 4000 }, 'claude-opus-4-8', ADAPTIVE, { effort: 'low' }],
+      [{ type: 'enabled', budget_tokens: 4000 }, 'claude-novel-7', { type: 'enabled', budget_tokens: 4000 }, undefined],
+      [{ type: 'disabled' }, 'claude-opus-5-5', undefined, { effort: 'low' }],
+      [{ type: 'disabled' }, 'claude-sonnet-5-5', { type: 'between_tools' }, undefined],
+      [{ type: 'disabled' }, 'claude-3-5-haiku-latest', undefined, undefined],
+      [{ type: 'adaptive' }, 'claude-haiku-4-5', { type: 'enabled', budget_tokens: 8192 }, undefined],
+    ] as const) {
+      it(`E20: of the caller’s own, ${thinking.type}, is fitted to ${model}`, () => {
+        const body = translate({ thinking }, model);
+        expect([body.thinking, body.output_config]).to.deep.equal([wanted, config]);
+      });
+    }
 
     it('takes the newest model’s narrow form for a Claude that nobody knows', () => {
       const body = translate({ temperature: 0.5, reasoning_effort: 'none' }, 'claude-novel-7');

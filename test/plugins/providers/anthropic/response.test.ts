@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { type ChatResponse, StreamFailure } from '../../../../core/index.ts';
-import { anthropicRateLimits } from '../../../../plugins/providers/anthropic/rate-limits.ts';
-import { anthropicResponse } from '../../../../plugins/providers/anthropic/response.ts';
-import { anthropicUsage } from '../../../../plugins/providers/anthropic/usage.ts';
+import { anthropicRateLimits } from '../../../../plugins/formats/anthropic/errors.ts';
+import { anthropicResponse, anthropicUsage } from '../../../../plugins/formats/anthropic/read-response.ts';
 import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
 import { codecCall, jsonFixture } from '../../../support/formats/codec.ts';
 
@@ -58,13 +57,11 @@ describe('anthropic answers', () => {
   for (const [reason, expected] of [
     ['end_turn', 'stop'],
     ['stop_sequence', 'stop'],
-    ['pause_turn', 'stop'],
-    ['compaction', 'stop'],
+    ['pause_turn', 'length'],
+    ['compaction', 'length'],
     ['max_tokens', 'length'],
     ['model_context_window_exceeded', 'length'],
     ['refusal', 'content_filter'],
-    ['something_new', 'stop'],
-    ['constructor', 'stop'],
   ] as const) {
     it(`end with ${expected} for ${reason}`, () => {
       expect(
@@ -72,6 +69,14 @@ describe('anthropic answers', () => {
       ).to.equal(expected);
     });
   }
+
+  it('E19: are an error for a stop reason that is not known, never a stop', () => {
+    for (const reason of ['something_new', 'constructor'])
+      expect(() => translate(message([{ type: 'text', text: 'x' }], { stop_reason: reason }))).to.throw(
+        StreamFailure,
+        reason,
+      );
+  });
 
   it('show why the model refused', () => {
     const body = message([], { stop_reason: 'refusal', stop_details: { type: 'refusal', explanation: 'No.' } });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { StreamFailure } from '../../../../core/index.ts';
-import { anthropicStream } from '../../../../plugins/providers/anthropic/stream.ts';
+import { anthropicStream } from '../../../../plugins/formats/anthropic/read-response.ts';
 import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
 import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/formats/codec.ts';
 
@@ -29,6 +29,16 @@ const end = (stop_reason: string, more: object = {}): object => ({
 });
 
 describe('anthropic streams', () => {
+  it('E19: are not complete after a stop reason that is not known, and are cut after one that asks to go on', () => {
+    const text = [START, block(0, { type: 'text', text: 'Half' }), stop(0)];
+    const unknown = playEvents([...text, end('something_new'), { type: 'message_stop' }]);
+    expect(unknown.complete).to.equal(false);
+    expect(collect(unknown.chunks)).to.deep.include({ content: 'Half', finish: [] });
+    expect(unknown.chunks.at(-1)?.usage).to.include({ completion_tokens: 9 });
+    for (const reason of ['pause_turn', 'compaction'])
+      expect(collect(playEvents([...text, end(reason)]).chunks).finish).to.deep.equal(['length']);
+  });
+
   it('open with the role, end with one finish reason and the usage of both ends', () => {
     const { chunks, complete } = play('stream');
     expect(chunks[0]?.choices[0]?.delta).to.deep.equal({ role: 'assistant', content: '', refusal: null });

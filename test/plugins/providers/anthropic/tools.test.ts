@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import type { ChatRequest } from '../../../../core/index.ts';
-import { anthropicRequest } from '../../../../plugins/providers/anthropic/request.ts';
-import { fitsStrictly, strictSchema } from '../../../../plugins/providers/anthropic/schema.ts';
-import type { AnthropicRequest } from '../../../../plugins/providers/anthropic/types.ts';
+import type { AnthropicRequest } from '../../../../plugins/formats/anthropic/types.ts';
+import { fitsStrictly, strictSchema } from '../../../../plugins/formats/anthropic/write-contents.ts';
+import { anthropicRequest } from '../../../../plugins/formats/anthropic/write-request.ts';
 import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
 import { chatRequest, codecCall } from '../../../support/formats/codec.ts';
 
@@ -33,6 +33,11 @@ function translate(fields: Partial<ChatRequest>, model = FORCED): AnthropicReque
 
 function dropped(fields: Partial<ChatRequest>, model = FORCED): readonly string[] {
   return anthropicRequest(chatRequest(fields), codecCall({ model })).dropped ?? [];
+}
+
+/** The last words of the user, where an instruction of ours stands. */
+function lastText(body: AnthropicRequest): unknown {
+  return body.messages.at(-1)?.content.at(-1)?.['text'];
 }
 
 describe('anthropic tools', () => {
@@ -94,7 +99,7 @@ describe('anthropic tools', () => {
     const body = translate(fields, NOT_FORCED);
     expect(body.tool_choice).to.deep.equal({ type: 'auto' });
     expect(body.tools?.map(({ name }) => name)).to.deep.equal(['f', 'g']);
-    expect(body.system?.[0]?.text).to.include('`g`');
+    expect(lastText(body)).to.include('`g`');
     expect(dropped(fields, NOT_FORCED)).to.deep.equal(['tool_choice']);
   });
 
@@ -109,7 +114,7 @@ describe('anthropic tools', () => {
       const body = translate(fields, model);
       expect(body.tool_choice).to.deep.equal({ type: 'auto' });
       expect(body.thinking).to.include({ type: 'adaptive' });
-      expect(body.system?.[0]?.text).to.include('one of your tools');
+      expect(lastText(body)).to.include('one of your tools');
       expect(dropped(fields, model)).to.deep.equal(['tool_choice']);
       expect(translate({ ...fields, reasoning_effort: 'none' }, model).tool_choice).to.deep.equal({ type: 'any' });
     });
@@ -124,7 +129,7 @@ describe('anthropic tools', () => {
   it('D23: stand in for no answer format while the model thinks', () => {
     const body = translate({ ...format(MAP), reasoning_effort: 'high' });
     expect(body).to.not.have.property('tools');
-    expect(body.system?.[0]?.text).to.include('JSON Schema');
+    expect(lastText(body)).to.include('JSON Schema');
   });
 });
 
@@ -159,10 +164,10 @@ describe('anthropic answer formats', () => {
   it('become an instruction with the schema where neither is possible', () => {
     const body = translate(format(MAP), NOT_FORCED);
     expect(body).to.not.have.any.keys('output_config', 'tools');
-    expect(body.system?.[0]?.text).to.include(JSON.stringify(MAP));
+    expect(lastText(body)).to.include(JSON.stringify(MAP));
   });
 
-  it('become an instruction for plain JSON, after the caller’s own', () => {
+  it('become an instruction for plain JSON, behind the caller’s own words', () => {
     const body = translate({
       messages: [
         { role: 'system', content: 'Be brief.' },
@@ -170,7 +175,8 @@ describe('anthropic answer formats', () => {
       ],
       response_format: { type: 'json_object' },
     });
-    expect(body.system?.map(({ text }) => text.includes('JSON'))).to.deep.equal([false, true]);
+    expect(body.system).to.deep.equal([{ type: 'text', text: 'Be brief.' }]);
+    expect(lastText(body)).to.include('JSON');
   });
 
   it('are left out beside a call that must be made', () => {
@@ -243,4 +249,55 @@ describe('anthropic schemas', () => {
       expect(fitsStrictly(schema as Record<string, unknown>)).to.equal(fits);
     });
   }
+});
+
+describe('anthropic emulations', () => {
+  const MODEL = 'claude-opus-5-5';
+  const asked = { role: 'user', content: 'Look.' } as const;
+  const signed = [{ kind: 'text', text: 'Hm', signature: 'S', format: 'anthropic' }] as const;
+  const called = {
+    role: 'assistant',
+    content: null,
+    reasoning_details: signed,
+    tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
+  } as const;
+  const system = { role: 'system', content: 'Be brief.' } as const;
+  const first = { messages: [system, asked], tools: [tool('f')] };
+  const second = {
+    messages: [system, asked, called, { role: 'tool', tool_call_id: 'a', content: 'ok' }],
+    tools: first.tools,
+  };
+
+  for (const [name, once] of [
+    ['a forced tool', { tool_choice: 'required' }],
+    ['a response format of plain JSON', { response_format: { type: 'json_object' } }],
+    ['a response format that the vendor cannot hold', format(MAP)],
+  ] as const) {
+    it(`E18: ${name} of one turn leaves the prefix of the next one alone`, () => {
+      const [one, next] = [
+        translate({ ...first, ...once } as Partial<ChatRequest>, MODEL),
+        translate(second as Partial<ChatRequest>, MODEL),
+      ];
+      expect([next.system, next.tools]).to.deep.equal([one.system, one.tools]);
+      expect(one.messages[0]?.content.slice(0, 1)).to.deep.equal(next.messages[0]?.content);
+    });
+  }
+
+  it('E18: let thinking be left out where the prefix changed, and ask for the beta of it', () => {
+    const request = (rules?: { deny: string[]; always: string[] }) =>
+      anthropicRequest(chatRequest(second as Partial<ChatRequest>), codecCall({ model: MODEL }), rules);
+    expect(request().body).to.have.deep.property('thinking', {
+      type: 'adaptive',
+      block_binding: { prefix_mismatch_behavior: 'drop_block' },
+    });
+    expect(request().headers).to.deep.equal({ 'anthropic-beta': 'thinking-binding-controls-2026-08-01' });
+    const denied = request({ deny: ['thinking-binding-controls-2026-08-01'], always: [] });
+    expect([denied.headers, 'thinking' in (denied.body as object)]).to.deep.equal([undefined, false]);
+    expect(translate(first, MODEL)).not.to.have.property('thinking');
+    expect(translate(second as Partial<ChatRequest>, 'claude-opus-5')).not.to.have.property('thinking');
+  });
+
+  it('E18: a format that the vendor cannot hold adds no tool for a model whose thinking is bound to its tools', () => {
+    expect(translate(format(MAP), 'claude-haiku-5-5')).not.to.have.any.keys('tools', 'tool_choice');
+  });
 });

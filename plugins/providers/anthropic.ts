@@ -1,19 +1,9 @@
-import {
-  type ChatCodec,
-  definePlugin,
-  type HttpRequest,
-  readArray,
-  readObject,
-  readString,
-} from '../../../core/index.ts';
-import { lenientChat, nativeRows, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from '../kit/index.ts';
-import { anthropicFailure } from './errors.ts';
-import { ANTHROPIC_FIELDS } from './fields.ts';
-import { type BetaRules, betaHeader, betaNames, nativeMessages } from './native.ts';
-import { anthropicRateLimits } from './rate-limits.ts';
-import { anthropicRequest } from './request.ts';
-import { anthropicResponse } from './response.ts';
-import { anthropicStream } from './stream.ts';
+import { definePlugin, type HttpRequest, readArray, readObject, readString } from '../../core/index.ts';
+import { anthropicFailure, anthropicRateLimits } from '../formats/anthropic/errors.ts';
+import { anthropicResponse, anthropicStream } from '../formats/anthropic/read-response.ts';
+import { ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';
+import { anthropicRequest, type BetaRules, betaNames, nativeMessages } from '../formats/anthropic/write-request.ts';
+import { lenientChat, nativeRows, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from './kit/index.ts';
 
 /**
  * The API version, chosen on purpose: 2023-06-01 takes everything the later 2026-10-21 takes, and sampling fields for the
@@ -21,7 +11,7 @@ import { anthropicStream } from './stream.ts';
  */
 const API_VERSION = '2023-06-01';
 
-/** Typed as `object`, so that nobody computes a type from it: `ProviderConfig` is that type. */
+/** Typed as `object`, since `ProviderConfig` is its type: none is to be computed from the schema. */
 const CONFIG_SCHEMA: object = {
   type: 'object',
   additionalProperties: false,
@@ -65,7 +55,11 @@ export default definePlugin({
       ...options,
       // Paths begin with /v1, whether the operator wrote it into the base URL or not.
       baseUrl: options.baseUrl.replace(/\/v1$/, ''),
-      chat: lenientChat(withBetas(rules)),
+      chat: lenientChat({
+        request: (input, call) => anthropicRequest(input, call, rules),
+        response: (body, call) => anthropicResponse(body, call),
+        stream: (call) => anthropicStream(call),
+      }),
       ...(native && { native }),
       fields: ANTHROPIC_FIELDS,
       listModels: { request: listRequest, response: listedModels },
@@ -79,21 +73,6 @@ function readBetaRules(config: unknown, headers: Readonly<Record<string, string>
   const deny = readArray(readObject(readObject(config)['betas'])['deny']).map(String);
   const [, always] = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'anthropic-beta') ?? [];
   return { deny, always: betaNames(always) };
-}
-
-/** The codec, with the betas of caller and operator together. */
-function withBetas(rules: BetaRules): ChatCodec {
-  return {
-    request(input, call) {
-      const request = anthropicRequest(input, call);
-      const betas = request.headers?.['anthropic-beta'];
-      return betas === undefined
-        ? request
-        : { ...request, headers: { ...request.headers, ...betaHeader(betas, rules) } };
-    },
-    response: anthropicResponse,
-    stream: anthropicStream,
-  };
 }
 
 /** The largest page there is. */

@@ -1,4 +1,65 @@
-import type { Schema } from '../../../core/index.ts';
+import type { JsonObject, Schema } from '../../../core/index.ts';
+
+/** The wire of the Messages API: known fields only. Source: https://platform.claude.com/docs/en/api/messages */
+
+/** A content block of any type; what a type needs is checked by the schema below. */
+export interface Block {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+export interface TextBlock extends Block {
+  readonly type: 'text';
+  readonly text: string;
+}
+
+export interface MessagesMessage {
+  readonly role: string;
+  readonly content: string | readonly Block[];
+}
+
+export interface MessagesTool {
+  /** Absent or `custom`: a function of the caller's. Any other one is the vendor's own. */
+  readonly type?: string | null;
+  readonly name?: string;
+  readonly description?: string | null;
+  readonly input_schema?: JsonObject;
+  readonly strict?: boolean | null;
+  readonly [field: string]: unknown;
+}
+
+/** A request as clients write it. */
+export interface MessagesRequest {
+  readonly model: string;
+  /** Absent only where tokens are counted. */
+  readonly max_tokens?: number | null;
+  readonly messages: readonly MessagesMessage[];
+  readonly system?: string | readonly Block[] | null;
+  readonly stream?: boolean | null;
+  readonly temperature?: number | null;
+  readonly top_p?: number | null;
+  readonly stop_sequences?: readonly string[] | null;
+  readonly metadata?: JsonObject | null;
+  readonly service_tier?: string | null;
+  readonly thinking?: JsonObject | null;
+  readonly output_config?: JsonObject | null;
+  readonly tools?: readonly MessagesTool[] | null;
+  readonly tool_choice?: JsonObject | null;
+  readonly cache_control?: JsonObject | null;
+  readonly [field: string]: unknown;
+}
+
+export interface AnthropicMessage {
+  readonly role: 'user' | 'assistant';
+  readonly content: readonly Block[];
+}
+
+/** A request as it is written to the vendor. */
+export interface AnthropicRequest extends MessagesRequest {
+  readonly max_tokens: number;
+  readonly system?: readonly TextBlock[];
+  readonly messages: readonly AnthropicMessage[];
+}
 
 /** Types and required fields of the fields that are known; null is "not set", and whatever is unknown passes. */
 

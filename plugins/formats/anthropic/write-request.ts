@@ -1,40 +1,47 @@
 import {
   type ChatRequest,
   type CodecCall,
+  GatewayError,
   type HttpRequest,
   isObject,
   type JsonObject,
+  type NativeRow,
   readArray,
+  readCount,
   readObject,
   readString,
 } from '../../../core/index.ts';
-import { applyFieldRules, invalid, mergeExtraBody, readConversation, tellDropped } from '../kit/index.ts';
-import { cacheControlOf } from './blocks.ts';
-import { ANTHROPIC_FIELDS } from './fields.ts';
-import { anthropicMessages } from './messages.ts';
-import { type AnthropicTraits, anthropicTraits } from './models.ts';
-import { isThinking, planThinking, wantsThinking } from './thinking.ts';
-import { planTools } from './tools.ts';
-import type { AnthropicRequest, OutputConfig } from './types.ts';
+import { applyFieldRules, invalid, mergeExtraBody, readConversation, tellDropped } from '../../providers/kit/index.ts';
+import { anthropicResponse, anthropicStream } from './read-response.ts';
+import { ANTHROPIC_FIELDS, type AnthropicTraits, anthropicTraits, cacheControlOf } from './tables.ts';
+import { hasThinking, isThinking, planThinking, wantsThinking } from './thinking.ts';
+import type { AnthropicRequest } from './types.ts';
+import { anthropicMessages, planTools } from './write-contents.ts';
 
 const MAX_USER_ID = 256;
 
 /** The vendor's own fields, which may also stand in `extra_body`. */
 const EXTRAS: ReadonlySet<string> = new Set(ANTHROPIC_FIELDS.extras);
 
+/** The beta by which thinking that does not fit its prefix is left out, instead of the request being refused. */
+const BINDING_BETA = 'thinking-binding-controls-2026-08-01';
+
 /** A chat request as `POST /v1/messages`. */
-export function anthropicRequest(request: ChatRequest, call: CodecCall): HttpRequest {
+export function anthropicRequest(request: ChatRequest, call: CodecCall, rules: BetaRules = NO_RULES): HttpRequest {
   const told: string[] = [];
   const own = readOwnFields(request, (field) => Object.hasOwn(ANTHROPIC_FIELDS.fields, field), told);
   const input = mergeExtraBody(own.input, (field) => EXTRAS.has(field), told);
   const dropped = [...told, ...applyFieldRules(input, ANTHROPIC_FIELDS, 'Anthropic')];
-  const headers = readBetas(input['betas']);
+  const betas = readBetas(input['betas']);
   if (hasForeignReasoning(input)) tellDropped(dropped, 'reasoning');
-  const body = anthropicBody(input, own.rest, call, dropped);
+  const mayBind = !rules.deny.includes(BINDING_BETA);
+  const { body, isBound } = anthropicBody(input, own.rest, call, mayBind, dropped);
+  const headers =
+    betas.length > 0 || isBound ? betaHeader([...betas, ...(isBound ? [BINDING_BETA] : [])].join(','), rules) : {};
   return {
     path: '/v1/messages',
     body,
-    ...(headers && { headers }),
+    ...(Object.keys(headers).length > 0 && { headers }),
     ...(dropped.length > 0 && { dropped }),
   };
 }
@@ -44,24 +51,33 @@ function hasForeignReasoning({ messages }: ChatRequest): boolean {
   return messages.some(({ reasoning_details: details }) => details?.some(({ format }) => format !== 'anthropic'));
 }
 
-function anthropicBody(input: ChatRequest, own: JsonObject, call: CodecCall, dropped: string[]): AnthropicRequest {
+function anthropicBody(
+  input: ChatRequest,
+  own: JsonObject,
+  call: CodecCall,
+  mayBind: boolean,
+  dropped: string[],
+): { readonly body: AnthropicRequest; readonly isBound: boolean } {
   const traits = anthropicTraits(call.model);
   const conversation = readConversation(input.messages);
   const { tools, choice, format, instruction } = planTools(input, conversation, toolTraits(input, traits), dropped);
-  const forced = choice?.type === 'any' || choice?.type === 'tool';
+  const forced = choice?.['type'] === 'any' || choice?.['type'] === 'tool';
   const maxTokens = input.max_completion_tokens ?? input.max_tokens ?? traits.maxOutput;
-  const thinking = planThinking(input, traits, { conversation, maxTokens, forced }, dropped);
+  const plan = planThinking(input, traits, { conversation, maxTokens, forced }, dropped);
   const outputConfig = {
-    ...(thinking.effort && { effort: thinking.effort }),
+    ...(plan.effort && { effort: plan.effort }),
     ...(format && { format }),
-    ...ownConfig(input),
+    ...ownObject(input, 'output_config'),
   };
-  const prefill = traits.prefill && !isThinking(thinking) && !outputConfig.format && !forced;
+  const prefill = traits.prefill && !isThinking(plan) && !('format' in outputConfig) && !forced;
+  const bound =
+    mayBind && traits.preservedThinking && hasThinking(conversation) ? bindThinking(plan.thinking) : undefined;
+  const thinking = bound ?? plan.thinking;
   const stops = readStops(input);
   const user = readUser(input, dropped);
   const management = ownObject(input, 'context_management');
   const metadata = { ...readObject(own['metadata']), ...(user && { user_id: user }) };
-  return {
+  const body = {
     ...own,
     model: call.model,
     max_tokens: maxTokens,
@@ -70,18 +86,24 @@ function anthropicBody(input: ChatRequest, own: JsonObject, call: CodecCall, dro
     ...(call.stream && { stream: true }),
     ...(tools.length > 0 && { tools }),
     ...(choice && { tool_choice: choice }),
-    ...(thinking.thinking && { thinking: thinking.thinking }),
+    ...(thinking && { thinking }),
     ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
     ...(management && { context_management: management }),
-    ...sampling(input, traits, isThinking(thinking), dropped),
+    ...sampling(input, traits, isThinking(plan), dropped),
     ...(Object.keys(metadata).length > 0 && { metadata }),
     ...cacheControlOf(input),
   };
+  return { body, isBound: bound !== undefined };
 }
 
-/** The caller's own `output_config`. */
-function ownConfig(input: ChatRequest): OutputConfig {
-  return ownObject(input, 'output_config') ?? {};
+/**
+ * Lets thinking of the history be left out where what stands before it has changed, as emulations and clients change it; without it the
+ * vendor refuses the request. Undefined where the caller says it itself, or the model does not think before it responds. Source:
+ * https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+ */
+function bindThinking(thinking: JsonObject = { type: 'adaptive' }): JsonObject | undefined {
+  if (thinking['type'] !== 'adaptive' || 'block_binding' in thinking) return undefined;
+  return { ...thinking, block_binding: { prefix_mismatch_behavior: 'drop_block' } };
 }
 
 /** A field of the vendor's own that is an object. Throws `invalid_request` for any other value. */
@@ -94,15 +116,15 @@ function ownObject(input: ChatRequest, field: string): JsonObject | undefined {
 
 const MAX_BETAS = 32;
 
-/** Names of betas as the header that asks for them: a header is written, so only plain names are taken. */
-function readBetas(value: unknown): Readonly<Record<string, string>> | undefined {
-  if (value === undefined || value === null) return undefined;
-  const names = typeof value === 'string' ? value.split(',').map((name) => name.trim()) : readArray(value);
+/** Names of betas: they become a header, so only plain names are taken. */
+function readBetas(value: unknown): readonly unknown[] {
+  if (value === undefined || value === null) return [];
+  const names = typeof value === 'string' ? betaNames(value) : readArray(value);
   const isPlain = (name: unknown): boolean => typeof name === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(name);
   if (names.length > MAX_BETAS || !names.every(isPlain)) {
     throw invalid('betas', 'must be a list of names of letters, digits and dashes');
   }
-  return names.length > 0 ? { 'anthropic-beta': names.join(',') } : undefined;
+  return names;
 }
 
 /** A call cannot be forced while a model thinks; one that thinks by a budget stops thinking instead. */
@@ -110,12 +132,7 @@ function toolTraits(input: ChatRequest, traits: AnthropicTraits): AnthropicTrait
   return wantsThinking(input, traits) ? { ...traits, forcedTools: false } : traits;
 }
 
-function sampling(
-  input: ChatRequest,
-  traits: AnthropicTraits,
-  thinking: boolean,
-  dropped: string[],
-): Pick<AnthropicRequest, 'temperature' | 'top_p' | 'top_k'> {
+function sampling(input: ChatRequest, traits: AnthropicTraits, thinking: boolean, dropped: string[]): JsonObject {
   const temperature = typeof input.temperature === 'number' ? input.temperature : undefined;
   const topP = typeof input.top_p === 'number' && input.top_p !== 1 ? input.top_p : undefined;
   const topK = typeof input['top_k'] === 'number' ? input['top_k'] : undefined;
@@ -175,4 +192,81 @@ function readOwnFields(request: ChatRequest, isKnown: (field: string) => boolean
   if (known['thinking'] || config['effort']) delete exact.reasoning_effort;
   if (config['format'] || rest['output_format']) delete exact.response_format;
   return { input: exact, rest: { ...rest, ...(isObject(metadata) && { metadata }) } };
+}
+
+/** The most characters that a header of the caller's may have for the vendor. */
+const MAX_HEADER = 4096;
+
+/** Which betas callers may ask for. */
+export interface BetaRules {
+  /** Names that are refused. */
+  readonly deny: readonly string[];
+  /** Names that the operator wants with every request. */
+  readonly always: readonly string[];
+}
+
+const NO_RULES: BetaRules = Object.freeze({ deny: [], always: [] });
+
+/** How the vendor speaks its own format to callers that do. */
+export function nativeMessages(rules: BetaRules): NativeRow {
+  return {
+    path: '/v1/messages',
+    headers: ({ 'anthropic-version': version, 'anthropic-beta': betas }) => {
+      assertPlain('anthropic-version', version);
+      assertPlain('anthropic-beta', betas);
+      return { ...(version && { 'anthropic-version': version }), ...betaHeader(betas, rules) };
+    },
+    count: COUNT,
+    // The caller knows its own format: a stop reason that is not known here still ends the vendor's message.
+    codec: {
+      response: (body, call) => anthropicResponse(body, call, 'length'),
+      stream: (call) => anthropicStream(call, 'length'),
+    },
+  };
+}
+
+/** Fields of a message that a request to count does not have: the vendor refuses them. */
+const UNCOUNTED: ReadonlySet<string> = new Set([
+  ...['max_tokens', 'stream', 'stop_sequences', 'temperature', 'top_p', 'top_k', 'metadata', 'service_tier'],
+]);
+
+const COUNT = Object.freeze({
+  path: '/v1/messages/count_tokens',
+  body: (body: object): object => Object.fromEntries(Object.entries(body).filter(([field]) => !UNCOUNTED.has(field))),
+  response: (body: unknown) => readCount(readObject(body)['input_tokens']),
+});
+
+/** The names of a header's betas. */
+export function betaNames(header: string | undefined): readonly string[] {
+  return (header ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+}
+
+/** The header of betas: the caller's, byte for byte, then those of the operator that are missing. Throws for one that is denied. */
+export function betaHeader(
+  callers: string | undefined,
+  { deny, always }: BetaRules,
+): { readonly 'anthropic-beta'?: string } {
+  const names = betaNames(callers);
+  const denied = names.find((name) => deny.includes(name));
+  if (denied !== undefined)
+    throw new GatewayError(
+      'invalid_request',
+      `The beta \`${denied}\` is denied by this gateway's configuration: leave it out of \`anthropic-beta\`.`,
+      { param: 'anthropic-beta' },
+    );
+  const missing = always.filter((name) => !names.includes(name));
+  const header = [...(names.length > 0 ? [callers] : []), ...missing].join(',');
+  return header === '' ? {} : { 'anthropic-beta': header };
+}
+
+function assertPlain(name: string, value: string | undefined): void {
+  if (value === undefined || (value.length <= MAX_HEADER && /^[\x20-\x7e]*$/.test(value))) return;
+  throw new GatewayError(
+    'invalid_request',
+    `The header \`${name}\` must be at most ${MAX_HEADER} printable ASCII characters.`,
+    { param: name },
+  );
 }

@@ -1,0 +1,412 @@
+import {
+  type CommandInput,
+  GatewayError,
+  type PluginApi,
+  parseDuration,
+  type Subcommand,
+} from '../../../core/index.ts';
+import { printable } from '../../policies/kit/printable.ts';
+import {
+  type Action,
+  type Actions,
+  REASON_BODY,
+  REASON_OPTION,
+  type Resource,
+  readReason,
+  resource,
+  textOf,
+  WITHIN,
+} from '../../policies/kit/resource.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
+import { prefixOf, readKeyId } from './format.ts';
+import { describeNewKey, formatKey, ISSUED, KEY_INFO, shownInAudit, stateOf } from './info.ts';
+import { type IssuedKey, type Keyring, mapKeys } from './keyring.ts';
+import { type KeyEdit, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
+import {
+  type KeyRequest,
+  LIMIT_OPTIONS,
+  OPERATORS_BODY,
+  readKeyChange,
+  readKeyRequest,
+  readLimitOptions,
+  wrongOption,
+} from './request.ts';
+
+const DEFAULT_OVERLAP_SECONDS = 3600;
+const USER = { type: 'string', minLength: 1, maxLength: 256, pattern: '^[^\\u0000-\\u001f\\u007f]+$' } as const;
+
+const CREATE_BODY = {
+  ...OPERATORS_BODY,
+  required: ['user_id'],
+  examples: [{ user_id: 'u_42', name: 'laptop' }],
+  properties: {
+    user_id: { ...USER, description: 'Whose key it is.' },
+    account: { ...USER, description: 'Who pays; the user unless given.' },
+    role: { enum: ['admin', null], description: '`admin` makes a key for operators.' },
+    ...OPERATORS_BODY.properties,
+  },
+} as const;
+
+const UPDATE_BODY = { ...OPERATORS_BODY, minProperties: 1, examples: [{ rpm: 120, models: null }] } as const;
+
+const ROTATE_BODY = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    overlap_seconds: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 30 * 86_400,
+      description: `How long the old key goes on working; ${DEFAULT_OVERLAP_SECONDS} by default, 0 revokes it at once.`,
+    },
+  },
+} as const;
+
+interface Parts {
+  readonly keyring: Keyring;
+  /** Throws for a plan, a provider, a model or a tag that there is not. */
+  readonly check: (limits: KeyLimits) => Promise<void>;
+  readonly acceptPepper: () => Promise<number>;
+}
+
+/** `/api/core/admin/keys` and `tollgate keys`: all keys, for operators. */
+export function registerKeys(api: PluginApi, { keyring, check, acceptPepper }: Parts): void {
+  const changes = createChanges(keyring);
+  const table: Resource<StoredKey, string> = {
+    ...{ name: 'key', path: '/api/core/admin/keys', id: 'id', schema: KEY_INFO },
+    response: 'The key since.',
+    command: {
+      ...{ name: 'keys', summary: 'API keys' },
+      id: { name: '<id>', summary: 'the id of the key, its tg_ prefix, or the whole (leaked) key' },
+      order: ['create', 'list', 'show', 'update', 'block', 'unblock', 'rotate', 'revoke', 'accept-pepper'],
+    },
+    async find(reference) {
+      const value = await findKey(keyring, reference);
+      return { version: versionOf(value), value };
+    },
+  };
+
+  resource(api, table, (make) => [
+    ...readActions(make, keyring),
+    ...blockActions(make, changes),
+    rotateAction(make, keyring),
+    revokeAction(make, keyring, changes),
+    createAction(make, keyring, check),
+    updateAction(make, changes, check),
+    { subcommand: acceptPepperCommand(acceptPepper, api.audit) },
+  ]);
+}
+
+type Make = Actions<StoredKey, string>;
+type Check = Parts['check'];
+type Changes = ReturnType<typeof createChanges>;
+
+/** What changes keys, and says it for the audit log. */
+function createChanges(keyring: Keyring) {
+  const edit = async (key: StoredKey, isHeld: boolean, make: (edit: KeyEdit) => KeyEdit) => {
+    const { before, after } = await keyring.edit(key, make, isHeld ? key.version : undefined);
+    return changed(before, after);
+  };
+  const changed = (before: StoredKey, after: StoredKey) => ({
+    ...{ version: versionOf(after), subject: prefixOf(after.record.id) },
+    ...{ before: shownInAudit(describeNewKey(before)), after: shownInAudit(describeNewKey(after)) },
+    show: () => keyring.describe(after),
+  });
+  return { edit, changed };
+}
+
+function readActions(make: Make, keyring: Keyring): readonly Action[] {
+  return [
+    make.list({
+      http: {
+        summary: 'List API keys, oldest first',
+        ...{ response: 'A page of keys.', schema: KEY_INFO },
+        filters: { user: { ...USER, description: 'Of this user only, without revoked ones.' } },
+      },
+      async read({ limit, after, filters }) {
+        const last = after === undefined ? undefined : await findKey(keyring, after);
+        const page = { limit, ...(last && { after: last.record }) };
+        const { keys, hasMore } = await keyring.list(textOf(filters, 'user'), page);
+        return {
+          rows: await mapKeys(keys, keyring.describe),
+          next: hasMore ? keys.at(-1)?.record.id : undefined,
+        };
+      },
+      cli: {
+        options: [{ flags: '--user <id>', summary: 'of this user only, without revoked ones' }],
+        page: { after: '--after <id>', one: 'key', first: 100, most: 999_999_999 },
+        columns: [
+          ['KEY', ({ prefix }) => prefix],
+          ['USER', ({ user_id }) => printable(user_id)],
+          ['NAME', ({ name }) => printable(name || '-')],
+          ['CREATED UTC', ({ created_at }) => created_at.slice(0, 10)],
+          ['USED UTC', ({ last_used_at }) => last_used_at?.slice(0, 10) ?? 'never'],
+          ['SPENT USD', ({ spent_usd }) => spent_usd],
+          ['STATE', (key) => stateOf(key, Date.now())],
+        ],
+      },
+    }),
+    make.show({
+      http: {
+        summary: 'Show an API key, with what is spent and left of its budgets',
+        response: 'The key, with its version as ETag.',
+      },
+      show: keyring.describeSpending,
+      cli: { text: formatKey },
+    }),
+  ];
+}
+
+function blockActions(make: Make, { edit }: Changes): readonly Action[] {
+  return [
+    make.change({
+      word: 'block',
+      http: { summary: 'Block an API key until it is unblocked', body: REASON_BODY, bodyOptional: true },
+      // Blocked twice is blocked since the first time.
+      apply: ({ found: { value }, body: { reason }, expected, now }) =>
+        edit(value, expected !== undefined, ({ limits, blockedAt = now }) => {
+          return { limits, blockedAt, ...omitUndefined({ blockReason: reason }) };
+        }),
+      cli: {
+        summary: 'Stop an API key from working until it is unblocked',
+        ...{ options: [REASON_OPTION], read: readReason },
+        text: ({ prefix }) => `${prefix} is blocked; ${WITHIN}.`,
+      },
+    }),
+    make.change({
+      word: 'unblock',
+      http: { summary: 'Unblock an API key' },
+      apply: ({ found: { value }, expected }) => edit(value, expected !== undefined, ({ limits }) => ({ limits })),
+      cli: {
+        summary: 'Let a blocked API key work again',
+        text: ({ prefix }) => `${prefix} is not blocked; ${WITHIN}.`,
+      },
+    }),
+  ];
+}
+
+function rotateAction(make: Make, keyring: Keyring): Action {
+  return make.change({
+    word: 'rotate',
+    http: {
+      summary: 'Replace an API key by a new one that shares its limits and budgets',
+      ...{ body: ROTATE_BODY, bodyOptional: true },
+      schema: ISSUED,
+    },
+    // The successor has all that the old one has, its role too.
+    async apply({ found: { value: old }, body: { overlap_seconds: seconds = DEFAULT_OVERLAP_SECONDS }, now }) {
+      const { role, userLimits } = old.record;
+      const successor = { limits: limitsOf(old.record), ...omitUndefined({ role, userLimits }) };
+      const issued = await keyring.rotate(old, successor, seconds * 1000, now);
+      const rest = seconds === 0 ? 'is revoked' : `works for ${seconds} more seconds`;
+      const prefix = prefixOf(old.record.id);
+      return {
+        ...{ version: 0, subject: prefix },
+        after: { successor: issued.info.prefix, overlap_seconds: seconds },
+        show: () => showIssued(`The API key was replaced; ${prefix} ${rest}. Keep the new one`, issued),
+      };
+    },
+    cli: {
+      summary: 'Replace an API key by a new one, which shares its limits and budgets, and print that, once',
+      options: [
+        {
+          flags: '--overlap <duration>',
+          summary: 'how long the old one goes on working; 1h by default, 0s revokes it',
+        },
+      ],
+      read: ({ options }) => ({ overlap_seconds: readOverlapSeconds(textOf(options, 'overlap') ?? '1h') }),
+      intro: ({ api_key_info }, { args: [reference = ''] }) =>
+        `Made the key ${api_key_info.prefix} in place of tg_${readKeyId(reference)}. It cannot be shown again:`,
+      data: withoutMessage,
+      text: ({ api_key }) => api_key,
+    },
+  });
+}
+
+function revokeAction(make: Make, keyring: Keyring, { changed }: Changes): Action {
+  return make.change({
+    word: 'revoke',
+    http: { summary: 'Revoke an API key for good' },
+    async apply({ found: { value: key }, now }) {
+      const { before, after, ...rest } = changed(key, await keyring.revoke(key, now));
+      // Revoking twice is no change.
+      return key.revokedAt === undefined ? { ...rest, before, after } : rest;
+    },
+    cli: {
+      summary: 'Stop an API key from working, for good',
+      text: ({ prefix }) => `${prefix} is revoked; gateways that run refuse it within five seconds.`,
+    },
+  });
+}
+
+function createAction(make: Make, keyring: Keyring, check: Check): Action {
+  return make.create({
+    word: 'create',
+    http: {
+      ...{ summary: 'Make an API key for any user', body: CREATE_BODY },
+      description: 'The key is in this response and nowhere else.',
+      ...{ response: 'The new key, once.', schema: ISSUED },
+    },
+    async apply({ body: { user_id, account, role, ...wanted }, now }) {
+      const limits = readKeyRequest(wanted, now);
+      await check(limits);
+      const owner = { userId: user_id, account: account ?? user_id, ...(role === 'admin' && { role }) };
+      const issued = await keyring.create(owner, limits, now);
+      return {
+        ...{ version: 0, subject: issued.info.prefix, after: shownInAudit(issued.info) },
+        show: () => showIssued('The API key was made. Keep it', issued),
+      };
+    },
+    cli: {
+      summary: 'Make an API key and print it, once',
+      options: [
+        { flags: '--user <id>', summary: 'whose key it is', required: true },
+        { flags: '--account <id>', summary: 'who pays; the user by default' },
+        ...LIMIT_OPTIONS,
+        { flags: '--admin', summary: 'a key for operators: it may also use the admin API and read the metrics' },
+      ],
+      read: readCreation,
+      intro: ({ api_key_info: { role, prefix, user_id } }) =>
+        `Made the ${role === 'admin' ? 'admin ' : ''}key ${prefix} for ${user_id}. It cannot be shown again:`,
+      data: withoutMessage,
+      text: ({ api_key }) => api_key,
+    },
+  });
+}
+
+function updateAction(make: Make, { edit }: Changes, check: Check): Action {
+  return make.change({
+    word: 'update',
+    http: {
+      ...{ method: 'PATCH', summary: 'Change what an API key may do', body: UPDATE_BODY },
+      description:
+        'What the body names is set, null takes it away, the rest stays. `If-Match` refuses the change of another version.',
+    },
+    async apply({ found: { value: key }, body, expected, now }) {
+      const { set, apply } = readKeyChange(body, now);
+      // A model's name alone is looked for at the providers that the key is bound to.
+      const { providers } = apply(limitsOf(key.record));
+      await check({ ...set, ...(set.models && omitUndefined({ providers })) });
+      return edit(key, expected !== undefined, ({ limits, ...rest }) => ({ ...rest, limits: apply(limits) }));
+    },
+    cli: {
+      summary: 'Change what an API key may do; what is not named stays',
+      options: [
+        ...LIMIT_OPTIONS,
+        {
+          flags: '--clear <list>',
+          summary: `what to take away, with commas between: ${Object.keys(CLEARED).join(', ')}`,
+        },
+      ],
+      read: readUpdate,
+      text: (info) => `${info.prefix} is changed; ${WITHIN}.\n${formatKey(info)}`,
+    },
+  });
+}
+
+function acceptPepperCommand(acceptPepper: () => Promise<number>, audit: PluginApi['audit']): Subcommand {
+  return {
+    name: 'accept-pepper',
+    summary: 'Give up keys made under a lost pepper, so that the gateway starts with this one',
+    options: [{ flags: '--yes', summary: 'really: keys under other peppers stop working' }],
+    async run({ options, io, actor }) {
+      if (options['yes'] !== true) throw wrongOption('--yes', 'is needed: keys under other peppers stop working');
+      const given = await acceptPepper();
+      await audit({ actor, action: 'pepper.accept', subject: 'api-key', after: { given_up: given } });
+      io.result({ given_up: given }, `This pepper is the store's only one now; ${given} other(s) were given up.`);
+    },
+  };
+}
+
+function showIssued(what: string, { text, info }: IssuedKey) {
+  return { message: `${what}: it cannot be shown again.`, api_key: text, api_key_info: info };
+}
+
+function withoutMessage({ message: _message, ...issued }: ReturnType<typeof showIssued>): object {
+  return issued;
+}
+
+/** A key that ended is another version than it was before. */
+function versionOf({ version, revokedAt, retiredAt }: StoredKey): string {
+  return [
+    version,
+    ...(retiredAt === undefined ? [] : ['rotated']),
+    ...(revokedAt === undefined ? [] : ['revoked']),
+  ].join('-');
+}
+
+async function findKey(keyring: Pick<Keyring, 'find'>, reference: string): Promise<StoredKey> {
+  const id = readKeyId(reference);
+  const key = id === undefined ? undefined : await keyring.find(id);
+  if (key) return key;
+  throw new GatewayError(
+    'not_found',
+    `There is no such API key${id === undefined ? '' : ` ${prefixOf(id)}`} in this store. "tollgate keys list" shows them.`,
+  );
+}
+
+/** What `--clear` may name, and the field of the API that it takes away. */
+const CLEARED: Readonly<Record<string, string>> = Object.freeze({
+  name: 'name',
+  expires: 'expires_at',
+  models: 'models',
+  providers: 'providers',
+  'server-tools': 'server_tools',
+  plan: 'plan',
+  rpm: 'rpm',
+  tpm: 'tpm',
+  budget: 'budget_usd',
+  budgets: 'budgets',
+  tag: 'tags',
+});
+
+/** The longest id of a user or an account, as the API takes it. */
+const MAX_ID = 256;
+
+function readCreation({
+  options,
+}: CommandInput): KeyRequest & { readonly user_id: string; readonly account?: string; readonly role?: 'admin' } {
+  const wanted = readLimitOptions(options, Date.now());
+  const [user_id, account] = [textOf(options, 'user'), textOf(options, 'account')];
+  if (!user_id) throw wrongOption('--user', 'needs the id of a user, such as --user u_42');
+  for (const [flag, id = ''] of [
+    ['user', user_id],
+    ['account', account],
+  ])
+    if (id.length > MAX_ID) throw wrongOption(`--${flag}`, `is longer than ${MAX_ID} characters`);
+  return {
+    ...wanted,
+    user_id,
+    ...(account !== undefined && { account }),
+    ...(options['admin'] === true && { role: 'admin' }),
+  };
+}
+
+function readUpdate({ options }: CommandInput): KeyRequest {
+  const set = Object.entries(readLimitOptions(options, Date.now())).filter(([, value]) => value !== null);
+  const cleared = readCleared(textOf(options, 'clear'));
+  const both = set.find(([field]) => cleared.includes(field));
+  if (both) throw wrongOption('--clear', `names ${both[0]}, which another option sets`);
+  if (set.length + cleared.length === 0) throw wrongOption('an option', 'is needed: nothing would change');
+  return Object.fromEntries([...set, ...cleared.map((field) => [field, null])]);
+}
+
+function readCleared(text: string | undefined): readonly string[] {
+  return (text?.split(',') ?? []).map((word) => {
+    const field = Object.hasOwn(CLEARED, word.trim()) ? CLEARED[word.trim()] : undefined;
+    if (field !== undefined) return field;
+    throw wrongOption('--clear', `takes ${Object.keys(CLEARED).join(', ')}`);
+  });
+}
+
+const MAX_OVERLAP_MS = 30 * 86_400_000;
+
+function readOverlapSeconds(text: string): number {
+  try {
+    const overlapMs = parseDuration(text);
+    if (overlapMs <= MAX_OVERLAP_MS) return Math.floor(overlapMs / 1000);
+  } catch {
+    // Refused below.
+  }
+  throw wrongOption('--overlap', 'is no duration of up to 30d, such as 1h or 0s');
+}

@@ -1,0 +1,134 @@
+import {
+  type DialectDefinition,
+  type DialectModels,
+  definePlugin,
+  GatewayError,
+  isObject,
+  type ListedModel,
+} from '../../core/index.ts';
+import { messagesError } from '../formats/anthropic/errors.ts';
+import { MESSAGES_NATIVE } from '../formats/anthropic/native.ts';
+import { readMessages } from '../formats/anthropic/read-request.ts';
+import {
+  COUNT_REQUEST,
+  COUNT_RESPONSE,
+  MESSAGES_REQUEST,
+  MESSAGES_RESPONSE,
+  type MessagesRequest,
+} from '../formats/anthropic/types.ts';
+import { writeMessage } from '../formats/anthropic/write-response.ts';
+import { PING, writeStream } from '../formats/anthropic/write-stream.ts';
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1000;
+
+/** The format's own list of models. Source: https://platform.claude.com/docs/en/api/models-list */
+export const MESSAGES_MODELS: DialectModels = Object.freeze({
+  header: 'anthropic-version',
+  one: shown,
+  list(models: readonly ListedModel[], query: Readonly<Record<string, string>>) {
+    const limit = readLimit(query['limit']);
+    const { page, hasMore } = pageOf(models, limit, query);
+    return {
+      data: page.map(shown),
+      has_more: hasMore,
+      first_id: page[0]?.id ?? null,
+      last_id: page.at(-1)?.id ?? null,
+    };
+  },
+});
+
+/** Anthropic's Messages, as Claude Code and its SDKs speak it. Source: https://platform.claude.com/docs/en/api/messages */
+const messages: DialectDefinition<MessagesRequest> = {
+  name: 'messages',
+  request: MESSAGES_REQUEST,
+  response: MESSAGES_RESPONSE,
+  routes: [
+    {
+      path: '/v1/messages',
+      summary: 'Message in Anthropic’s format; the model is `provider/model` or an alias',
+      description:
+        'A stream of server-sent events when `stream` is true. Fields and blocks beyond the listed ones are carried to providers that speak the format.',
+    },
+    {
+      path: '/v1/messages/count_tokens',
+      summary: 'How many tokens the input of a message has',
+      description: 'Calls no model and costs nothing. Takes what a message takes; `max_tokens` may be left out.',
+      action: 'count',
+      request: COUNT_REQUEST,
+      response: COUNT_RESPONSE,
+    },
+  ],
+  prefixes: ['/v1/messages'],
+  models: MESSAGES_MODELS,
+  native: MESSAGES_NATIVE,
+  keepAlive: PING,
+  read: readMessages,
+  write: writeMessage,
+  stream: writeStream,
+  count: (inputTokens) => ({ input_tokens: inputTokens }),
+  error: messagesError,
+};
+
+export default definePlugin({
+  name: 'messages',
+  kind: 'dialect',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      models: {
+        type: 'object',
+        description:
+          'Model names of this format’s clients, such as `claude-sonnet-5`, and what each stands for: `provider/model`, or a list to fall back along.',
+        additionalProperties: {
+          type: ['string', 'array'],
+          minLength: 1,
+          minItems: 1,
+          items: { type: 'string', minLength: 1 },
+        },
+      },
+    },
+  },
+  setup(api, config) {
+    const models = isObject(config) && isObject(config['models']) ? config['models'] : {};
+    const aliases = Object.fromEntries(
+      Object.entries(models).map(([name, target]) => [name, [target].flat().map(String)]),
+    );
+    api.dialect({ ...messages, aliases });
+  },
+});
+
+function shown({ id, created, contextWindow, maxOutput }: ListedModel): object {
+  return {
+    type: 'model',
+    id,
+    display_name: id,
+    created_at: new Date(created * 1000).toISOString().replace('.000', ''),
+    ...(contextWindow !== undefined && { max_input_tokens: contextWindow }),
+    ...(maxOutput !== undefined && { max_tokens: maxOutput }),
+  };
+}
+
+function readLimit(text: string | undefined): number {
+  if (text === undefined || text === '') return DEFAULT_LIMIT;
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit;
+  throw new GatewayError('invalid_request', `\`limit\` must be a whole number from 1 to ${MAX_LIMIT}.`, {
+    param: 'limit',
+  });
+}
+
+/** The models behind `after_id`, or those just before `before_id`; a cursor that no model has begins at the first one. */
+function pageOf(
+  models: readonly ListedModel[],
+  limit: number,
+  { after_id: after, before_id: before }: Readonly<Record<string, string>>,
+): { readonly page: readonly ListedModel[]; readonly hasMore: boolean } {
+  const indexOf = (id: string | undefined): number => (id ? models.findIndex((model) => model.id === id) : -1);
+  const end = indexOf(before);
+  if (end >= 0) return { page: models.slice(Math.max(end - limit, 0), end), hasMore: end > limit };
+  const start = indexOf(after) + 1;
+  return { page: models.slice(start, start + limit), hasMore: start + limit < models.length };
+}

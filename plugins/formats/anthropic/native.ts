@@ -1,0 +1,271 @@
+import {
+  type ChatMessage,
+  type ChatRequest,
+  type DialectContext,
+  type DialectNative,
+  type DialectNativeStream,
+  isObject,
+  type JsonObject,
+  type NativeBody,
+  type NativeChange,
+  parseJson,
+  readArray,
+  readObject,
+  readString,
+  type SseEvent,
+  type Tool,
+} from '../../../core/index.ts';
+import { tellDropped, textOf } from '../../providers/kit/index.ts';
+import { anthropicCallId, anthropicTraits } from './tables.ts';
+import { fitThinking, isThinkingBlock, openThinking, sealBlock, takesThinking } from './thinking.ts';
+import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './types.ts';
+import { toolsNamed } from './write-contents.ts';
+import { failFrame } from './write-stream.ts';
+
+/** How this format passes to providers that speak it, and back: the caller's own body, and the vendor's own message and events. */
+export const MESSAGES_NATIVE: DialectNative<MessagesRequest> = Object.freeze({
+  headers: ['anthropic-version', 'anthropic-beta'],
+  patch,
+  write: (body: unknown, { seal }: DialectContext<MessagesRequest>) => sealMessage(body, seal),
+  stream: passOn,
+});
+
+/** The caller's body written anew, in its own order of fields; undefined where a change has no form in it. */
+function patch(body: MessagesRequest, change: NativeChange): NativeBody | undefined {
+  const dropped: string[] = [];
+  const messages = patchMessages(body, change, dropped);
+  const fields = messages && patchFields(body, change, dropped);
+  if (!fields) return undefined;
+  const merged = Object.entries({ ...body, ...fields, ...messages });
+  const patched = Object.fromEntries(merged.filter(([, value]) => value !== undefined && value !== null));
+  return { body: patched, ...(dropped.length > 0 && { dropped }) };
+}
+
+/** A message of the vendor's with the signatures of its thinking sealed; the same one where it has none. */
+function sealMessage(message: unknown, seal: DialectContext['seal']): unknown {
+  const content = readObject(message)['content'];
+  const blocks = readArray(content).map((block) => sealBlock(block, seal));
+  return isObject(message) && blocks.some((block, at) => block !== readArray(content)[at])
+    ? { ...message, content: blocks }
+    : message;
+}
+
+function passOn({ seal }: DialectContext<MessagesRequest>): DialectNativeStream {
+  /** Signatures by the index of their block, which come in pieces and are sealed when the block ends. */
+  const signatures = new Map<unknown, string>();
+  return {
+    push({ event, data }: SseEvent) {
+      const value = parseJson(data);
+      if (!isObject(value)) return '';
+      const { type, index } = value;
+      const { type: kind, signature } = readObject(value['delta']);
+      if (kind === 'signature_delta') {
+        signatures.set(index, (signatures.get(index) ?? '') + String(signature ?? ''));
+        return '';
+      }
+      const own = frameOf(event ?? readString(type) ?? '', sealEvent(value, seal));
+      const complete = type === 'content_block_stop' ? signatures.get(index) : undefined;
+      if (!complete) return own;
+      signatures.delete(index);
+      const delta = { type: 'signature_delta', signature: seal(complete) };
+      return frameOf('content_block_delta', { type: 'content_block_delta', index, delta }) + own;
+    },
+    // The provider's own last event has ended it.
+    end: () => '',
+    fail: failFrame,
+  };
+}
+
+function sealEvent(event: JsonObject, seal: DialectContext['seal']): JsonObject {
+  if (event['type'] === 'message_start') return { ...event, message: sealMessage(event['message'], seal) };
+  if (event['type'] !== 'content_block_start') return event;
+  return { ...event, content_block: sealBlock(event['content_block'], seal) };
+}
+
+/** A name with a line break in it would be a second field of the frame. */
+function frameOf(event: string, data: JsonObject): string {
+  const name = event.replace(/[\r\n]/g, '');
+  return `${name === '' ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
+}
+
+/** Fields at a price that the gateway does not know; a value that costs nothing more stays. */
+const UNPRICED: Readonly<Record<string, unknown>> = Object.freeze({ speed: 'standard', inference_geo: undefined });
+
+/** The fields that a change sets; undefined takes one away. All of it is undefined where a change has no form here. */
+function patchFields(body: MessagesRequest, change: NativeChange, dropped: string[]): JsonObject | undefined {
+  const { before, after, stream } = change;
+  // How much a model thinks depends on the model: the provider's codec writes that.
+  if (before.reasoning_effort !== after.reasoning_effort) return undefined;
+  const tools = patchTools(body, before, after);
+  if (!tools) return undefined;
+  const isChanged = (field: string): boolean => before[field] !== after[field];
+  if (isChanged('metadata')) tellDropped(dropped, 'metadata');
+  const unpriced = Object.keys(UNPRICED).filter((name) => (body[name] ?? UNPRICED[name]) !== UNPRICED[name]);
+  dropped.push(...unpriced);
+  return {
+    model: change.model,
+    ...patchThinking(body, change, dropped),
+    ...(isChanged('temperature') && { temperature: after.temperature }),
+    ...(isChanged('top_p') && { top_p: after.top_p }),
+    ...(isChanged('stop') && { stop_sequences: typeof after.stop === 'string' ? [after.stop] : after.stop }),
+    ...(isChanged('user') && { metadata: patchUser(body, after) }),
+    ...(isChanged('service_tier') && { service_tier: after.service_tier === 'default' ? 'standard_only' : undefined }),
+    ...patchOwn(before, after),
+    ...(isObject(body.metadata) && Object.keys(body.metadata).length === 0 && { metadata: undefined }),
+    ...Object.fromEntries(unpriced.map((name) => [name, undefined])),
+    ...(tools !== body.tools && tools.length > 0 && { tools }),
+    ...((stream || 'stream' in body) && { stream: stream ? true : undefined }),
+  };
+}
+
+/** A new limit of output, and thinking as the model takes it within the limit. */
+function patchThinking(body: MessagesRequest, { before, after, model }: NativeChange, dropped: string[]): JsonObject {
+  const limitOf = ({ max_completion_tokens: limit, max_tokens: old }: ChatRequest) => limit ?? old ?? undefined;
+  const limit = limitOf(after);
+  const limited = limit === limitOf(before) ? {} : { max_tokens: limit };
+  const { thinking: own, output_config: config } = body;
+  const traits = anthropicTraits(model);
+  const isNew = 'max_tokens' in limited;
+  if (!isObject(own) || (!isNew && takesThinking(own, traits))) return limited;
+  const { thinking, effort } = fitThinking(own, config, traits, limit ?? Number.POSITIVE_INFINITY, dropped);
+  const hasOther = effort !== undefined && effort !== readObject(config)['effort'];
+  return {
+    ...limited,
+    ...(thinking !== own && { thinking }),
+    ...(hasOther && { output_config: { ...readObject(config), effort } }),
+  };
+}
+
+function patchUser({ metadata }: MessagesRequest, { user }: ChatRequest): JsonObject | undefined {
+  const { user_id: _user, ...rest } = readObject(metadata);
+  const patched = { ...rest, ...(typeof user === 'string' && { user_id: user }) };
+  return Object.keys(patched).length > 0 ? patched : undefined;
+}
+
+/** Changes of the fields that only this format has. Names of betas are a header. */
+function patchOwn(before: ChatRequest, after: ChatRequest): JsonObject {
+  const [old, own] = [readObject(before.dialect_fields?.['messages']), readObject(after.dialect_fields?.['messages'])];
+  if (old === own) return {};
+  const names = [...new Set([...Object.keys(old), ...Object.keys(own)])];
+  const changed = names.filter((name) => name !== 'betas' && name !== 'metadata' && old[name] !== own[name]);
+  return Object.fromEntries(changed.map((name) => [name, own[name]]));
+}
+
+/** What hooks added to a list, at its front and at its end. */
+function addedTo<T>(before: readonly T[], after: readonly T[]): readonly [front: readonly T[], behind: readonly T[]] {
+  if (before === after || before.length === after.length) return [[], []];
+  const [first] = before;
+  const start = first === undefined ? 0 : after.indexOf(first);
+  return [after.slice(0, start), after.slice(start + before.length)];
+}
+
+/** The tools with those that hooks added. Without any, those that the conversation has called: the vendor refuses calls of others. */
+function patchTools(
+  body: MessagesRequest,
+  before: ChatRequest,
+  after: ChatRequest,
+): MessagesRequest['tools'] | undefined {
+  const own = body.tools ?? [];
+  const [front, behind] = addedTo(before.tools ?? [], after.tools ?? []);
+  if (front.length + behind.length === 0) return own.length > 0 ? own : toolsNamed(calledNames(body));
+  const written = [...front.map(writeTool), ...own, ...behind.map(writeTool)];
+  return written.every((tool) => tool !== undefined) ? written : undefined;
+}
+
+function writeTool(tool: Tool): MessagesTool | undefined {
+  const { function: called } = tool;
+  // Of hooks in JavaScript it may be any.
+  const type: string = tool.type;
+  if (type !== 'function') return undefined;
+  const { name, description, parameters } = called;
+  return {
+    name,
+    ...(description !== undefined && { description }),
+    input_schema: { type: 'object', properties: {}, ...parameters },
+  };
+}
+
+function calledNames({ messages }: MessagesRequest): readonly string[] {
+  return messages.flatMap(({ role, content }) =>
+    role === 'assistant' && typeof content !== 'string'
+      ? content.flatMap(({ type, name }) => (type === 'tool_use' && typeof name === 'string' ? [name] : []))
+      : [],
+  );
+}
+
+/**
+ * The messages as the provider takes them: its own thinking opened and other thinking left out, ids of calls made valid, and what hooks
+ * added at either end. Undefined where an addition has no form here.
+ */
+function patchMessages(
+  body: MessagesRequest,
+  { before, after, open }: NativeChange,
+  dropped: string[],
+): JsonObject | undefined {
+  const own = body.messages.flatMap((message) => cleanMessage(message, open, dropped));
+  const isSame = own.length === body.messages.length && own.every((one, at) => one === body.messages[at]);
+  const [front, behind] = addedTo(before.messages, after.messages).map(writeAdded);
+  if (!front || !behind) return undefined;
+  const messages = [...front.messages, ...own, ...behind.messages];
+  return {
+    ...((!isSame || messages.length > own.length) && { messages }),
+    ...(front.system.length + behind.system.length > 0 && {
+      system: [...front.system, ...systemBlocks(body), ...behind.system],
+    }),
+  };
+}
+
+function systemBlocks({ system }: MessagesRequest): readonly Block[] {
+  if (typeof system === 'string') return system === '' ? [] : [{ type: 'text', text: system }];
+  return system ?? [];
+}
+
+/** A message without thinking of others and with valid ids; none when nothing is left of it. */
+function cleanMessage(
+  message: MessagesMessage,
+  open: NativeChange['open'],
+  dropped: string[],
+): readonly MessagesMessage[] {
+  const { content } = message;
+  if (typeof content === 'string') return [message];
+  const blocks = content.flatMap((block) => {
+    const kept = isThinkingBlock(block) ? openThinking(block, open) : withValidId(block);
+    if (!kept) tellDropped(dropped, 'reasoning');
+    return kept ?? [];
+  });
+  if (blocks.length === content.length && blocks.every((block, at) => block === content[at])) return [message];
+  return blocks.length === 0 ? [] : [{ ...message, content: blocks }];
+}
+
+function withValidId(block: Block): Block {
+  const field = block.type === 'tool_use' ? 'id' : block.type === 'tool_result' ? 'tool_use_id' : '';
+  const id = block[field];
+  if (typeof id !== 'string') return block;
+  const valid = anthropicCallId(id);
+  return valid === id ? block : { ...block, [field]: valid };
+}
+
+interface Added {
+  readonly system: readonly Block[];
+  readonly messages: readonly MessagesMessage[];
+}
+
+/** Messages that a hook added: texts of the system, the user and the assistant. */
+function writeAdded(added: readonly ChatMessage[]): Added | undefined {
+  const system: Block[] = [];
+  const messages: MessagesMessage[] = [];
+  for (const { role, content, tool_calls: calls } of added) {
+    const blocks = textsOf(content);
+    if (!blocks || blocks.length === 0 || calls) return undefined;
+    if (role === 'system' || role === 'developer') system.push(...blocks);
+    else if (role === 'user' || role === 'assistant') messages.push({ role, content: blocks });
+    else return undefined;
+  }
+  return { system, messages };
+}
+
+function textsOf(content: ChatMessage['content']): readonly Block[] | undefined {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
+  const texts = (content ?? []).map((part) => (isObject(part) ? textOf(part) : undefined));
+  return texts.every((text) => text !== undefined) ? texts.map((text) => ({ type: 'text', text })) : undefined;
+}

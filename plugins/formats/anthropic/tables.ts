@@ -1,0 +1,300 @@
+import {
+  type CacheControl,
+  type FieldTable,
+  type FinishReason,
+  isObject,
+  type NativeFinish,
+  readObject,
+} from '../../../core/index.ts';
+import { LEGACY_FUNCTIONS, toolCallId } from '../../providers/kit/index.ts';
+
+/** Types of `thinking`: with an effort, with a number of tokens, only in short notes between tool calls, not at all. */
+export type ThinkingType = 'adaptive' | 'enabled' | 'between_tools' | 'disabled';
+
+/** All types, from much thinking to none. */
+export const THINKING_TYPES: readonly ThinkingType[] = Object.freeze([
+  'adaptive',
+  'enabled',
+  'between_tools',
+  'disabled',
+]);
+
+/**
+ * What Claude models take differs by release, and the vendor responds 400 to what one does not. Source: models overview, thinking
+ * and migration guides of https://platform.claude.com/docs, and the model catalogue of @ai-sdk/anthropic 4.0.105.
+ */
+export interface AnthropicTraits {
+  /** `max_tokens` when the caller gives none: the vendor demands one, OpenAI's default is the model's limit. */
+  readonly maxOutput: number;
+  /** Whether `temperature`, `top_p` and `top_k` exist. */
+  readonly sampling: boolean;
+  /** Whether `temperature` and `top_p` may stand together. */
+  readonly temperatureWithTopP: boolean;
+  /** The types of `thinking` that the model takes; by the first one it is asked for an effort. */
+  readonly thinking: readonly ThinkingType[];
+  /** The type that asks for as little thinking as the model can. */
+  readonly leastThinking: ThinkingType;
+  /** Whether there is an effort above `high` and below `max`. */
+  readonly xhigh: boolean;
+  /** Whether a tool call can be forced. */
+  readonly forcedTools: boolean;
+  /** Whether `output_config.format` and strict tools exist. */
+  readonly jsonSchema: boolean;
+  /** Whether a last assistant message is continued; else it is refused. */
+  readonly prefill: boolean;
+  /** Whether thinking comes back only behind the system prompt, tools and messages that it was written after. */
+  readonly preservedThinking: boolean;
+}
+
+/** Claude 3 and before. */
+const CLAUDE_3: AnthropicTraits = {
+  maxOutput: 4096,
+  sampling: true,
+  temperatureWithTopP: true,
+  thinking: [],
+  leastThinking: 'disabled',
+  xhigh: false,
+  forcedTools: true,
+  jsonSchema: false,
+  prefill: true,
+  preservedThinking: false,
+};
+const CLAUDE_4: AnthropicTraits = { ...CLAUDE_3, maxOutput: 64_000, thinking: ['enabled', 'disabled'] };
+const CLAUDE_4_1: AnthropicTraits = { ...CLAUDE_4, maxOutput: 32_000, temperatureWithTopP: false, jsonSchema: true };
+const CLAUDE_4_5: AnthropicTraits = { ...CLAUDE_4_1, maxOutput: 64_000 };
+const CLAUDE_4_6: AnthropicTraits = {
+  ...CLAUDE_4_5,
+  maxOutput: 128_000,
+  thinking: ['adaptive', 'enabled', 'disabled'],
+  prefill: false,
+};
+const CLAUDE_4_7: AnthropicTraits = { ...CLAUDE_4_6, sampling: false, thinking: ['adaptive', 'disabled'], xhigh: true };
+const ALWAYS_THINKING: AnthropicTraits = { ...CLAUDE_4_7, thinking: ['adaptive'], leastThinking: 'adaptive' };
+const CLAUDE_5_5: AnthropicTraits = { ...ALWAYS_THINKING, forcedTools: false, preservedThinking: true };
+
+/** The first row whose pattern matches wins; names may be prefixed (`anthropic.claude-…`). */
+const TRAITS: readonly (readonly [RegExp, AnthropicTraits])[] = Object.freeze([
+  [
+    /claude-sonnet-5-5/,
+    {
+      ...CLAUDE_5_5,
+      thinking: ['adaptive', 'between_tools'],
+      leastThinking: 'between_tools',
+    } satisfies AnthropicTraits,
+  ],
+  [/claude-opus-5-5|claude-(fable|mythos)-5-[12]/, CLAUDE_5_5],
+  [/claude-haiku-5-5/, { ...CLAUDE_4_7, preservedThinking: true }],
+  [/claude-(fable|mythos)-5(?!-\d\b)/, ALWAYS_THINKING],
+  [/claude-(opus|sonnet)-5(?!-\d\b)|claude-opus-4-[78]/, CLAUDE_4_7],
+  [/claude-(opus|sonnet)-4-6/, CLAUDE_4_6],
+  [/claude-(opus|sonnet|haiku)-4-5/, CLAUDE_4_5],
+  [/claude-opus-4-1/, CLAUDE_4_1],
+  [/claude-opus-4(-0|-2\d{7}|@|$)/, { ...CLAUDE_4, maxOutput: 32_000 }],
+  [/claude-sonnet-4(-0|-2\d{7}|@|$)|claude-3-7/, CLAUDE_4],
+  [/claude-3-5/, { ...CLAUDE_3, maxOutput: 8192 }],
+  [/claude-(3|v?2|instant)/, CLAUDE_3],
+  // A Claude of no row is a new one: it gets the narrowest request, and any `thinking` that its caller writes.
+  [/claude-/, { ...CLAUDE_5_5, maxOutput: 64_000, thinking: THINKING_TYPES, preservedThinking: false }],
+]);
+
+/** Another vendor's model behind Anthropic's API, which takes what its vendor says. */
+const OTHER: AnthropicTraits = {
+  ...CLAUDE_4,
+  maxOutput: 8192,
+  thinking: ['enabled', 'adaptive', 'between_tools', 'disabled'],
+};
+
+/** The traits of a model by its name. */
+export function anthropicTraits(model: string): AnthropicTraits {
+  return TRAITS.find(([pattern]) => pattern.test(model.toLowerCase()))?.[1] ?? OTHER;
+}
+
+/** Why a message ended. A paused or compacted one can be continued, in a way that OpenAI's shape has no place for: to the caller it is cut. */
+const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  pause_turn: 'length',
+  compaction: 'length',
+  tool_use: 'tool_calls',
+  refusal: 'content_filter',
+});
+
+/**
+ * OpenAI's word for a stop reason; undefined for one that is not known, so that a piece of a response never looks complete. `called` is
+ * whether a tool of the caller's was: a formed answer is a call too.
+ */
+export function readFinish(reason: string, called: boolean): FinishReason | undefined {
+  const known = Object.hasOwn(FINISH_REASON, reason) ? FINISH_REASON[reason] : undefined;
+  return known === 'tool_calls' && !called ? 'stop' : known;
+}
+
+/** Reasons that no word of OpenAI's says as exactly. */
+const OWN_REASONS: ReadonlySet<string> = new Set([
+  ...['pause_turn', 'model_context_window_exceeded', 'compaction', 'refusal'],
+]);
+
+/** What is known at the end of a message. */
+export interface Ending {
+  readonly finishReason: FinishReason | undefined;
+  readonly finish: NativeFinish | undefined;
+  readonly hasCalls: boolean;
+  readonly isRefused: boolean;
+}
+
+/** Why the model stopped, and at which of the caller's stop sequences where the provider sends it. */
+export function writeFinish({ finishReason, finish = {}, hasCalls, isRefused }: Ending): {
+  readonly stop_reason: string;
+  readonly stop_sequence: string | null;
+} {
+  const { native, stop_sequence: sequence } = finish;
+  const reason = (stop_reason: string) => ({ stop_reason, stop_sequence: null });
+  if (native !== undefined && OWN_REASONS.has(native)) return reason(native);
+  if (finishReason === 'length') return reason('max_tokens');
+  if (finishReason === 'content_filter') return reason('refusal');
+  // A client runs a tool only after this word, whatever the provider calls the end.
+  if (hasCalls) return reason('tool_use');
+  if (isRefused) return reason('refusal');
+  if (sequence !== undefined) return { stop_reason: 'stop_sequence', stop_sequence: sequence };
+  return reason('end_turn');
+}
+
+const KINDS: readonly string[] = Object.freeze(['reasoning', 'content', 'opaque', 'tool']);
+
+/** Whether the blocks of a message (`reasoning:0`, `tool:1`) come as they do without an `order`: reasoning, content, calls. */
+export function isUsualOrder(order: readonly string[]): boolean {
+  const ranks = [...new Set(order)].map((entry) => KINDS.indexOf(entry.split(':')[0] ?? ''));
+  return ranks.every((rank, index) => index === 0 || rank >= (ranks[index - 1] ?? 0));
+}
+
+/** A call's id as the vendor takes it. */
+export function anthropicCallId(id: string): string {
+  return toolCallId(id, 64);
+}
+
+/** A valid `cache_control` of a block, message or tool; any other value is left out. */
+export function cacheControlOf(source: unknown): { readonly cache_control?: CacheControl } {
+  const { type, ttl } = readObject(readObject(source)['cache_control']);
+  if (type !== 'ephemeral') return {};
+  return { cache_control: { type, ...((ttl === '5m' || ttl === '1h') && { ttl }) } };
+}
+
+/** A block, tool or citation that only this format knows. */
+export function opaqueOf(value: object): {
+  readonly type: 'opaque';
+  readonly dialect: 'messages';
+  readonly value: object;
+} {
+  return { type: 'opaque', dialect: 'messages', value };
+}
+
+/** What {@link opaqueOf} holds; undefined for another format's, or one without a type. */
+export function valueOfOpaque(
+  thing: unknown,
+): { readonly type: string; readonly [field: string]: unknown } | undefined {
+  const { dialect, value } = readObject(thing);
+  if (dialect !== 'messages' || !isObject(value) || typeof value['type'] !== 'string') return undefined;
+  return { ...value, type: value['type'] };
+}
+
+/** What becomes of each field of a chat request; `docs/providers/anthropic.md` shows this table. */
+export const ANTHROPIC_FIELDS: FieldTable = {
+  unknown: 'dropped',
+  extras: ['top_k', 'thinking', 'cache_control', 'betas', 'context_management', 'output_config', 'stop_sequences'],
+  lacks: { 'log probabilities': 'the vendor tells none' },
+  variants: [
+    {
+      when: 'models after Opus 4.6, which have no sampling fields',
+      example: { model: 'claude-opus-4-7' },
+      fields: { temperature: { rule: 'dropped', neutral: [1] }, top_p: { rule: 'dropped', neutral: [1] } },
+    },
+    {
+      when: 'models without extended thinking (Claude 3.5 and before)',
+      example: { model: 'claude-3-5-haiku-latest' },
+      fields: { reasoning_effort: { rule: 'dropped', neutral: ['none'] } },
+    },
+  ],
+  fields: {
+    model: { rule: 'passed' },
+    messages: {
+      rule: 'emulated',
+      to: 'messages, system',
+      note: 'System and developer messages are gathered in front, in order. Results of tools go before the user’s words.',
+    },
+    stream: { rule: 'passed' },
+    stream_options: { rule: 'emulated', note: 'The vendor always tells usage.' },
+    max_tokens: { rule: 'passed', note: 'The vendor demands it; without one the model’s limit is asked for.' },
+    max_completion_tokens: { rule: 'renamed', to: 'max_tokens', note: 'Wins over `max_tokens`.' },
+    temperature: {
+      rule: 'passed',
+      note: 'Above 1 it is 1. Dropped while the model thinks.',
+      neutral: [1],
+    },
+    top_p: {
+      rule: 'passed',
+      note: 'Dropped while the model thinks, and beside `temperature` from Opus 4.1 on: the vendor takes one of the two.',
+      neutral: [1],
+    },
+    top_k: { rule: 'passed', note: 'Dropped as `temperature` is.' },
+    stop: { rule: 'renamed', to: 'stop_sequences', note: 'White space alone is left out: the vendor refuses it.' },
+    n: { rule: 'refused', note: 'one answer to a request is all it gives.', neutral: [1] },
+    logprobs: { rule: 'dropped', note: 'The vendor tells no probabilities.', neutral: [false] },
+    top_logprobs: { rule: 'dropped', note: 'The vendor tells no probabilities.', neutral: [0] },
+    response_format: {
+      rule: 'emulated',
+      to: 'output_config.format',
+      note: 'A schema is native from Opus 4.1 on. Older models, and schemas the vendor cannot hold an answer to (recursive ones, maps), get a forced tool whose input is the answer; models that cannot be forced, and `json_object`, an instruction.',
+    },
+    tools: { rule: 'passed', note: '`parameters` becomes `input_schema`, `cache_control` stays.' },
+    tool_choice: {
+      rule: 'passed',
+      note: 'Models that cannot be forced (Opus 5.5, Sonnet 5.5, Fable 5.1 and later; from 4.6 on also while they think) get an instruction, and the field is told as dropped. Beside a named tool the others stay.',
+    },
+    parallel_tool_calls: { rule: 'renamed', to: 'tool_choice.disable_parallel_tool_use', neutral: [true] },
+    reasoning_effort: {
+      rule: 'renamed',
+      to: 'output_config.effort, thinking',
+      note: 'Adaptive thinking with an effort from 4.6 on, a token budget before. Where a model cannot stop thinking, `none` is its least.',
+    },
+    thinking: {
+      rule: 'passed',
+      note: 'The vendor’s own field; wins over `reasoning_effort`. What the model refuses becomes the nearest that it takes, and the field is told as dropped.',
+    },
+    output_config: {
+      rule: 'passed',
+      note: 'The vendor’s own field; wins over `reasoning_effort` and `response_format`.',
+    },
+    context_management: { rule: 'passed', note: 'The vendor’s own field; wants a beta.' },
+    betas: { rule: 'renamed', to: 'anthropic-beta', note: 'A list of names, sent as the header.' },
+    stop_sequences: { rule: 'passed', note: 'The vendor’s own name; added to `stop`.' },
+    extra_body: {
+      rule: 'emulated',
+      note: 'The vendor’s own fields in it count as if they stood beside it; others are told.',
+    },
+    cache_control: { rule: 'passed', note: 'Here, on messages, on content parts and on tools.' },
+    user: { rule: 'renamed', to: 'metadata.user_id' },
+    safety_identifier: { rule: 'renamed', to: 'metadata.user_id', note: 'Wins over `user`.' },
+    seed: { rule: 'dropped' },
+    frequency_penalty: { rule: 'dropped', neutral: [0] },
+    presence_penalty: { rule: 'dropped', neutral: [0] },
+    logit_bias: { rule: 'refused', note: 'token ids mean nothing to another tokenizer.', neutral: [{}] },
+    moderation: { rule: 'dropped' },
+    metadata: { rule: 'dropped', note: 'Use `user`.', neutral: [{}] },
+    store: { rule: 'dropped', neutral: [false] },
+    service_tier: { rule: 'dropped', note: 'Its values are not OpenAI’s.', neutral: ['auto', 'default'] },
+    speed: { rule: 'dropped', note: 'Fast answers cost a multiple that no price here knows.', neutral: ['standard'] },
+    inference_geo: { rule: 'dropped', note: 'It has a price of its own.' },
+    container: { rule: 'dropped', note: 'Containers belong to the operator’s account, which all callers share.' },
+    mcp_servers: { rule: 'dropped', note: 'The vendor would connect to servers that a caller names.' },
+    prediction: { rule: 'dropped' },
+    prompt_cache_key: { rule: 'dropped', note: 'Use `cache_control`.' },
+    prompt_cache_options: { rule: 'dropped', note: 'Use `cache_control`.' },
+    prompt_cache_retention: { rule: 'dropped', note: 'Use `cache_control`.' },
+    verbosity: { rule: 'dropped', neutral: ['medium'] },
+    modalities: { rule: 'refused', note: 'it answers in text.', neutral: [['text']] },
+    audio: { rule: 'refused', note: 'speech is at `POST /{vendor}/tts`.' },
+    web_search_options: { rule: 'refused', note: 'this gateway does not offer the vendor’s search tool.' },
+    ...LEGACY_FUNCTIONS,
+  },
+};

@@ -1,0 +1,469 @@
+import {
+  type ChatMessage,
+  type ChatRequest,
+  type ContentPart,
+  GatewayError,
+  isObject,
+  type JsonObject,
+  readArray,
+  readObject,
+  readString,
+  type Schema,
+} from '../../../core/index.ts';
+import {
+  ANSWER_TOOL,
+  type AnswerFormat,
+  type CalledTool,
+  type Conversation,
+  type FunctionTool,
+  invalid,
+  type Located,
+  parseArguments,
+  readAnswerFormat,
+  readDataUrl,
+  readToolChoice,
+  readTools,
+  type ToolMode,
+  type ToolResult,
+  tellDropped,
+  textOf,
+  urlOf,
+} from '../../providers/kit/index.ts';
+import { type AnthropicTraits, anthropicCallId, cacheControlOf, valueOfOpaque } from './tables.ts';
+import { isThinkingBlock, placedThinking } from './thinking.ts';
+import type { AnthropicMessage, Block, MessagesTool, TextBlock } from './types.ts';
+
+/** Said by the user where the vendor wants a user's turn and the caller has none. */
+const OPENING = '(The assistant speaks first.)';
+const CLOSING = 'Continue.';
+interface Translated {
+  readonly system?: readonly TextBlock[];
+  readonly messages: readonly AnthropicMessage[];
+}
+
+/**
+ * Messages and system texts. `instruction`, which stands in for what the vendor has no field for, ends the user's last turn: in front of
+ * the turns before, such as in `system`, a request with it and one without would share no prefix, and thinking that came after one would
+ * be refused after the other. `prefill` lets a last assistant turn stand.
+ */
+export function anthropicMessages(
+  conversation: Conversation,
+  instruction: string | undefined,
+  prefill: boolean,
+): Translated {
+  const messages: GrowingMessage[] = [];
+  for (const turn of conversation.turns) {
+    if (turn.kind === 'user') append(messages, 'user', cached(turn.parts.flatMap(anthropicBlocks), turn.message));
+    else if (turn.kind === 'assistant') append(messages, 'assistant', assistantBlocks(turn));
+    else append(messages, 'user', turn.results.map(resultBlock));
+  }
+  const system = conversation.system.flatMap(({ value }) => textBlocks(value.text, value));
+  const written = textBlocks(instruction ?? '');
+  // The vendor wants a turn: without any, the system texts are the user's.
+  if (messages.length === 0 && system.length > 0)
+    return { messages: [{ role: 'user', content: [...system, ...written] }] };
+  if (messages.length === 0) throw invalid('messages', 'holds no text, image or other content');
+  if (messages[0]?.role === 'assistant') messages.unshift({ role: 'user', content: [...textBlocks(OPENING)] });
+  if (messages.at(-1)?.role === 'assistant') {
+    if (prefill) trimPrefill(messages);
+    else messages.push({ role: 'user', content: [...textBlocks(CLOSING)] });
+  }
+  messages.findLast(({ role }) => role === 'user')?.content.push(...written);
+  return { ...(system.length > 0 && { system }), messages };
+}
+
+/** A message that may still grow: copying it for every turn would take long for many short ones. */
+interface GrowingMessage extends AnthropicMessage {
+  readonly content: Block[];
+}
+
+/** Adjacent turns of one role become one, so results of tools and the user's words after them are one message. */
+function append(messages: GrowingMessage[], role: AnthropicMessage['role'], content: readonly Block[]): void {
+  if (content.length === 0) return;
+  const last = messages.at(-1);
+  if (last?.role !== role) messages.push({ role, content: [...content] });
+  else for (const block of content) last.content.push(block);
+}
+
+function assistantBlocks(turn: Extract<Conversation['turns'][number], { kind: 'assistant' }>): readonly Block[] {
+  const placed = new Map<string, readonly Block[]>();
+  for (const [index, block] of placedThinking(turn.message).entries()) placed.set(`reasoning:${index}`, block);
+  for (const { value, at } of turn.parts) {
+    const index = /\.content\[(\d+)\]$/.exec(at)?.[1] ?? '0';
+    placed.set(`content:${index}`, assistantPart(value, at));
+  }
+  for (const [index, call] of turn.calls.entries()) placed.set(`tool:${index}`, [callBlock(call)]);
+  const order = (turn.message.order ?? []).filter((entry) => placed.has(entry));
+  const blocks = [...new Set([...order, ...placed.keys()])].flatMap((entry) => placed.get(entry) ?? []);
+  // Thinking alone is no turn.
+  const isTurn = blocks.some((block) => !isThinkingBlock(block));
+  return isTurn ? cached(blocks, turn.message) : [];
+}
+
+function assistantPart(value: ContentPart, at: string): readonly Block[] {
+  const text = textOf(value);
+  if (text !== undefined) return textBlocks(text, value);
+  if (value.type === 'opaque') return anthropicBlocks({ value, at });
+  throw invalid(`${at}.type`, 'must be text or refusal in an assistant message');
+}
+
+function callBlock({ id, name, arguments: text, source }: CalledTool): Block {
+  return {
+    ...readObject(readObject(source['dialect_fields'])['messages']),
+    type: 'tool_use',
+    id: anthropicCallId(id),
+    name,
+    input: parseArguments(text),
+    ...cacheControlOf(source),
+  };
+}
+
+function resultBlock({ call, parts, message }: ToolResult): Block {
+  const blocks = parts.flatMap(anthropicBlocks);
+  const marked = [message, ...blocks].find((source) => 'cache_control' in source);
+  const content = blocks.map(({ cache_control: _mark, ...block }) => block);
+  return {
+    type: 'tool_result',
+    tool_use_id: anthropicCallId(call.id),
+    ...(content.length > 0 && { content }),
+    ...(message.is_error === true && { is_error: true }),
+    ...cacheControlOf(marked),
+  };
+}
+
+/** A `cache_control` on a whole message belongs to its last block. */
+function cached<B extends Block>(blocks: readonly B[], message: ChatMessage): readonly B[] {
+  const control = cacheControlOf(message);
+  const last = blocks.at(-1);
+  return last && control.cache_control ? [...blocks.slice(0, -1), { ...last, ...control }] : blocks;
+}
+
+/** The vendor refuses white space at the end of what the model shall continue. */
+function trimPrefill(messages: readonly GrowingMessage[]): void {
+  const last = messages.at(-1);
+  const block = last?.content.pop();
+  if (last && block)
+    last.content.push(block.type === 'text' ? { ...block, text: String(block['text']).trimEnd() } : block);
+}
+
+const IMAGE_TYPES: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp']);
+
+/** A text block; none for blank text, which the vendor refuses. */
+function textBlocks(text: string, source?: unknown): readonly TextBlock[] {
+  return text.trim() === '' ? [] : [{ type: 'text', text, ...citationsOf(source), ...cacheControlOf(source) }];
+}
+
+/** What a text of the vendor's cites, for the vendor: other citations have nothing that it could check. */
+function citationsOf(source: unknown): { readonly citations?: readonly unknown[] } {
+  const citations = readArray(readObject(source)['annotations']).flatMap((annotation) => ownValue(annotation) ?? []);
+  return citations.length > 0 ? { citations } : {};
+}
+
+/** What an `opaque` part or tool of this format holds; an annotation has another type as well. */
+function ownValue(thing: unknown): Block | undefined {
+  return readObject(thing)['type'] === 'opaque' ? valueOfOpaque(thing) : undefined;
+}
+
+/** One part of a message as blocks (none for blank text). Throws `invalid_request` for what the vendor does not take. */
+function anthropicBlocks(part: Located<ContentPart>): readonly Block[] {
+  const own = ownValue(part.value);
+  if (own) return [own];
+  const text = textOf(part.value);
+  if (text !== undefined) return textBlocks(text, part.value);
+  switch (part.value.type) {
+    case 'image_url':
+      return [{ ...imageBlock(urlOf(part), `${part.at}.image_url.url`), ...cacheControlOf(part.value) }];
+    case 'file':
+      return [{ ...fileBlock(part), ...cacheControlOf(part.value) }];
+    case 'opaque':
+      // A block of another format: what it says in words, where it says something.
+      return textBlocks(readString(part.value['text']) ?? '');
+    default:
+      throw invalid(`${part.at}.type`, 'must be text, image_url or file for this provider');
+  }
+}
+
+function imageBlock(url: string, at: string): Block {
+  const inline = readDataUrl(url);
+  if (!inline) {
+    if (/^https:\/\//i.test(url)) return { type: 'image', source: { type: 'url', url } };
+    throw invalid(at, 'must be an https: URL or a base64 data: URL');
+  }
+  const mediaType = inline.mediaType === 'image/jpg' ? 'image/jpeg' : inline.mediaType;
+  if (!IMAGE_TYPES.has(mediaType)) throw invalid(at, 'must be a JPEG, PNG, GIF or WebP image for this provider');
+  return { type: 'image', source: { type: 'base64', media_type: mediaType, data: inline.data } };
+}
+
+function fileBlock({ value, at }: Located<ContentPart>): Block {
+  const file = isObject(value['file']) ? value['file'] : {};
+  const url = file['file_url'] ?? file['file_data'] ?? file['file_id'];
+  const details = detailsOf(value, file);
+  const own = readObject(readObject(readObject(value['dialect_fields'])['messages'])['source']);
+  if (own['type'] === 'content')
+    return { type: 'document', source: { type: 'content', content: own['content'] }, ...details };
+  if (typeof url === 'string' && /^https:\/\//i.test(url)) {
+    return { type: 'document', source: { type: 'url', url }, ...details };
+  }
+  const inline = typeof url === 'string' ? readDataUrl(url) : undefined;
+  if (inline && IMAGE_TYPES.has(inline.mediaType)) return imageBlock(String(url), at);
+  if (inline?.mediaType === 'application/pdf') {
+    return {
+      type: 'document',
+      source: { type: 'base64', media_type: inline.mediaType, data: inline.data },
+      ...details,
+    };
+  }
+  if (inline?.mediaType === 'text/plain') {
+    const data = Buffer.from(inline.data, 'base64').toString('utf8');
+    return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...details };
+  }
+  const wanted = 'as a base64 data: URL of a PDF, a plain text or an image, or an https: URL as `file_id`';
+  throw invalid(`${at}.file`, `must hold \`file_data\` ${wanted}`);
+}
+
+/** What a document has next to its content. */
+function detailsOf(value: ContentPart, file: Readonly<Record<string, unknown>>): JsonObject {
+  const { context, citations } = value;
+  const title = readString(file['filename']);
+  const about = readString(context);
+  return {
+    ...(title !== undefined && { title }),
+    ...(about !== undefined && { context: about }),
+    ...(isObject(citations) && { citations }),
+  };
+}
+
+const ANY_OBJECT: Schema = { type: 'object', properties: {} };
+const JSON_INSTRUCTION =
+  'When you answer in text, the text must be one valid JSON object and nothing else: no prose, no code fence.';
+
+/** The tools that are functions, and those of the vendor's own; those of other formats are left out. */
+function splitTools(
+  input: ChatRequest,
+  dropped: string[],
+): { readonly functions: ChatRequest; readonly others: readonly Block[] } {
+  const isOpaque = (tool: unknown): boolean => isObject(tool) && tool['type'] === 'opaque';
+  const opaque = readArray(input.tools).filter(isOpaque);
+  if (opaque.length === 0) return { functions: input, others: [] };
+  const others = opaque.flatMap((tool) => ownValue(tool) ?? []);
+  if (others.length < opaque.length) tellDropped(dropped, 'tools');
+  return { functions: { ...input, tools: (input.tools ?? []).filter((tool) => !isOpaque(tool)) }, others };
+}
+
+/** A tool of the vendor's own, for a choice that names it. */
+function asNamed(tool: Block): FunctionTool {
+  return { name: readString(tool['name']) ?? '', strict: false, source: tool, at: 'tools' };
+}
+
+/** Tools and response format, as they go together. */
+interface ToolPlan {
+  readonly tools: readonly MessagesTool[];
+  readonly choice?: JsonObject;
+  /** The field of `output_config`. */
+  readonly format?: JsonObject;
+  /** A text that stands in for what cannot be asked for. */
+  readonly instruction?: string;
+}
+
+/** Plans tools, tool choice and answer format as one; adds what is not held to `dropped`. */
+export function planTools(
+  input: ChatRequest,
+  conversation: Conversation,
+  traits: AnthropicTraits,
+  dropped: string[],
+): ToolPlan {
+  const { functions, others } = splitTools(input, dropped);
+  const tools = readTools(functions);
+  const choice = readToolChoice(input, [...tools, ...others.map(asNamed)]);
+  const declared = [
+    ...tools.filter(({ name }) => isOffered(name, choice)).map((tool) => declare(tool, traits, dropped)),
+    ...others,
+  ];
+  const plan: ToolPlan = {
+    tools: declared.length > 0 ? declared : replayedTools(conversation),
+    ...chosen(choice, declared, traits, dropped),
+  };
+  const wanted = readAnswerFormat(input);
+  // Next to a call that must be made, a format has no use.
+  if (wanted.kind === 'text' || choice.mode === 'required') return withParallel(plan, input);
+  return withParallel(withFormat(plan, wanted, choice, traits), input);
+}
+
+/** The vendor has no list of allowed tools, so others are left out; beside one that is named they stay. */
+function isOffered(name: string, { mode, only }: ToolMode): boolean {
+  const isNamed = mode === 'required' && only?.length === 1;
+  return only === undefined || isNamed || only.includes(name);
+}
+
+function declare(tool: FunctionTool, traits: AnthropicTraits, dropped: string[]): MessagesTool {
+  const schema = { ...ANY_OBJECT, ...tool.parameters };
+  if (!isToolSchema(schema)) {
+    throw invalid(`${tool.at}.function.parameters`, 'must be an object schema without a choice at its root');
+  }
+  const strict = tool.strict && traits.jsonSchema && fitsStrictly(schema);
+  if (tool.strict && !strict) tellDropped(dropped, 'tools.strict');
+  return {
+    ...readObject(readObject(tool.source['dialect_fields'])['messages']),
+    name: tool.name,
+    ...(tool.description && { description: tool.description }),
+    input_schema: strict ? strictSchema(schema) : schema,
+    ...(strict && { strict }),
+    ...cacheControlOf({ ...cacheControlOf(tool.source['function']), ...cacheControlOf(tool.source) }),
+  };
+}
+
+/** The vendor refuses tool calls in the history of a request that declares no tools. */
+function replayedTools({ turns }: Conversation): readonly MessagesTool[] {
+  return toolsNamed(turns.flatMap((turn) => (turn.kind === 'assistant' ? turn.calls : [])).map(({ name }) => name));
+}
+
+/** Tools of which no more than the names is known. */
+export function toolsNamed(names: readonly string[]): readonly MessagesTool[] {
+  return [...new Set(names)].map((name) => ({ name, input_schema: ANY_OBJECT }));
+}
+
+function chosen(
+  { mode, only }: ToolMode,
+  tools: readonly unknown[],
+  traits: AnthropicTraits,
+  dropped: string[],
+): Pick<ToolPlan, 'choice' | 'instruction'> {
+  if (tools.length === 0 || mode === 'none') return { choice: { type: 'none' } };
+  if (mode === 'auto') return { choice: { type: 'auto' } };
+  const [name] = only ?? [];
+  const single = only?.length === 1 && name !== undefined;
+  if (traits.forcedTools) return { choice: single ? { type: 'tool', name } : { type: 'any' } };
+  dropped.push('tool_choice');
+  const which = single ? `the tool \`${name}\`` : 'one of your tools';
+  return { choice: { type: 'auto' }, instruction: `You must answer by calling ${which}. Do not answer in text.` };
+}
+
+function withFormat(
+  plan: ToolPlan,
+  wanted: Exclude<AnswerFormat, { kind: 'text' }>,
+  { mode }: ToolMode,
+  traits: AnthropicTraits,
+): ToolPlan {
+  if (wanted.kind === 'json') return instructed(plan, JSON_INSTRUCTION);
+  const { schema, description } = wanted;
+  if (traits.jsonSchema && fitsStrictly(schema)) {
+    return { ...plan, format: { type: 'json_schema', schema: strictSchema(schema) } };
+  }
+  // One tool more would be another prefix, behind which the model's thinking may not come back.
+  if (!traits.forcedTools || traits.preservedThinking || !isToolSchema(schema)) {
+    return instructed(plan, `${JSON_INSTRUCTION} It must conform to this JSON Schema:\n${JSON.stringify(schema)}`);
+  }
+  const tool: MessagesTool = {
+    name: ANSWER_TOOL,
+    description: description ?? 'Gives the final answer to the user. Call it when no other tool is needed.',
+    input_schema: { type: 'object', ...schema },
+  };
+  const free = mode === 'auto' && plan.choice?.['type'] === 'auto';
+  return {
+    ...plan,
+    tools: [...plan.tools, tool],
+    choice: free ? { type: 'any' } : { type: 'tool', name: ANSWER_TOOL },
+  };
+}
+
+function instructed(plan: ToolPlan, text: string): ToolPlan {
+  return { ...plan, instruction: plan.instruction ? `${plan.instruction} ${text}` : text };
+}
+
+function withParallel(plan: ToolPlan, input: ChatRequest): ToolPlan {
+  if (plan.tools.length === 0) {
+    const { choice: _choice, ...rest } = plan;
+    return rest;
+  }
+  if (input.parallel_tool_calls !== false || !plan.choice || plan.choice['type'] === 'none') return plan;
+  return { ...plan, choice: { ...plan.choice, disable_parallel_tool_use: true } };
+}
+
+/**
+ * The part of JSON Schema that structured outputs and strict tools take. Source:
+ * https://platform.claude.com/docs/en/build-with-claude/structured-outputs
+ */
+const FORMATS: ReadonlySet<unknown> = new Set(
+  'date-time time date duration email hostname uri ipv4 ipv6 uuid'.split(' '),
+);
+const KEPT: ReadonlySet<string> = new Set('$ref type title description enum const default required'.split(' '));
+const SILENT: ReadonlySet<string> = new Set('$schema $id $comment examples deprecated readOnly writeOnly'.split(' '));
+
+const MAX_DEPTH = 64;
+const MAX_VISITS = 5000;
+/** The vendor's limit over the whole schema. */
+const MAX_OPTIONAL = 24;
+
+/** A schema as the vendor takes it; constraints it cannot hold the model to are told to the model in the description. */
+export function strictSchema(schema: Schema, depth = 0): Schema {
+  if (depth > MAX_DEPTH) throw new GatewayError('invalid_request', `A JSON Schema is nested over ${MAX_DEPTH} levels.`);
+  const clean = (value: unknown): unknown => (isObject(value) ? strictSchema(value, depth + 1) : {});
+  const cleanAll = (values: unknown): Schema =>
+    Object.fromEntries(Object.entries(readObject(values)).map(([name, value]) => [name, clean(value)]));
+  const result: JsonObject = {};
+  const told: string[] = [];
+  for (const [word, value] of Object.entries(schema)) {
+    if (word === 'properties' || word === '$defs' || word === 'definitions') result[word] = cleanAll(value);
+    else if (word === 'anyOf' || word === 'oneOf') result['anyOf'] = readArray(value).map(clean);
+    else if (word === 'allOf') result[word] = readArray(value).map(clean);
+    else if (word === 'items') result[word] = clean(value);
+    else if (word === 'format' && FORMATS.has(value)) result[word] = value;
+    else if (word === 'minItems' && (value === 0 || value === 1)) result[word] = value;
+    else if (KEPT.has(word)) result[word] = value;
+    else if (word !== 'additionalProperties' && !SILENT.has(word)) told.push(`${word}: ${JSON.stringify(value)}`);
+  }
+  if (isObjectSchema(schema)) result['additionalProperties'] = false;
+  if (told.length > 0) {
+    const description = typeof schema['description'] === 'string' ? `${schema['description']}\n\n` : '';
+    result['description'] = `${description}{${told.join(', ')}}`;
+  }
+  return result;
+}
+
+/** Whether the vendor can hold an answer to a schema without losing something: no recursion, no maps, few optional fields. */
+export function fitsStrictly(schema: Schema): boolean {
+  let visits = 0;
+  let optional = 0;
+  const fits = (node: unknown, path: readonly string[]): boolean => {
+    visits += 1;
+    if (visits > MAX_VISITS || path.length > MAX_DEPTH) return false;
+    if (Array.isArray(node)) return node.every((item) => fits(item, path));
+    if (!isObject(node)) return true;
+    const reference = node['$ref'];
+    if (typeof reference === 'string') {
+      return !path.includes(reference) && fits(resolve(schema, reference), [...path, reference]);
+    }
+    if (isOpen(node)) return false;
+    const required = new Set(readArray(node['required']));
+    const properties = readObject(node['properties']);
+    optional += Object.keys(properties).filter((name) => !required.has(name)).length;
+    if (optional > MAX_OPTIONAL) return false;
+    const inner = ['items', 'anyOf', 'oneOf', 'allOf'].map((word) => node[word]);
+    return [...inner, Object.values(properties)].every((child) => fits(child, path));
+  };
+  return fits(schema, []);
+}
+
+/** Whether a schema can be a tool's: an object at its root, without a choice there. */
+export function isToolSchema(schema: Schema): boolean {
+  return isObjectSchema(schema) && !['anyOf', 'oneOf', 'allOf', '$ref'].some((word) => word in schema);
+}
+
+function isObjectSchema(schema: Schema): boolean {
+  return schema['type'] === 'object' || isObject(schema['properties']);
+}
+
+function isOpen(schema: JsonObject): boolean {
+  const { additionalProperties: more, patternProperties, properties, type } = schema;
+  if (more === true || isObject(more) || isObject(patternProperties)) return true;
+  return type === 'object' && properties === undefined && more !== false;
+}
+
+function resolve(root: Schema, reference: string): unknown {
+  if (!reference.startsWith('#')) return undefined;
+  const steps = reference.slice(1).split('/').slice(1);
+  return steps.reduce<unknown>((node, step) => {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    return isObject(node) && Object.hasOwn(node, name) ? node[name] : undefined;
+  }, root);
+}

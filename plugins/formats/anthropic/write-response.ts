@@ -1,0 +1,200 @@
+import {
+  type AssistantMessage,
+  type ChatResponse,
+  type DialectContext,
+  isObject,
+  type JsonObject,
+  parseJson,
+  type ReasoningDetail,
+  readArray,
+  readObject,
+  type Usage,
+} from '../../../core/index.ts';
+import { parseArguments } from '../../providers/kit/index.ts';
+import { anthropicCallId, valueOfOpaque, writeFinish } from './tables.ts';
+import { writeThinking } from './thinking.ts';
+import type { Block, MessagesRequest } from './types.ts';
+
+/** A canonical response as a message. */
+export function writeMessage(response: ChatResponse, context: DialectContext<MessagesRequest>): object {
+  const [choice] = response.choices;
+  const message = choice?.message;
+  const content = message ? blocksOf(message, context) : [];
+  return {
+    id: messageId(context),
+    type: 'message',
+    role: 'assistant',
+    model: response.model,
+    content,
+    ...writeFinish({
+      finishReason: choice?.finish_reason,
+      finish: choice?.finish,
+      hasCalls: content.some(({ type }) => type === 'tool_use'),
+      isRefused: (message?.refusal ?? '') !== '',
+    }),
+    usage: writeUsage(response.usage, context.estimatedInputTokens),
+  };
+}
+
+export function messageId({ id }: Pick<DialectContext, 'id'>): string {
+  return `msg_${id}`;
+}
+
+/** A call's id in the letters that the format takes. Longer ones stay: they may carry a signature that comes back in them. */
+export function writeCallId(id: string): string {
+  return /^[A-Za-z0-9_-]+$/.test(id) ? id : anthropicCallId(id);
+}
+
+/** Counts of this format, which has cached tokens and those written to a cache next to the input, not in it. */
+export function writeUsage(usage: Usage | null | undefined, estimatedInput: number): JsonObject {
+  const { cached_tokens: cached = 0, cache_write_tokens: written = 0 } = usage?.prompt_tokens_details ?? {};
+  const hour = usage?.prompt_tokens_details?.cache_write_1h_tokens ?? 0;
+  return {
+    input_tokens: usage ? Math.max(usage.prompt_tokens - cached - written, 0) : estimatedInput,
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: cached,
+    ...(written > 0 && {
+      cache_creation: { ephemeral_5m_input_tokens: Math.max(written - hour, 0), ephemeral_1h_input_tokens: hour },
+    }),
+    output_tokens: usage?.completion_tokens ?? 0,
+  };
+}
+
+/** Whether the caller wants to see what the model thinks. */
+export function showsThinking({ input: { body } }: DialectContext<MessagesRequest>): boolean {
+  const { type, display } = readObject(body.thinking);
+  return type !== 'disabled' && display !== 'omitted';
+}
+
+/** What a citation is here; undefined for one that the format has no form for. `text` is what it stands in. */
+export function writeCitation(annotation: unknown, text: string): JsonObject | undefined {
+  const { type, dialect, value, url_citation: cited } = readObject(annotation);
+  if (dialect === 'messages' && isObject(value)) return value;
+  if (type !== 'url_citation' || !isObject(cited) || typeof cited['url'] !== 'string') return undefined;
+  const { url, title, start_index: start, end_index: end } = cited;
+  const isPlaced = typeof start === 'number' && typeof end === 'number';
+  return {
+    type: 'web_search_result_location',
+    url,
+    title: typeof title === 'string' ? title : null,
+    cited_text: isPlaced ? text.slice(start, end) : '',
+    encrypted_index: '',
+  };
+}
+
+/** Blocks of other kinds that a response of this format's own provider has. */
+export function opaqueBlocks(message: Readonly<Record<string, unknown>>): readonly Block[] {
+  return readArray(message['opaque']).flatMap((part) => valueOfOpaque(part) ?? []);
+}
+
+/** The blocks of a message in its own order, or else: reasoning, text, blocks of other kinds, calls. */
+function blocksOf(message: AssistantMessage, context: DialectContext<MessagesRequest>): readonly Block[] {
+  const kinds: Readonly<Record<string, readonly Block[]>> = {
+    reasoning: thinkingBlocks(message, context),
+    content: textBlocks(message),
+    opaque: opaqueBlocks(message),
+    tool: (message.tool_calls ?? []).map(({ id, function: called }) => ({
+      type: 'tool_use',
+      id: writeCallId(id),
+      name: called.name,
+      input: readArguments(called.arguments),
+    })),
+  };
+  const usual = Object.entries(kinds).flatMap(([kind, blocks]) => blocks.map((_, index) => `${kind}:${index}`));
+  const written = [...new Set([...(message.order ?? []).filter((entry) => usual.includes(entry)), ...usual])];
+  return written.flatMap((entry) => {
+    const [kind = '', index] = entry.split(':');
+    return kinds[kind]?.[Number(index)] ?? [];
+  });
+}
+
+function textBlocks({ content, refusal, annotations }: AssistantMessage): readonly Block[] {
+  const text = content ?? '';
+  const citations = (annotations ?? []).flatMap((annotation) => writeCitation(annotation, text) ?? []);
+  const said = text === '' ? [] : [{ type: 'text', text, ...(citations.length > 0 && { citations }) }];
+  return refusal ? [...said, { type: 'text', text: refusal }] : said;
+}
+
+function thinkingBlocks(
+  { reasoning_content: shown, reasoning_details: details = [] }: AssistantMessage,
+  context: DialectContext<MessagesRequest>,
+): readonly Block[] {
+  const blockOf = (detail: ReasoningDetail): Block => writeThinking(detail, context.seal);
+  // Without its text, thinking of the format's own provider is still wanted back.
+  if (!showsThinking(context))
+    return details
+      .filter(({ format }) => format === 'anthropic')
+      .map((detail) => blockOf(detail.kind === 'encrypted' ? detail : { ...detail, text: '' }));
+  const visible = shown ?? '';
+  if (details.some(({ text }) => text) || visible === '') return details.map(blockOf);
+  // What was shown has no signature of its own: the first one is about it.
+  const [first = { kind: 'text', format: 'none' } satisfies ReasoningDetail, ...rest] = details;
+  if (first.format === 'anthropic')
+    return [{ type: 'thinking', thinking: visible, signature: '' }, ...details.map(blockOf)];
+  return [{ ...first, text: visible }, ...rest].map(blockOf);
+}
+
+/**
+ * The arguments of a call as an object. Of arguments that were cut off, what was complete is kept; of anything else that is no
+ * object, the text under `arguments`.
+ */
+function readArguments(text: string): JsonObject {
+  const isCut = parseJson(text) === undefined && text.trimStart().startsWith('{');
+  return (isCut ? closeJson(text) : undefined) ?? parseArguments(text);
+}
+
+/** How often the end is moved forward before nothing is kept. */
+const MAX_TRIES = 64;
+
+/** An object whose text breaks off: closed where it ends, or where the last value before was complete. */
+function closeJson(text: string): JsonObject | undefined {
+  const scan = new JsonScan();
+  /** Where a value ended, with what closes the text there. */
+  const ends: { readonly at: number; readonly closers: string }[] = [];
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text.charAt(at);
+    scan.push(char);
+    if (scan.inString) continue;
+    if (char === ',') ends.push({ at, closers: scan.closers });
+    else if (char === '{' || char === '[') ends.push({ at: at + 1, closers: scan.closers });
+    if (ends.length > 2 * MAX_TRIES) ends.splice(0, MAX_TRIES);
+  }
+  const cuts = ends.toReversed().map(({ at, closers }) => text.slice(0, at) + closers);
+  for (const cut of [`${text}${scan.inString ? '"' : ''}${scan.closers}`, ...cuts].slice(0, MAX_TRIES)) {
+    const value = parseJson(cut);
+    if (isObject(value)) return value;
+  }
+  return undefined;
+}
+
+/** Follows JSON text as it comes: what is open where it ends. */
+export class JsonScan {
+  readonly #open: string[] = [];
+  #hasBegun = false;
+  #isEscaped = false;
+  inString = false;
+
+  push(text: string): void {
+    for (const char of text) {
+      if (this.#isEscaped) this.#isEscaped = false;
+      else if (this.inString) {
+        if (char === '\\') this.#isEscaped = true;
+        else if (char === '"') this.inString = false;
+      } else if (char === '"') this.inString = true;
+      else if (char === '{' || char === '[') {
+        this.#open.push(char === '{' ? '}' : ']');
+        this.#hasBegun = true;
+      } else if (char === '}' || char === ']') this.#open.pop();
+    }
+  }
+
+  /** What closes all that is open. */
+  get closers(): string {
+    return this.#open.toReversed().join('');
+  }
+
+  /** Whether an object or array has begun and ended. */
+  get isComplete(): boolean {
+    return this.#hasBegun && this.#open.length === 0 && !this.inString;
+  }
+}

@@ -1,0 +1,229 @@
+import {
+  type BudgetValues,
+  GatewayError,
+  type GatewaySettings,
+  type Plan,
+  type PluginApi,
+  type StoredPlan,
+  type StoredPlans,
+} from '../../../core/index.ts';
+import { ALL_PLANS, changedMeanwhile, PLAN_SCHEMA, PLANS, readPlan, writeBudget } from '../../../core/operators.ts';
+import { type Action, type Actions, type List, type Resource, resource, WITHIN } from '../kit/resource.ts';
+
+/** A plan, and who owns it: only those of the store are changed at run time. */
+interface ShownPlan {
+  readonly object: 'plan';
+  readonly name: string;
+  readonly owner: 'file' | 'store';
+  readonly is_default: boolean;
+  /** As the configuration writes it. */
+  readonly plan: Omit<Plan, 'budgets'> & { readonly budgets?: readonly BudgetValues[] };
+}
+
+const SHOWN_PLAN = {
+  type: 'object',
+  required: ['object', 'name', 'owner', 'is_default', 'plan'],
+  properties: {
+    object: { const: 'plan' },
+    name: { type: 'string' },
+    owner: { enum: ['file', 'store'], description: 'Only those of the store are changed here.' },
+    is_default: { type: 'boolean' },
+    plan: { type: 'object', description: 'As under `plans` in the configuration.' },
+  },
+} as const;
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+const MAX_PLANS = 500;
+const MAX_JSON = 64 * 1024;
+
+const COLUMNS: List<ShownPlan>['cli']['columns'] = [
+  ['PLAN', ({ name }) => name],
+  ['OWNER', ({ owner }) => owner],
+  ['DEFAULT', ({ is_default }) => (is_default ? 'yes' : '-')],
+  ['REQUESTS/MIN', ({ plan }) => String(plan.rpm ?? '-')],
+  ['TOKENS/MIN', ({ plan }) => String(plan.tpm ?? '-')],
+  ['CALLS AT ONCE', ({ plan }) => String(plan.concurrency ?? '-')],
+  ['MORE', ({ plan: { rpm: _, tpm: __, concurrency: ___, ...rest } }) => Object.keys(rest).join(', ') || '-'],
+];
+
+/** `/api/core/admin/plans` and `tollgate plans`: plans of the file are shown, those of the store are put and removed. */
+export function registerPlans(api: PluginApi): void {
+  const { plans: ofFile, defaultPlan } = api.settings;
+  const records = api.records<StoredPlans>(PLANS);
+  const readStored = async (): Promise<StoredPlans> => (await records.find(ALL_PLANS)).value ?? {};
+  const show: ShowPlan = (name, owner, plan) => {
+    return { object: 'plan', name, owner, is_default: name === defaultPlan, plan: written(plan) };
+  };
+  const table: Resource<ShownPlan | undefined, number> = {
+    ...{ name: 'plan', path: '/api/core/admin/plans', id: 'name', schema: SHOWN_PLAN },
+    response: 'The plan since.',
+    command: {
+      name: 'plans',
+      summary: 'List plans, and put and remove those of the store',
+      id: { name: '<name>', summary: 'the name of the plan' },
+    },
+    async find(name) {
+      if (Object.hasOwn(ofFile, name)) return { version: 0, value: show(name, 'file', ofFile[name] ?? {}) };
+      const stored = own(await readStored(), name);
+      return { version: stored?.version ?? 0, value: stored && show(name, 'store', stored.plan) };
+    },
+    notFound: noPlan,
+  };
+
+  resource(api, table, (make) => [
+    make.list({
+      http: {
+        ...{ summary: 'List plans, those of the file first', response: 'All plans.' },
+        ...{ schema: SHOWN_PLAN, isWhole: true },
+      },
+      async read() {
+        const stored = Object.entries(await readStored()).filter(([name]) => !Object.hasOwn(ofFile, name));
+        return {
+          rows: [
+            ...Object.entries(ofFile).map(([name, plan]) => show(name, 'file', plan)),
+            ...stored.map(([name, { plan }]) => show(name, 'store', plan)),
+          ],
+        };
+      },
+      cli: { columns: COLUMNS },
+    }),
+    make.show({
+      http: { summary: 'Show a plan', response: 'The plan, with its version as ETag.' },
+      show: (plan) => plan,
+      cli: { summary: 'Show a plan, as JSON', text: ({ plan }) => JSON.stringify(plan, undefined, 2) },
+    }),
+    putAction(make, api, show),
+    removeAction(make, api, show),
+  ]);
+}
+
+type Make = Actions<ShownPlan | undefined, number>;
+type ShowPlan = (name: string, owner: ShownPlan['owner'], plan: Plan) => ShownPlan;
+
+function putAction(make: Make, api: PluginApi, show: ShowPlan): Action {
+  const records = api.records<StoredPlans>(PLANS);
+  return make.change({
+    word: 'put',
+    http: {
+      ...{ method: 'PUT', summary: 'Put a plan' },
+      description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
+      body: { ...PLAN_SCHEMA, examples: [{ rpm: 600, tpm: 40_000 }] },
+    },
+    async apply({ id: name, body, expected }) {
+      checkName(name);
+      refuseFile(api.settings, name);
+      const plan = readPlan(body);
+      checkProviders(api, plan);
+      const change = await records.change(ALL_PLANS, (plans = {}) => withPlan(plans, name, plan, expected));
+      const before = own(change.before ?? {}, name)?.plan;
+      return {
+        version: own(change.value, name)?.version ?? 0,
+        ...{ before: before && written(before), after: written(plan) },
+        show: () => show(name, 'store', plan),
+      };
+    },
+    cli: {
+      summary: 'Make a plan, or replace it whole',
+      args: [{ name: '<json>', summary: `as under "plans" in the configuration: '{"rpm":60}'; - reads stdin` }],
+      read: async ({ args: [, text = ''], io }) => parsePlan(text === '-' ? await io.read() : text),
+      text: ({ name }) => `the plan ${name} is put; ${WITHIN}`,
+    },
+  });
+}
+
+function removeAction(make: Make, api: PluginApi, show: ShowPlan): Action {
+  const records = api.records<StoredPlans>(PLANS);
+  return make.change({
+    word: 'remove',
+    http: {
+      ...{ method: 'DELETE', summary: 'Remove a plan', response: 'The plan that was removed.' },
+      description: 'Who still has it, and no other plan to hold, is refused with 403 until an operator names another.',
+    },
+    async apply({ id: name, expected }) {
+      refuseFile(api.settings, name);
+      const { before = {} } = await records.change(ALL_PLANS, (plans = {}) => withoutPlan(plans, name, expected));
+      const plan = own(before, name)?.plan ?? {};
+      return { before: written(plan), show: () => show(name, 'store', plan) };
+    },
+    cli: {
+      summary: 'Remove a plan; who still has it is refused until another is named',
+      text: ({ name }) => `the plan ${name} is removed; ${WITHIN}`,
+    },
+  });
+}
+
+function refuseFile({ plans }: GatewaySettings, name: string): void {
+  if (!Object.hasOwn(plans, name)) return;
+  throw new GatewayError(
+    'conflict',
+    `The plan "${name}" is the configuration file's: change it under "plans" there, and reload.`,
+    { param: 'name' },
+  );
+}
+
+/** The plans with one put; throws where another change came before. */
+function withPlan(plans: StoredPlans, name: string, plan: Plan, expected: number | undefined): StoredPlans {
+  const known = own(plans, name);
+  if (expected !== undefined && expected !== (known?.version ?? 0)) throw changedMeanwhile();
+  if (!known && Object.keys(plans).length >= MAX_PLANS)
+    throw new GatewayError('conflict', `There are ${MAX_PLANS} plans, and more are not allowed. Remove one first.`);
+  return { ...plans, [name]: { plan, version: nextVersion(plans) } };
+}
+
+/** The plans without one; throws where there is none, or another change came before. */
+function withoutPlan(plans: StoredPlans, name: string, expected: number | undefined): StoredPlans {
+  const known = own(plans, name);
+  if (!known) throw noPlan(name);
+  if (expected !== undefined && expected !== known.version) throw changedMeanwhile();
+  return Object.fromEntries(Object.entries(plans).filter(([each]) => each !== name));
+}
+
+/** The error for a plan that there is not. */
+function noPlan(name: string): GatewayError {
+  return new GatewayError('not_found', `There is no plan "${name.slice(0, 80)}". "tollgate plans list" shows them.`);
+}
+
+function written({ budgets, ...plan }: Plan): ShownPlan['plan'] {
+  return { ...plan, ...(budgets && { budgets: budgets.map(writeBudget) }) };
+}
+
+function own(plans: StoredPlans, name: string): StoredPlan | undefined {
+  return Object.hasOwn(plans, name) ? plans[name] : undefined;
+}
+
+/** A number that no plan here has: one that is removed and put again is another version. */
+function nextVersion(plans: StoredPlans): number {
+  return Math.max(Date.now(), ...Object.values(plans).map(({ version }) => version + 1));
+}
+
+function checkName(name: string): void {
+  if (NAME.test(name)) return;
+  throw new GatewayError(
+    'invalid_request',
+    'A plan’s name has 1 to 63 of a-z, A-Z, 0-9, ".", "_" and "-", and begins with a letter or digit.',
+    { param: 'name' },
+  );
+}
+
+/** A misspelt provider would limit nothing. */
+function checkProviders({ offers }: Pick<PluginApi, 'offers'>, { providers = {}, budgets = [] }: Plan): void {
+  const known = new Set([...offers('chat').keys(), ...offers('embeddings').keys(), ...offers('speech').keys()]);
+  const named = [...Object.keys(providers), ...budgets.flatMap(({ provider }) => provider ?? [])];
+  const wrong = named.find((name) => !known.has(name));
+  if (wrong === undefined) return;
+  const shown = [...known].slice(0, 20).join(', ');
+  throw new GatewayError('invalid_request', `There is no provider "${wrong.slice(0, 80)}" here; there are: ${shown}.`, {
+    param: Object.hasOwn(providers, wrong) ? `providers.${wrong.slice(0, 80)}` : 'budgets',
+  });
+}
+
+function parsePlan(text: string): object {
+  try {
+    if (text.length <= MAX_JSON) return JSON.parse(text) as object;
+  } catch {
+    // Refused below.
+  }
+  throw new GatewayError('invalid_request', `The plan is no JSON of up to 64 KiB: write '{"rpm":60,"tpm":40000}'.`, {
+    param: 'json',
+  });
+}

@@ -1,0 +1,387 @@
+import {
+  type AuditActor,
+  type AuditChange,
+  type Command,
+  type CommandInput,
+  type CommandOption,
+  GatewayError,
+  type PluginApi,
+  type PluginConfig,
+  type Route,
+  type RouteContext,
+  type Schema,
+  type Subcommand,
+} from '../../../core/index.ts';
+import {
+  auditActor,
+  FOR_OPERATORS,
+  listOf,
+  matchVersion,
+  PAGE_QUERY,
+  readPage,
+  sendList,
+  sendVersion,
+} from '../../../core/operators.ts';
+
+/**
+ * What operators manage, such as users and plans: one table a kind of thing makes the routes with their OpenAPI, the command, versions
+ * against lost updates, pages, and the entries of the audit log.
+ */
+export interface Resource<Value, Version extends VersionTag> {
+  /** Begins its actions in the audit log: `user` of `user.block`. */
+  readonly name: string;
+  /** Of the list: `/api/core/admin/users`. */
+  readonly path: string;
+  /** What the path calls the id of one. */
+  readonly id: 'id' | 'name';
+  /** One as it is shown. */
+  readonly schema: Schema;
+  /** What the response of an action is, where that does not say it. */
+  readonly response: string;
+  readonly command: {
+    readonly name: string;
+    readonly summary: string;
+    readonly id: Argument;
+    /** The order of its subcommands, where it is not that of the routes. */
+    readonly order?: readonly string[];
+  };
+  /** One with its version, which is its entity tag; without a value, or by an error, where there is none. */
+  find(id: string): Promise<Found<Value, Version>>;
+  /** The error for one that there is not. */
+  notFound?(id: string): GatewayError;
+}
+
+type VersionTag = number | string;
+
+export interface Found<Value, Version extends VersionTag = number> {
+  readonly version: Version;
+  readonly value: Value;
+}
+
+type Argument = NonNullable<Subcommand['args']>[number];
+
+/** A route, a subcommand, or the two ways to one thing. */
+export interface Action {
+  readonly route?: Route;
+  readonly subcommand?: Subcommand;
+}
+
+/** How a list is read. */
+export interface List<Row extends object> {
+  readonly http: {
+    readonly summary: string;
+    readonly description?: string;
+    readonly response: string;
+    readonly schema: Schema;
+    /** What the query may have beside the page; a list without pages takes no query. */
+    readonly filters?: Readonly<Record<string, Schema>>;
+    readonly isWhole?: boolean;
+  };
+  /** A page; `filters` are the query's or the options. */
+  read(page: {
+    readonly limit: number;
+    readonly after?: string;
+    readonly filters: Readonly<Record<string, unknown>>;
+  }): Promise<{ readonly rows: readonly Row[]; readonly next?: string | undefined }>;
+  readonly cli: {
+    /** That of the route unless set. */
+    readonly summary?: string;
+    readonly options?: readonly CommandOption[];
+    /** Absent for a list without pages. */
+    readonly page?: { readonly after: string; readonly one: string; readonly first: number; readonly most: number };
+    readonly columns: readonly (readonly [head: string, cell: (row: Row) => string])[];
+    /** Instead of an empty table. */
+    readonly empty?: string;
+    /** Whether `--json` prints the rows alone. */
+    readonly isArray?: boolean;
+  };
+}
+
+/** How one is shown. */
+export interface Show<Value, Shown extends object> {
+  readonly http: { readonly summary: string; readonly response?: string; readonly schema?: Schema };
+  show(value: Value): Shown | Promise<Shown>;
+  readonly cli?: {
+    /** That of the route unless set. */
+    readonly summary?: string;
+    text(shown: Shown): string;
+    /** For stderr, after it. */
+    note?(shown: Shown): string;
+  };
+}
+
+/** What there is to change with one. */
+export interface Change<Value, Version extends VersionTag, Body extends Schema, Shown extends object> {
+  /** Ends the path of a POST, names the subcommand, and, after the resource, the action in the audit log. */
+  readonly word: string;
+  readonly http: {
+    /** POST unless set. */
+    readonly method?: 'PUT' | 'PATCH' | 'DELETE';
+    /** What follows the id in the path, where it is not the word of a POST. */
+    readonly at?: string;
+    readonly summary: string;
+    readonly description?: string;
+    /** That of a POST is {@link NO_BODY} unless set. */
+    readonly body?: Body;
+    readonly bodyOptional?: boolean;
+    readonly response?: string;
+    /** Of the response, where it is not the resource's. */
+    readonly schema?: Schema;
+  };
+  apply(wish: Wish<Value, Version, PluginConfig<Body>>): Promise<Changed<Shown>>;
+  readonly cli?: {
+    readonly summary: string;
+    /** What the id is here, where that is not what it is elsewhere. */
+    readonly id?: string;
+    /** After the id. */
+    readonly args?: readonly Argument[];
+    readonly options?: readonly CommandOption[];
+    /** The body of what was typed; an empty one unless there. */
+    read?(input: CommandInput): PluginConfig<Body> | Promise<PluginConfig<Body>>;
+    text(shown: Shown, input: CommandInput): string;
+    /** What `--json` prints, where it is not the response. */
+    data?(shown: Shown): object;
+    /** For stderr, before it. */
+    intro?(shown: Shown, input: CommandInput): string;
+  };
+}
+
+/** What a change works on. */
+export interface Wish<Value, Version extends VersionTag, Body> {
+  readonly id: string;
+  readonly body: Body;
+  readonly found: Found<Value, Version>;
+  /** The version that `If-Match` named: the change is refused where it is another when it is made. */
+  readonly expected: Version | undefined;
+  readonly now: number;
+}
+
+/** What came of a change. */
+export interface Changed<Shown> {
+  /** The entity tag since; none is sent of what is gone. */
+  readonly version?: VersionTag;
+  /** For the audit log; a change without both is none, and not written down. */
+  readonly before?: object | undefined;
+  readonly after?: object | undefined;
+  /** What it was done to, where it is not the id. */
+  readonly subject?: string;
+  /** The response, looked up once the change is written down. */
+  show(): Shown | Promise<Shown>;
+}
+
+/** A change that another subcommand makes too. */
+interface ChangeAction<Body, Shown> extends Action {
+  run(actor: AuditActor, id: string, body: Body): Promise<Shown>;
+}
+
+/** Makes the actions of one resource. */
+export interface Actions<Value, Version extends VersionTag> {
+  list<Row extends object>(spec: List<Row>): Action;
+  show<Shown extends object>(spec: Show<NonNullable<Value>, Shown>): Action;
+  /** One that has no id before. */
+  create<const Body extends Schema, Shown extends object>(spec: Change<undefined, number, Body, Shown>): Action;
+  change<const Body extends Schema = typeof NO_BODY, Shown extends object = object>(
+    spec: Change<Value, Version, Body, Shown>,
+  ): ChangeAction<PluginConfig<Body>, Shown>;
+}
+
+/** The body of a change that needs none. */
+const NO_BODY = { type: 'object', additionalProperties: false, properties: {} } as const;
+
+/** Says on the command line how soon a change holds. */
+export const WITHIN = 'gateways that run know it within five seconds';
+
+type Api = Pick<PluginApi, 'route' | 'command' | 'audit'>;
+
+/** Registers the routes of a resource in the order of its actions, and its command. */
+export function resource<Value, Version extends VersionTag>(
+  api: Api,
+  table: Resource<Value, Version>,
+  makeActions: (make: Actions<Value, Version>) => readonly Action[],
+): void {
+  const actions = makeActions({
+    list: (spec) => listAction(table.path, spec),
+    show: (spec) => showAction(table, spec),
+    create: (spec) => changeAction(api, { ...table, find: async () => ({ version: 0, value: undefined }) }, spec, true),
+    change: (spec) => changeAction(api, table, spec),
+  });
+  for (const { route } of actions) if (route) api.route(route);
+  const { name, summary, order = [] } = table.command;
+  const subcommands = actions.flatMap(({ subcommand }) => subcommand ?? []);
+  const placeOf = (each: Subcommand): number => order.indexOf(each.name);
+  api.command({
+    name,
+    summary,
+    subcommands: subcommands.toSorted((a, b) => placeOf(a) - placeOf(b)),
+  } satisfies Command);
+}
+
+/** A list of its own, as that of the audit log. */
+export function listAction<Row extends object>(path: string, { http, read, cli }: List<Row>): Required<Action> {
+  const { summary, description, response, schema, filters, isWhole = false } = http;
+  const route: Route = {
+    ...{ ...FOR_OPERATORS, method: 'GET', path, summary },
+    ...(description !== undefined && { description }),
+    ...(!isWhole && {
+      query: { type: 'object', additionalProperties: false, properties: { ...PAGE_QUERY, ...filters } },
+    }),
+    responses: { 200: { description: response, schema: listOf(schema) } },
+    async handler(ctx) {
+      const { limit, after, query } = readPage(ctx);
+      const { rows, next } = await read({ limit, ...(after !== undefined && { after }), filters: query });
+      sendList(ctx, rows, next);
+    },
+  };
+  const { page, columns, options: filterOptions = [] } = cli;
+  const pageOptions = (page ? [page] : []).flatMap(({ after, one, first, most }) => [
+    { flags: '--limit <n>', summary: `how many at most; ${first} by default${most > 1000 ? '' : `, up to ${most}`}` },
+    { flags: after, summary: `goes on after this ${one}` },
+  ]);
+  const subcommand: Subcommand = {
+    ...{ name: 'list', summary: cli.summary ?? summary, options: [...filterOptions, ...pageOptions] },
+    async run({ options, io }) {
+      const after = textOf(options, 'after');
+      const limit = page ? readLimit(textOf(options, 'limit'), page) : Number.POSITIVE_INFINITY;
+      const { rows, next } = await read({ limit, ...(after !== undefined && { after }), filters: options });
+      const list = { object: 'list', data: rows, has_more: next !== undefined, ...(next !== undefined && { next }) };
+      const table = io.table(
+        columns.map(([head]) => head),
+        rows.map((row) => columns.map(([, cell]) => cell(row))),
+      );
+      io.result(cli.isArray ? rows : list, rows.length === 0 ? (cli.empty ?? table) : table);
+      if (next !== undefined)
+        io.note(`There are more: --after ${/^[\w.-]+$/.test(next) ? next : JSON.stringify(next)}`);
+    },
+  };
+  return { route, subcommand };
+}
+
+function showAction<Value, Shown extends object>(
+  table: Resource<Value, VersionTag>,
+  { http, show, cli }: Show<NonNullable<Value>, Shown>,
+): Action {
+  const read = async (id: string): Promise<{ readonly version: VersionTag; readonly shown: Shown }> => {
+    const { version, value } = await table.find(id);
+    if (value == null) throw table.notFound?.(id) ?? new GatewayError('not_found', `There is no such ${table.name}.`);
+    return { version, shown: await show(value) };
+  };
+  const { summary, response = table.response, schema = table.schema } = http;
+  const route: Route = {
+    ...{ ...FOR_OPERATORS, method: 'GET', path: `${table.path}/:${table.id}`, summary },
+    responses: { 200: { description: response, schema } },
+    async handler(ctx) {
+      const { version, shown } = await read(idOf(ctx, table));
+      sendVersion(ctx, version, shown);
+    },
+  };
+  if (!cli) return { route };
+  const subcommand: Subcommand = {
+    ...{ name: 'show', summary: cli.summary ?? summary, args: [table.command.id] },
+    async run({ args, io }) {
+      const { shown } = await read(args[0] ?? '');
+      io.result(shown, cli.text(shown));
+      if (cli.note) io.note(cli.note(shown));
+    },
+  };
+  return { route, subcommand };
+}
+
+function changeAction<Value, Version extends VersionTag, Body extends Schema, Shown extends object>(
+  { audit }: Api,
+  table: Resource<Value, Version>,
+  { word, http, apply, cli }: Change<Value, Version, Body, Shown>,
+  isNew = false,
+): ChangeAction<PluginConfig<Body>, Shown> {
+  const make = async (actor: AuditActor, wish: Wish<Value, Version, PluginConfig<Body>>) => {
+    const { version, subject = wish.id, before, after, show } = await apply(wish);
+    if (before ?? after) {
+      const change: AuditChange = { actor, action: `${table.name}.${word}`, subject };
+      await audit({ ...change, ...(before && { before }), ...(after && { after }) });
+    }
+    return { version, shown: await show() };
+  };
+  const run = async (actor: AuditActor, id: string, body: PluginConfig<Body>): Promise<Shown> => {
+    const wish = { id, body, found: await table.find(id), expected: undefined, now: Date.now() };
+    return (await make(actor, wish)).shown;
+  };
+
+  const { method = 'POST', at = method === 'POST' ? `/${word}` : '' } = http;
+  const { summary, description, response = table.response, schema = table.schema } = http;
+  const { body = method === 'POST' ? NO_BODY : undefined, bodyOptional = body === NO_BODY } = http;
+  const route: Route = {
+    ...{ ...FOR_OPERATORS, method, path: isNew ? table.path : `${table.path}/:${table.id}${at}`, summary },
+    ...(description !== undefined && { description }),
+    ...(body && { body, bodyOptional }),
+    responses: { 200: { description: response, schema } },
+    async handler(ctx) {
+      const id = idOf(ctx, table);
+      const found = await table.find(id);
+      const expected = matchVersion(ctx, found.version) ? found.version : undefined;
+      const given = (ctx.state.body ?? {}) as PluginConfig<Body>;
+      const { version, shown } = await make(auditActor(ctx), { id, body: given, found, expected, now: Date.now() });
+      if (version !== undefined) return sendVersion(ctx, version, shown);
+      ctx.set('cache-control', 'no-store');
+      ctx.body = shown;
+    },
+  };
+  if (!cli) return { route, run };
+  const { read = () => ({}) as PluginConfig<Body> } = cli;
+  const id = { ...table.command.id, ...(cli.id !== undefined && { summary: cli.id }) };
+  const subcommand: Subcommand = {
+    ...{ name: word, summary: cli.summary, args: [...(isNew ? [] : [id]), ...(cli.args ?? [])] },
+    ...(cli.options && { options: cli.options }),
+    async run(input) {
+      const shown = await run(input.actor, input.args[0] ?? '', await read(input));
+      if (cli.intro) input.io.note(cli.intro(shown, input));
+      input.io.result(cli.data ? cli.data(shown) : shown, cli.text(shown, input));
+    },
+  };
+  return { route, run, subcommand };
+}
+
+function idOf(
+  { params }: Pick<RouteContext<unknown>, 'params'>,
+  { id }: Pick<Resource<unknown, VersionTag>, 'id'>,
+): string {
+  return params[id] ?? '';
+}
+
+/** An option that has a text. */
+export function textOf(options: Readonly<Record<string, unknown>>, name: string): string | undefined {
+  const value = options[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+function readLimit(
+  text: string | undefined,
+  { first, most }: { readonly first: number; readonly most: number },
+): number {
+  if (text === undefined) return first;
+  if (/^[1-9]\d{0,8}$/.test(text) && Number(text) <= most) return Number(text);
+  throw new GatewayError('invalid_request', `--limit is a whole number from 1 to ${most}.`, { param: 'limit' });
+}
+
+/** Why something is blocked, in a request. */
+export const REASON_BODY = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    reason: {
+      type: 'string',
+      maxLength: 200,
+      pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+      description: 'Why; shown to operators.',
+    },
+  },
+} as const;
+
+/** The same on the command line. */
+export const REASON_OPTION: CommandOption = { flags: '--reason <text>', summary: 'why; shown to operators' };
+
+/** Reads {@link REASON_OPTION}. */
+export function readReason({ options }: Pick<CommandInput, 'options'>): PluginConfig<typeof REASON_BODY> {
+  const reason = textOf(options, 'reason');
+  if (reason === undefined) return {};
+  if (reason.length <= 200 && !/\p{Cc}/u.test(reason)) return { reason };
+  throw new GatewayError('invalid_request', '--reason is a line of up to 200 characters.', { param: 'reason' });
+}
