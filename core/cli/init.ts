@@ -54,7 +54,7 @@ function bare(line: string): string {
 /** How a client is pointed at a gateway: a row of `config/clients.json`. */
 export interface ClientSetup {
   readonly title: string;
-  /** What its user has to know beside the lines. */
+  /** What its user has to know in addition to the lines. */
   readonly note?: string;
   /** What names of models begin with that it knows. */
   readonly models?: string;
@@ -106,7 +106,7 @@ function findSetup(name: string): ClientSetup {
   throw new CliError(`there is no client "${name}"`, EXIT.usage, hint);
 }
 
-/** Where a client on this machine finds the gateway: an address that means all of them is none to connect to. */
+/** Where a client on this machine finds the gateway: a wildcard address cannot be connected to. */
 function baseUrl({ host, port, tls }: Pick<ServerConfig, 'host' | 'port' | 'tls'>): string {
   const own = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `${tls ? 'https' : 'http'}://${own.includes(':') ? `[${own}]` : own}:${port}`;

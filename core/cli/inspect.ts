@@ -21,7 +21,7 @@ import type { CommandContext } from './program.ts';
 import { trySetUp } from './start.ts';
 
 /**
- * `tollgate check`: all problems of the configuration at once, with file, line and column, and what a start would refuse beside
+ * `tollgate check`: all problems of the configuration at once, with file, line and column, and what a start would refuse in addition to
  * them. Nothing is opened or called, but the store with `--connect`.
  */
 export async function checkConfig(context: CommandContext): Promise<void> {
@@ -321,7 +321,7 @@ async function readStdin(): Promise<string> {
 export async function runReload(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   const isTrial = options['diff'] === true;
-  // A configuration with an error is told here, with its places; the running gateway is not even asked.
+  // Errors of the configuration are reported here, with their places; the running gateway is not called then.
   const { settings } = await loadFor(context);
   const replies = await callGateways(settings.dataDir, isTrial ? 'compare' : 'reload');
   if (replies.length === 0)

@@ -84,7 +84,7 @@ const HINTS: Readonly<Record<string, string>> = Object.freeze({
   store_unavailable: 'It is `store` in the configuration; `tollgate config print` shows which.',
 });
 
-/** What a script is told beside an exit code. */
+/** What a script gets in addition to an exit code. */
 const CODES: Readonly<Record<number, string>> = Object.freeze({
   [EXIT.usage]: 'usage',
   [EXIT.config]: 'config',
@@ -92,7 +92,7 @@ const CODES: Readonly<Record<number, string>> = Object.freeze({
   [EXIT.unavailable]: 'unavailable',
 });
 
-/** `bind` is what the workers of a cluster are told. */
+/** `bind` is sent to the workers of a cluster. */
 const LISTENING: ReadonlySet<string> = new Set(['listen', 'bind', 'getaddrinfo']);
 
 const LISTEN_HINTS: Readonly<Record<string, string>> = Object.freeze({
@@ -172,7 +172,7 @@ function describeMisuse({ code, message }: CommanderError): Failure {
   return { ...usage, lines: [line], hint: meant?.replace(/^\((.*)\)$/, '$1') ?? 'Add --help to see what it takes.' };
 }
 
-/** How many causes of an error are told. */
+/** How many causes of an error are shown. */
 const MAX_CAUSES = 3;
 
 /**

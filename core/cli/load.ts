@@ -18,7 +18,7 @@ const HERE: Place = { cwd: process.cwd(), env: process.env };
 
 /**
  * Runs work on a generation that never becomes ready: the configured store and plugins, without listening; a gateway may run
- * beside it. Always closes.
+ * at the same time. Always closes.
  */
 export async function withGeneration<T>(
   context: Pick<CommandContext, 'globals'>,
@@ -59,7 +59,7 @@ export interface SignalWork {
 
 /**
  * Listens to signals: SIGTERM and SIGINT drain. SIGHUP reloads a service; in a terminal it means that this was closed, and drains.
- * Which of the two it is, is asked now: a closed terminal is none any more.
+ * Which of the two it is, is looked up now: a closed terminal is no longer a terminal.
  */
 export function listenToSignals({ stop, reload }: SignalWork): void {
   process.on('SIGTERM', () => stop('SIGTERM'));

@@ -49,7 +49,7 @@ type Fields = Record<string, unknown>;
 
 /**
  * Hides secrets in objects, so many levels deep. Wildcards in pino's `redact` would do the same, but pino runs every such
- * path over every field of every line: 47 instead of 4 µs for an access-log line, a sixth of a whole request.
+ * path over every field of every line: 47 instead of 4 µs for an access-log line, a sixth of a request.
  */
 function redactFields(fields: Fields, levels: number): Fields {
   let copy: Fields | undefined;
@@ -85,7 +85,7 @@ export async function flushLog(logger: Logger): Promise<void> {
 
 /** What is written at once. Few writes are a thirteenth of a call cheaper than many. */
 const BLOCK_BYTES = 16 * 1024;
-/** What a pipe takes whole (`PIPE_BUF`): lines of other workers do not get in between. */
+/** What a pipe takes in one piece (`PIPE_BUF`): lines of other workers do not get in between. */
 const SHARED_BLOCK_BYTES = 4096;
 
 /** The longest that a line waits for its block to fill, in milliseconds. */

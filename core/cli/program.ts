@@ -66,7 +66,7 @@ export const COMMANDS: readonly CommandRow[] = [
     ],
     options: [
       ['--system <text>', 'a system message'],
-      ['--no-stream', 'wait for the whole answer'],
+      ['--no-stream', 'wait for the complete response'],
       ['--max-tokens <number>', 'the most tokens to generate'],
     ],
     load: async () => (await import('./inspect.ts')).runChat,
@@ -141,7 +141,7 @@ function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, termi
 /** Runs the command of the process's arguments, and ends the process. */
 export async function runProgram(): Promise<void> {
   const terminal = createTerminal();
-  // The reader of stdout may stop (`| head`): that ends a command in silence. An stderr that nobody reads ends nothing, least of all a gateway.
+  // The reader of stdout may stop (`| head`): that ends a command in silence. A closed stderr ends nothing, least of all a gateway.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') process.exitCode = reportFailure(error, terminal, false);
     process.exit();
@@ -154,7 +154,7 @@ export async function runProgram(): Promise<void> {
     .option('-c, --config <file>', 'the configuration file (else TOLLGATE_CONFIG, else a search in this folder)')
     .option('--json', 'print one JSON document on stdout')
     .option('--no-color', 'no colours (NO_COLOR works too)')
-    // What it has to complain of is told in the one form, by reportFailure.
+    // Its errors are printed in the one form, by reportFailure.
     .configureOutput({ writeErr: (text) => terminal.err.write(text), outputError: () => undefined })
     .exitOverride();
 
@@ -162,7 +162,7 @@ export async function runProgram(): Promise<void> {
 
   try {
     const { operands, unknown } = program.parseOptions(process.argv.slice(2));
-    // The plugins' commands are looked up when the first word is none of ours, and for help: only then the server's code is loaded.
+    // The plugins' commands are looked up when the first word is not one of ours, and for help: only then the server's code is loaded.
     if (
       !COMMANDS.some(({ name }) => name === operands[0]) &&
       !unknown.some((word) => word === '-V' || word === '--version')

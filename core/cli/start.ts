@@ -22,7 +22,7 @@ import { InnerRequests } from '../http/idempotency.ts';
 import { createMemory } from '../http/memory.ts';
 import { serveGeneration } from '../http/serve.ts';
 import { Lifecycle } from '../http/server.ts';
-import { createLocalGatherer, createWorkerGatherer, tell } from '../plugins/gather.ts';
+import { createLocalGatherer, createWorkerGatherer, sendToPrimary } from '../plugins/gather.ts';
 import { Kept } from '../plugins/kept.ts';
 import type { LoadedConfig } from '../plugins/load-config.ts';
 import { findStrayOwner } from '../plugins/stray-owner.ts';
@@ -59,7 +59,7 @@ export async function run(context: CommandContext): Promise<void> {
     return;
   }
   const log = worker === undefined ? logger : logger.child({ worker });
-  const strays = catchStrays(loaded, log);
+  const uncaught = watchUncaughtErrors(loaded, log);
   const gateway = await createGateway({
     cwd: process.cwd(),
     env: process.env,
@@ -81,14 +81,14 @@ export async function run(context: CommandContext): Promise<void> {
       : undefined;
   gateway.reloadBy(reloads?.control ?? primaryReloads());
   // Before the banner: a program that waits for it may stop the gateway at once.
-  const stopped = untilStopped(gateway, terminal, strays, reloads);
+  const stopped = untilStopped(gateway, terminal, uncaught, reloads);
   if (worker === undefined || worker === 1) {
     logWarnings(log, listenWarnings({ ...config.server, ...(host !== undefined && { host }) }));
     terminal.err.write(
       formatBanner(gateway, { file: config.file, configPath: globals.config, workers: count, terminal }),
     );
   }
-  if (worker !== undefined) tell({ tollgate: 'ready' });
+  if (worker !== undefined) sendToPrimary({ tollgate: 'ready' });
   await stopped;
   reloads?.close();
   await flushLog(logger);
@@ -115,35 +115,35 @@ function readHost(text: unknown): string | undefined {
   throw new CliError(`"${text}" is not an address`, EXIT.usage, 'Such as 127.0.0.1, or 0.0.0.0 for all networks.');
 }
 
-/** What is done about an error of core's own that nobody caught; before there is a gateway it ends the process. */
-interface Strays {
+/** What is done about an uncaught error of core's own; before there is a gateway it ends the process. */
+interface UncaughtErrors {
   onCrash: (error: unknown) => void;
 }
 
-/** From here on an error that nobody caught is logged; one of a plugin with the plugin's name, and the gateway goes on. */
-function catchStrays(loaded: LoadedConfig, log: Log): Strays {
-  const strays: Strays = {
+/** From here on an uncaught error is logged; one of a plugin with the plugin's name, and the gateway goes on. */
+function watchUncaughtErrors(loaded: LoadedConfig, log: Log): UncaughtErrors {
+  const uncaught: UncaughtErrors = {
     onCrash(error) {
       throw error;
     },
   };
-  const onStray = (error: unknown): void => {
+  const onUncaught = (error: unknown): void => {
     const plugin = findStrayOwner(error, loaded);
     if (plugin === undefined) {
       log.error({ err: error }, 'unexpected error: shutting down');
-      strays.onCrash(error);
+      uncaught.onCrash(error);
     } else log.error({ plugin, err: error }, 'a plugin failed outside of any call; the gateway goes on');
   };
-  process.on('uncaughtException', onStray);
-  process.on('unhandledRejection', onStray);
-  return strays;
+  process.on('uncaughtException', onUncaught);
+  process.on('unhandledRejection', onUncaught);
+  return uncaught;
 }
 
-/** Resolves when the gateway has drained. An error of core's own that nobody caught drains it too, and makes the exit code 1. */
+/** Resolves when the gateway has drained. An uncaught error of core's own drains it too, and makes the exit code 1. */
 function untilStopped(
   gateway: Gateway,
   terminal: Terminal,
-  strays: Strays,
+  uncaught: UncaughtErrors,
   reloads: Reloads | undefined,
 ): Promise<void> {
   return new Promise((resolve) => {
@@ -157,7 +157,7 @@ function untilStopped(
       terminal.err.write(draining(signal));
       drain();
     };
-    strays.onCrash = () => {
+    uncaught.onCrash = () => {
       process.exitCode = EXIT.unexpected;
       if (!stopping) drain();
     };
@@ -170,7 +170,7 @@ function untilStopped(
   });
 }
 
-/** What the banner says beside the gateway itself. */
+/** What the banner says in addition to the gateway itself. */
 export interface BannerOptions {
   /** The configuration's name for people. */
   readonly file: string;
@@ -271,8 +271,8 @@ export async function trySetUp(
 }
 
 /**
- * Stands where a store would, for a configuration that is only looked at: plugins are set up with it, and whatever asks it is told
- * that there is none.
+ * Stands where a store would, for a configuration that is only looked at: plugins are set up with it, and every use of it fails
+ * with the error that there is no store.
  */
 function createAbsentStore(kind: string): Store {
   const documents = new Map<string, Keyv>();

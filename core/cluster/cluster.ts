@@ -10,11 +10,11 @@ import { parseRawConfig, writeRawConfig } from '../config/raw-text.ts';
 import type { RoutingState } from '../contract/call.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { PreparedGeneration } from '../http/live-generation.ts';
-import { GATHER_MS, tell, type WorkerMessage } from '../plugins/gather.ts';
+import { GATHER_MS, sendToPrimary, type WorkerMessage } from '../plugins/gather.ts';
 import { type LoadedConfig, loadConfig } from '../plugins/load-config.ts';
 import { type Reloads, startReloads } from './reload.ts';
 
-/** How a worker is told its number. */
+/** The variable that has a worker's number. */
 const WORKER_VARIABLE = 'TOLLGATE_WORKER';
 
 /** Which worker of a gateway this process is, from 1; undefined when it is the only one. */
@@ -32,7 +32,7 @@ export function requestConfiguration(): Promise<LoadedConfig> {
       resolve(loadConfig({ raw: parseRawConfig(message.text) }));
     };
     process.on('message', listen);
-    tell({ tollgate: 'configure' });
+    sendToPrimary({ tollgate: 'configure' });
   });
 }
 
@@ -49,12 +49,12 @@ export function primaryReloads(): ReloadControl {
         resolve(message.report);
       };
       process.on('message', listen);
-      tell({ tollgate: 'reload', id, ...(cause !== undefined && { cause }) });
+      sendToPrimary({ tollgate: 'reload', id, ...(cause !== undefined && { cause }) });
     });
   return { reload: (cause) => request(cause), compare: () => request(undefined) };
 }
 
-/** In a worker: drains when the primary says so or is gone. Signals to the whole group are the primary's to answer. */
+/** In a worker: drains when the primary says so or is gone. Signals to the process group are the primary's to answer. */
 export function onPrimary(drain: () => void): void {
   let isDraining = false;
   const once = (): void => {
@@ -89,9 +89,9 @@ export function reloadWithPrimary(gateway: Pick<Gateway, 'prepare' | 'noteReload
     const { id, text } = message;
     try {
       prepared.set(id, await gateway.prepare(await loadConfig({ raw: parseRawConfig(text) })));
-      tell({ tollgate: 'prepared', id });
+      sendToPrimary({ tollgate: 'prepared', id });
     } catch (error) {
-      tell({ tollgate: 'prepared', id, problem: describeError(error).join('\n') });
+      sendToPrimary({ tollgate: 'prepared', id, problem: describeError(error).join('\n') });
     }
   });
 }
@@ -125,7 +125,7 @@ const STEADY_MS = 5_000;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 
-/** How long a worker that is told to end at once may take. */
+/** How long a worker may take to end at once. */
 const STOP_MS = 1000;
 
 /** How long a worker may take to build a configuration: each plugin has 30 s to set up. */
@@ -193,7 +193,7 @@ class WorkerCluster implements Cluster {
 
   note(problem: string | undefined): void {
     this.#problem = problem;
-    for (const { worker } of this.#members.values()) this.#tellProblem(worker);
+    for (const { worker } of this.#members.values()) this.#sendProblem(worker);
   }
 
   drain(withinMs: number): void {
@@ -207,9 +207,9 @@ class WorkerCluster implements Cluster {
   #start(number: number): void {
     const startedAt = performance.now();
     const worker = cluster.fork({ [WORKER_VARIABLE]: String(number) });
-    let tellStarted: () => void = () => {};
+    let onStarted: () => void = () => {};
     const started = new Promise<void>((resolve) => {
-      tellStarted = resolve;
+      onStarted = resolve;
     });
     const member: Member = { number, worker, isReady: false, version: 0, started };
     this.#members.set(number, member);
@@ -220,7 +220,7 @@ class WorkerCluster implements Cluster {
       }
       if (message.tollgate === 'ready') {
         this.#onReady(member);
-        tellStarted();
+        onStarted();
       }
       if (message.tollgate === 'reload') void this.#reload(worker, message);
       if (message.tollgate === 'gather')
@@ -230,7 +230,7 @@ class WorkerCluster implements Cluster {
     });
     worker.once('exit', (code, signal) => {
       this.#members.delete(number);
-      tellStarted();
+      onStarted();
       // oxlint-disable-next-line typescript/no-unnecessary-condition -- null when a signal ended it
       this.#onExit(number, code ?? 1, signal, performance.now() - startedAt);
     });
@@ -248,7 +248,7 @@ class WorkerCluster implements Cluster {
 
   #onReady(member: Member): void {
     member.isReady = true;
-    if (this.#problem !== undefined) this.#tellProblem(member.worker);
+    if (this.#problem !== undefined) this.#sendProblem(member.worker);
     void this.#catchUp(member);
     if (this.#hasStarted) return;
     this.#hasStarted = true;
@@ -311,7 +311,7 @@ class WorkerCluster implements Cluster {
     return reply?.tollgate === 'answer' ? reply.value : undefined;
   }
 
-  #tellProblem(worker: Worker): void {
+  #sendProblem(worker: Worker): void {
     send(worker, { tollgate: 'note', ...(this.#problem !== undefined && { problem: this.#problem }) });
   }
 

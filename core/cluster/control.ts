@@ -89,7 +89,7 @@ function listenPrivately(server: net.Server, file: string): Promise<void> {
 function replyToCommand(socket: net.Socket, work: ControlWork): void {
   let text = '';
   socket.setEncoding('utf8');
-  // Who asked and left is nobody's concern; the reload goes on.
+  // The command that requested it has ended; the reload goes on.
   socket.on('error', () => {});
   socket.on('data', async (part: string) => {
     text += part;
@@ -114,7 +114,7 @@ function isCommand(text: string): text is ControlCommand {
 /** What one gateway replies to a command. */
 export type ControlReply<C extends ControlCommand> = ControlReplies[C] & { readonly pid: number };
 
-/** Tells a command to every gateway that runs on a data folder; sockets that nobody listens on any more are removed. */
+/** Sends a command to every gateway that runs on a data folder; sockets without a listener are removed. */
 export async function callGateways<C extends ControlCommand>(
   dataDir: string,
   command: C,
@@ -132,7 +132,7 @@ function listSockets(folder: string): readonly string[] {
   }
 }
 
-/** What a gateway replies; undefined when there is none any more. */
+/** What a gateway replies; undefined when it no longer runs. */
 function callGateway(file: string, command: ControlCommand): Promise<object | undefined> {
   return new Promise((resolve, reject) => {
     const socket = net.connect(file);

@@ -21,13 +21,13 @@ interface ReloaderDeps {
   readonly log: Log;
   /** Reads and checks the configuration as it stands now. */
   read(): Promise<LoadedConfig>;
-  /** Builds it beside the running one and swaps it in, everywhere or nowhere. */
+  /** Builds it while the current one serves, then swaps it in, in all workers or in none. */
   swap(next: LoadedConfig): Promise<void>;
-  /** Told why the last reload was refused, in words that anybody may read, or that it was not. */
+  /** Called with why the last reload was refused, without secrets, or that it was not. */
   note(problem: string | undefined): void;
 }
 
-/** Reloads the configuration of a running gateway; what is wrong with it is told, and the former one goes on. */
+/** Reloads the configuration of a running gateway; what is wrong with it is reported, and the former one goes on. */
 export function createReloader({ loaded, log, read, swap, note }: ReloaderDeps): Reloader {
   let current = loaded;
   const readNext = async (): Promise<LoadedConfig> => {
@@ -97,11 +97,11 @@ function logChanges(log: Log, cause: string, { config }: LoadedConfig, changes: 
   logWarnings(log, certificateWarnings(config.server));
 }
 
-/** How much of what is wrong `/readyz` tells: it has no credential. */
-const MAX_TOLD = 3;
+/** How much of what is wrong `/readyz` shows: it has no credential. */
+const MAX_SHOWN = 3;
 const MAX_LENGTH = 600;
 
-/** An absolute path, which is nobody's business there. */
+/** An absolute path, which must not be shown there. */
 const PATH = /(?<![\w.])\/[^\s,;:"']+/g;
 
 function describePublicly(error: unknown): string {
@@ -109,12 +109,12 @@ function describePublicly(error: unknown): string {
     error instanceof ConfigError
       ? error.problems.map((problem) => formatProblem({ ...problem, file: path.basename(problem.file) }))
       : describeError(error).slice(0, 1);
-  const more = lines.length > MAX_TOLD ? [`and ${lines.length - MAX_TOLD} more`] : [];
-  const text = [...lines.slice(0, MAX_TOLD), ...more].join(' ').replaceAll(PATH, '…');
+  const more = lines.length > MAX_SHOWN ? [`and ${lines.length - MAX_SHOWN} more`] : [];
+  const text = [...lines.slice(0, MAX_SHOWN), ...more].join(' ').replaceAll(PATH, '…');
   return `the configuration was refused, and the former one serves: ${text.slice(0, MAX_LENGTH)}`;
 }
 
-/** The ways in which a running gateway is told to reload. */
+/** What can trigger a reload of a running gateway. */
 export interface Reloads {
   /** By a signal. */
   reload(): void;

@@ -30,7 +30,7 @@ export function checkBudgets(
   return [...problems, { pointer: first[0], message: 'are not counted with "billing: off"', hint }];
 }
 
-/** The tags of a configuration; undefined for what its schema refuses, which is told already. */
+/** The tags of a configuration; undefined for what its schema refuses, which is reported already. */
 function readRules(tags: unknown): TagRules | undefined {
   if (tags === undefined) return {};
   return isObject(tags) && Object.values(tags).every(isValues) ? (tags as TagRules) : undefined;
@@ -46,7 +46,7 @@ function checkBudgetList(pointer: string, list: unknown, names: BudgetNames): re
   const known = new Set<string>();
   return list.flatMap((each: unknown, at): readonly ProblemAt[] => {
     const place = childPointer(pointer, at);
-    // What its schema refuses is told already.
+    // What its schema refuses is reported already.
     if (!isBudget(each)) return [];
     const problems = checkBudget(each, names).map(({ path, ...problem }) => ({ pointer: place + path, ...problem }));
     if (problems.length > 0) return problems;
@@ -77,7 +77,7 @@ function isBudget(value: unknown): value is BudgetValues {
 interface BudgetNames {
   readonly plans: readonly string[];
   readonly providers: readonly string[];
-  /** What calls may be booked under; any tag unless given. */
+  /** What calls may be booked under; default: any tag. */
   readonly tags?: TagRules | undefined;
 }
 

@@ -59,8 +59,8 @@ export function checkConfig(
     const isHidden = (at: string): boolean => tree.sources.has(at);
     const errors = validateValue(tree.value, schema, { plugin, pointer, baseDir, isHidden });
     // A value that could not be made is one problem, not a second one for missing.
-    const told = new Set(tree.problems.map((problem) => problem.pointer));
-    const own = errors.filter(({ missing }) => missing === undefined || !told.has(missing));
+    const reported = new Set(tree.problems.map((problem) => problem.pointer));
+    const own = errors.filter(({ missing }) => missing === undefined || !reported.has(missing));
     const problems = [...tree.problems, ...own.map((problem) => explainMissing(problem, tree.unset))];
     return { pointer, schema, value: tree.value, sources: tree.sources, problems };
   };
@@ -113,12 +113,12 @@ function createPluginFinder(
 function checkInstance(
   { value, ...ref }: RawInstance,
   { schema, section }: Pick<PluginSchema, 'schema' | 'section'>,
-  whole: RawConfig['value'],
+  config: RawConfig['value'],
   check: CheckSection,
 ): CheckedInstance {
   if (section !== undefined) {
     const pointer = childPointer('', section);
-    const given = whole[section] ?? false;
+    const given = config[section] ?? false;
     const unset = [schema['type']].flat().includes('null') ? null : {};
     const options = given === true ? {} : given === false ? unset : given;
     const extra = Object.keys(isObject(value) ? value : {}).map((key): ProblemAt => {
@@ -160,7 +160,7 @@ function checkSectionNames(instances: readonly CheckedInstance[]): readonly Prob
   });
 }
 
-/** A required secret whose variable is not set is told as such. */
+/** A required secret whose variable is not set is reported as such. */
 function explainMissing(problem: SchemaProblem, unset: ReadonlyMap<string, string>): ProblemAt {
   const pointer = problem.missing ?? '';
   const variable = unset.get(pointer);
@@ -169,7 +169,7 @@ function explainMissing(problem: SchemaProblem, unset: ReadonlyMap<string, strin
   return { pointer, message, hint: `Set ${variable} in the environment, in .env.local or in .env.` };
 }
 
-/** Core's part alone, beside plugins with these sections: the members of the groups and the sections of plugins are each checked by their plugin's schema. */
+/** Core's part alone, next to plugins with these sections: the members of the groups and the sections of plugins are each checked by their plugin's schema. */
 export function coreSchema(sections: readonly string[]): Schema {
   const elsewhere = [...GROUP_NAMES.map((group) => [group, { type: 'object' }]), ...sections.map((name) => [name, {}])];
   const properties = { ...CORE_PROPERTIES, ...Object.fromEntries(elsewhere) };
@@ -193,7 +193,7 @@ function namesIn(group: Json | undefined): readonly string[] {
 /** What core's part of a configuration refers to; its values may be of any shape when it has other problems. */
 type Referring = Partial<Readonly<Record<keyof CoreValues, unknown>>>;
 
-/** Plans that limit a provider that is not configured, and a default plan that is none. */
+/** Plans that limit a provider that is not configured, and a default plan that does not exist. */
 function checkPlans({ plans, defaultPlan }: Referring, providers: readonly string[]): readonly ProblemAt[] {
   const known = isObject(plans) ? plans : {};
   const problems = Object.entries(known).flatMap(([name, plan]) => {

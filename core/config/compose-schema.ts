@@ -40,13 +40,13 @@ function closeObjects(schema: Schema): Schema {
     }),
   );
   if (!isObject(schema['properties']) || OPEN.some((keyword) => keyword in schema)) return closed;
-  // Beside a combinator only `unevaluatedProperties` knows what its branches declare.
+  // Next to a combinator only `unevaluatedProperties` knows what its branches declare.
   const combined = COMBINATORS.some((keyword) => keyword in schema);
   return { ...closed, [combined ? 'unevaluatedProperties' : 'additionalProperties']: false };
 }
 
 /**
- * The whole configuration as one JSON Schema 2020-12, for editors and docs: core's part, and every plugin's under the
+ * The configuration as one JSON Schema 2020-12, for editors and docs: core's part, and every plugin's under the
  * keys that mean it. `checkConfig` does not use it: it knows which plugin a key means, so its problems need no `if`. It sees
  * the file before references are replaced, so it takes a text with one for every value.
  */

@@ -28,7 +28,7 @@ const PLANS = {
         type: 'array',
         items: NAME_SCHEMA,
         description:
-          'Tools that a vendor runs with the operator’s account, as `web_search` or `mcp`, that its users may use; none unless set, but those of their keys.',
+          'Tools that a vendor runs with the operator’s account, as `web_search` or `mcp`, that its users may use; default: only those of their keys.',
       },
       providers: {
         type: 'object',
@@ -123,7 +123,7 @@ const STORE = {
     { type: 'string' },
     {
       type: 'object',
-      description: 'The long form, with options of the store beside `url`, `adapter` or `plugin`.',
+      description: 'The long form, with options of the store in addition to `url`, `adapter` or `plugin`.',
       properties: {
         url: { type: 'string', description: 'The same as the short form.' },
         adapter: { ...NAME, description: 'A Keyv adapter: an npm package or a path.' },
@@ -209,7 +209,7 @@ export interface ServerConfig
   readonly keepAliveMs: number;
   readonly sseKeepAliveMs: number;
   readonly idempotency: { readonly keepForMs: number; readonly maxBytes: number };
-  /** How many proxies in front are believed about the client's address; 0 is none. */
+  /** How many proxies in front are believed about the client's address; 0 believes no proxy. */
   readonly trustProxy: number;
   /** Undefined for plain HTTP. */
   readonly tls?: TlsConfig;
@@ -256,7 +256,7 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly tags: TagRules;
   /** In the order of the file; built-in ones that are on without being mentioned come first. */
   readonly instances: readonly PluginInstance[];
-  /** What `config print` shows: the whole configuration as it counts, secrets masked. */
+  /** What `config print` shows: the effective configuration, secrets masked. */
   readonly printable: () => Readonly<Record<string, unknown>>;
   /** The same with its secrets: to be compared, never shown. */
   readonly plain: () => Readonly<Record<string, unknown>>;
@@ -279,7 +279,7 @@ export const GROUPS = Object.freeze({
     kind: 'policy',
     noun: 'policy',
     isOn: true,
-    description: 'What stands around every call. The built-in ones are on unless set to `false`.',
+    description: 'What stands around every call. Built-in ones are on; `false` switches one off.',
   },
   auth: { kind: 'auth', noun: 'auth scheme', description: 'How callers prove who they are.' },
   providers: {
@@ -298,13 +298,13 @@ export const GROUPS = Object.freeze({
     kind: 'operation',
     noun: 'operation',
     isOn: true,
-    description: 'What callers may ask for beside chat. The built-in ones are on unless set to `false`.',
+    description: 'What callers may request other than chat. Built-in ones are on; `false` switches one off.',
   },
   dialects: {
     kind: 'dialect',
     noun: 'dialect',
     isOn: true,
-    description: 'The formats in which callers may write a chat. The built-in ones are on unless set to `false`.',
+    description: 'The formats in which callers may write a chat. Built-in ones are on; `false` switches one off.',
   },
 } as const satisfies Record<string, GroupRow>);
 

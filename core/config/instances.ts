@@ -44,7 +44,7 @@ function listImplicit(
   const mentioned = isObject(members) ? members : {};
   const names = builtins.filter(({ kind }) => kind === row.kind).map(({ name }) => name);
   for (const [name, member] of Object.entries(mentioned)) {
-    // A built-in plugin whose name is misspelt where it is switched off would stay on, and nobody would know.
+    // A built-in plugin whose name is misspelt where it is switched off would stay on without a warning.
     const [near] = member === false && !names.includes(name) ? nearest(name, names) : [];
     if (near === undefined) continue;
     const message = `switches off ${/^[aeiou]/.test(row.noun) ? 'an' : 'a'} ${row.noun} that is not there`;

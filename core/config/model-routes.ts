@@ -17,9 +17,9 @@ export interface RouteTarget {
   readonly onlyWhenCheaper: boolean;
 }
 
-/** When a second target is asked beside one that takes long. */
+/** When a second target is called concurrently with a slow one. */
 export interface HedgeRule {
-  /** Milliseconds without a first token (a whole response: without the response); `p95` is what nineteen of twenty take there. */
+  /** Milliseconds without a first token (non-streaming: without the response); `p95` is what nineteen of twenty take there. */
   readonly after: number | 'p95';
   /** The share of the alias's calls that this may happen to. */
   readonly maxExtra: number;
@@ -44,7 +44,7 @@ export const CLOCKS = Object.freeze({
   connect: { ...DURATION, description: 'Until the connection is there, TLS included.' },
   firstByte: {
     ...DURATION,
-    description: 'Until the response begins; a whole one begins when the model has written it.',
+    description: 'Until the response begins; a non-streaming one begins when the model has generated it.',
   },
   firstToken: { ...DURATION, description: 'Until a stream brings something of its response.' },
   idle: { ...DURATION, description: 'The longest silence within a response.' },
@@ -76,13 +76,13 @@ export const ROUTE_SCHEMA = {
                 type: 'number',
                 minimum: 0,
                 maximum: 1_000_000,
-                description: 'Its share with `weighted`; 0 is asked only when the others fail. 1 unless set.',
+                description: 'Its share with `weighted`; 0 is called only when the others fail. Default 1.',
               },
               order: {
                 type: 'integer',
                 minimum: 1,
                 maximum: 16,
-                description: 'Its group: all of 1 are tried before any of 2. 1 unless set.',
+                description: 'Its group: all of 1 are tried before any of 2. Default 1.',
               },
               onlyWhenCheaper: {
                 type: 'boolean',
@@ -97,13 +97,13 @@ export const ROUTE_SCHEMA = {
       type: 'string',
       enum: STRATEGIES,
       description:
-        'Within a group: `fallback` in the order of the list, `weighted` by `weight`, `least-latency` the faster of two at random. `fallback` unless set.',
+        'Within a group: `fallback` in the order of the list, `weighted` by `weight`, `least-latency` the faster of two at random. Default `fallback`.',
     },
     sticky: {
       type: 'string',
       enum: STICKY,
       description:
-        'What stays with its target while that works, for prompt caches: a `session` (its header, else what system messages and tools say), a `user`, or nothing. `session` unless set.',
+        'What stays with its target while that works, for prompt caches: a `session` (its header, else what system messages and tools say), a `user`, or nothing. Default `session`.',
     },
     onOverflow: { ...TARGET, description: '`provider/model` for prompts that are too long for the others.' },
     hedge: {
@@ -114,12 +114,12 @@ export const ROUTE_SCHEMA = {
       properties: {
         after: {
           anyOf: [{ const: 'p95' }, DURATION],
-          description: '`p95`, what nineteen of twenty calls take there, or a duration. `p95` unless set.',
+          description: '`p95`, what nineteen of twenty calls take there, or a duration. Default `p95`.',
         },
         maxExtra: {
           type: 'string',
           pattern: '^(?:\\d|[1-9]\\d)(?:\\.\\d{1,3})?%$|^100%$',
-          description: 'The share of the calls that this may happen to, such as `5%`, which it is unless set.',
+          description: 'The share of the calls that this may happen to, default `5%`.',
         },
       },
     },

@@ -7,11 +7,11 @@ interface ConfigProblem {
   /** Counted from 1; absent where the format tells no positions (js, ts). */
   readonly line?: number;
   readonly column?: number;
-  /** As `providers.openai.apiKey`; empty for the whole file. */
+  /** As `providers.openai.apiKey`; empty for the file itself. */
   readonly path: string;
   /** What is wrong, without a full stop. */
   readonly message: string;
-  /** What to do, a whole sentence. */
+  /** What to do, as a full sentence. */
   readonly hint?: string;
 }
 
@@ -25,7 +25,7 @@ export interface ProblemAt {
   readonly hint?: string | undefined;
 }
 
-/** Thrown with all problems at once; its message is the whole report. Source: {@link formatProblem}. */
+/** Thrown with all problems at once; its message is the full report. Source: {@link formatProblem}. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly ConfigProblem[];

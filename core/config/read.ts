@@ -81,10 +81,10 @@ export async function readRawConfig({ cwd, env: given, configPath }: ConfigInput
     const message = value === null ? 'is empty' : 'is not a map of sections such as "providers"';
     throw problem(name, message, 'Write at least "providers:", or remove the file to run the defaults.');
   }
-  const whole = isDefault ? value : inherit(value);
+  const merged = isDefault ? value : inherit(value);
   const files = [file, ...imported, ...envFiles([baseDir, cwd])];
   return Object.freeze({
-    ...{ file: name, isDefault, baseDir, value: whole, positions, env, problems, files },
+    ...{ file: name, isDefault, baseDir, value: merged, positions, env, problems, files },
     texts: new Map<string, string>(),
   });
 }
@@ -330,7 +330,7 @@ function mask({ value, schema, pointer, sources }: Section): unknown {
   return maskSecrets(value, schema, pointer, (at) => sources.get(at)?.includes('file ') === true);
 }
 
-/** The whole as a file would say it. */
+/** The configuration as a file would have it. */
 function printConfig(
   core: Section,
   instances: readonly CheckedInstance[],
@@ -397,7 +397,7 @@ export function maskUrl(text: string): string {
   const parameters = rest.replace(SECRET_PARAMETER, `$1${MASK}`);
   const at = authority.lastIndexOf('@');
   if (at !== -1) return `${scheme}${MASK}${authority.slice(at)}${parameters}`;
-  // A password with an unescaped slash: what stands before it looks like a port that is none.
+  // A password with an unescaped slash: what stands before it looks like an invalid port.
   const isBroken = /:(?!\d*$)/.test(authority.replace(/^\[.*\]/, '')) && rest.includes('@');
   return isBroken
     ? `${scheme}${MASK}${parameters.slice(parameters.lastIndexOf('@'))}`

@@ -95,7 +95,7 @@ export function parseYaml(text: string): Source {
   }
 }
 
-/** Within `{ }` and `[ ]` YAML takes the brace of a reference without quotes for its own; what it says then helps nobody. */
+/** Within `{ }` and `[ ]` YAML takes the brace of a reference without quotes for its own; its error message is then misleading. */
 function explainUnquoted(text: string, { pos }: YAMLError, locate: (offset: number) => Position) {
   const before = /[^\s,[\]{}]*$/.exec(text.slice(0, pos[0]))?.[0] ?? '';
   const after = /^\{[^}\n]*\}?[^\s,\]{}]*/.exec(text.slice(pos[0]))?.[0] ?? '';
@@ -224,7 +224,7 @@ export async function loadEnv(env: Environment, folders: readonly string[], cwd:
   return Object.freeze(Object.fromEntries(merged));
 }
 
-/** Where variables may stand in these folders, beside the environment itself. */
+/** Where variables may stand in these folders, in addition to the environment itself. */
 export function envFiles(folders: readonly string[]): readonly string[] {
   return [...new Set(folders)].flatMap((folder) => ENV_FILES.map((name) => path.join(folder, name)));
 }
@@ -249,7 +249,7 @@ function findRoot(folder: string): string {
   if (existsSync(path.join(folder, 'package.json'))) return folder;
   const parent = path.dirname(folder);
   if (parent === folder)
-    throw new Error('the package.json of tollgate is missing beside its files; reinstall the package');
+    throw new Error('the package.json of tollgate is missing next to its files; reinstall the package');
   return findRoot(parent);
 }
 
@@ -258,13 +258,13 @@ export const VERSION: string = (
   JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as { readonly version: string }
 ).version;
 
-/** Names and indexes that lead from the whole text to a value. */
+/** Names and indexes that lead from the root to a value. */
 type JsonPath = readonly (string | number)[];
 
-/** What stands between `from` and `to`. An object or array is told where it opens. */
+/** What stands between `from` and `to`. An object or array is reported where it opens. */
 type JsonToken = 'name' | 'string' | 'literal' | 'open';
 
-/** Told every token in order. `path` belongs to the scanner and changes after the call; for a name it ends with that name. */
+/** Called with every token in order. `path` belongs to the scanner and changes after the call; for a name it ends with that name. */
 type VisitToken = (token: JsonToken, from: number, to: number, path: JsonPath) => void;
 
 /** Thrown by {@link scanJson}: the text is not strict JSON from this place on. */
@@ -302,7 +302,7 @@ const LETTER_U = 0x75;
 const UNESCAPED = /[^"\\\u0000-\u001f]*/y;
 
 /**
- * Reads strict JSON (RFC 8259) from the first to the last character. Throws a {@link JsonError} where it is none, and where
+ * Reads strict JSON (RFC 8259) from the first to the last character. Throws a {@link JsonError} where it is invalid, and where
  * a name stands twice in one object; `JSON.parse` takes what passes. Does not recurse: `visit` may stop it by throwing when
  * the text is too deep or too long.
  */
@@ -312,7 +312,7 @@ function scanJson(text: string, visit: VisitToken): void {
   while (isMore) isMore = readValue(scan) || readNext(scan);
 }
 
-/** Reads a string or literal whole, an object or array up to its first value; tells whether such a value follows. */
+/** Reads a string or literal to its end, an object or array up to its first value; tells whether such a value follows. */
 function readValue(scan: Scan): boolean {
   skipSpace(scan);
   const { text, path, at: from } = scan;

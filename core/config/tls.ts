@@ -107,7 +107,7 @@ function readFile(name: string, files: Lookup): string | Pick<ProblemAt, 'messag
   }
 }
 
-/** What is wrong with the texts of the files; those that could not be read are told already. */
+/** What is wrong with the texts of the files; those that could not be read are reported already. */
 function checkPair(
   { cert, key, clientCa }: Partial<Record<(typeof FILES)[number], string>>,
   passphrase: string | undefined,

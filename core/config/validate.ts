@@ -8,7 +8,7 @@ import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts
 
 const findValidator = createValidatorFinder('settings');
 
-/** The one Ajv of this process, made for the first schema that nobody knows. */
+/** The one Ajv of this process, made for the first schema that was not compiled ahead. */
 let settingsAjv: Ajv2020 | undefined;
 
 /** Gives the validator of a schema of the configuration; throws for a schema that is wrong. */
@@ -67,7 +67,7 @@ export function validateValue(
 
 /** Leaves out what `anyOf` and `oneOf` say of branches that the value does not mean. */
 function chooseErrors(errors: readonly ErrorObject[]): readonly ErrorObject[] {
-  // What `propertyNames` says of a name is told once, at the name.
+  // What `propertyNames` says of a name is reported once, at the name.
   const dropped = new Set(errors.filter(({ keyword, propertyName }) => keyword === 'if' || propertyName !== undefined));
   for (const combined of errors) {
     if ((combined.keyword !== 'anyOf' && combined.keyword !== 'oneOf') || dropped.has(combined)) continue;
@@ -92,7 +92,7 @@ function branchFinder(combined: ErrorObject): (error: ErrorObject) => string | u
   return ({ schemaPath, instancePath }) => {
     if (!`${instancePath}/`.startsWith(`${combined.instancePath}/`)) return undefined;
     if (schemaPath.startsWith(place)) return schemaPath.slice(place.length).split('/')[0];
-    // Behind a `$ref` the schema path begins anew, so that nobody can say which branch it was.
+    // Behind a `$ref` the schema path starts again, so the branch is not known.
     return hasRef && schemaPath.startsWith('#/$defs/') ? 'unknown' : undefined;
   };
 }

@@ -4,9 +4,9 @@ import type { ServerConfig } from './core-schema.ts';
 import { formatPath, type ProblemAt } from './problems.ts';
 import { firstCertificate } from './tls.ts';
 
-/** What works and is not wise: told, and never a reason to refuse. */
+/** What works and is not advisable: a warning, and never a reason to refuse. */
 
-/** How long before its end a certificate is told of. */
+/** How long before its end a certificate is warned of. */
 const SOON_MS = 14 * 86_400_000;
 
 /** What an operator should know of how a gateway listens; `host` is where it does. */

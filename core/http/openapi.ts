@@ -27,7 +27,8 @@ export function createOpenApi(
     info: {
       title: 'Tollgate',
       version,
-      description: 'A gateway for language models. Errors have one format; docs/http.md lists the codes. [The keys of the configuration](/docs/config).',
+      description:
+        'A gateway for language models. docs/http.md lists the error codes, [/docs/config](/docs/config) the configuration.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     paths,

@@ -1,6 +1,6 @@
 import type { ReloadReport } from '../config/diff.ts';
 
-/** What the processes of one gateway tell each other. */
+/** What the processes of one gateway send each other. */
 export type WorkerMessage =
   | { readonly tollgate: 'ready' }
   | { readonly tollgate: 'drain' | 'stop' }
@@ -58,7 +58,7 @@ export function createWorkerGatherer(): Gatherer {
     const value = await Promise.resolve()
       .then(readers.get(message.topic))
       .catch(() => undefined);
-    tell({ tollgate: 'answer', id: message.id, value });
+    sendToPrimary({ tollgate: 'answer', id: message.id, value });
   });
   return {
     serve(given) {
@@ -76,12 +76,12 @@ export function createWorkerGatherer(): Gatherer {
         // The primary is gone, so this worker is on its way out: its own answer is what is left.
         const timer = setTimeout(async () => done([await readers.get(topic)?.()]), 2 * GATHER_MS);
         waiting.set(id, done);
-        tell({ tollgate: 'gather', id, topic });
+        sendToPrimary({ tollgate: 'gather', id, topic });
       }),
   };
 }
 
 /** Sends to the primary process; nothing happens when it is gone. */
-export function tell(message: WorkerMessage): void {
+export function sendToPrimary(message: WorkerMessage): void {
   if (process.connected) process.send?.(message, undefined, {}, () => {});
 }

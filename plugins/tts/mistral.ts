@@ -47,7 +47,7 @@ const codec: SpeechCodec = {
         ...(ref_audio === undefined ? { voice_id: voice } : { ref_audio }),
         // The vendor does not say what its bare samples are; those in a WAV are described by its header.
         response_format: format === 'pcm' ? 'wav' : format,
-        // Pieces of mp3 can be put end to end; of the others nothing is said, so these come whole.
+        // Pieces of mp3 can be put end to end; for the others that is not documented, so these are not streamed.
         stream: stream !== false && format === 'mp3',
       },
       ...(language !== undefined && { dropped: ['language'] }),

@@ -117,7 +117,7 @@ function restrictOne(node: Schema, names: readonly string[]): Schema {
 
 /**
  * Checks every `action` and `actions` field of a result, at any depth: names must be given ones or `none`, arguments
- * beside them (`arguments` or `parameters`) must validate. The value is the result with fitted arguments.
+ * next to them (`arguments` or `parameters`) must validate. The value is the result with fitted arguments.
  */
 export function checkActions(value: unknown, set: ActionSet): Checked {
   try {

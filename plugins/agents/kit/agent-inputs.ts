@@ -22,7 +22,7 @@ export function readInputs(inputs: unknown, param = 'inputs'): AgentInputs {
   const rest = collect(inputs, images, param, 0);
   const text = typeof rest === 'string' ? rest : JSON.stringify(rest);
   if (text.length > INPUT_LIMITS.characters) {
-    tooLarge(param, `holds ${text.length} characters beside images; the most is ${INPUT_LIMITS.characters}`);
+    tooLarge(param, `holds ${text.length} characters without images; the most is ${INPUT_LIMITS.characters}`);
   }
   return { text, images };
 }

@@ -16,7 +16,7 @@ export class BudgetSpent extends Error {
 /** The model calls of one request. */
 export interface ModelCalls {
   /**
-   * One call through the whole pipeline. `reserve` calls are left for others: when this one would take them, or the
+   * One call through all hooks. `reserve` calls are left for others: when this one would take them, or the
    * tokens are spent, it throws {@link BudgetSpent}. Calls with no reserve are refused only when no call is left.
    */
   chat(

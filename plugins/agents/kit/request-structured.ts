@@ -214,8 +214,8 @@ interface ExtractedJson {
 }
 
 /**
- * The JSON in a model's text: the whole of it, a fenced block, or the first balanced object or list; as a last resort,
- * and only when `mayRepair`, what `jsonrepair` makes of it. Undefined when there is none. A truncated response must not
+ * The JSON in a model's text: all of it, a fenced block, or the first balanced object or list; as a last resort,
+ * and only when `mayRepair`, what `jsonrepair` makes of it. Undefined when it has none. A truncated response must not
  * be repaired: it would become a valid and wrong value.
  */
 export function extractJson(text: string, mayRepair: boolean): ExtractedJson | undefined {

@@ -11,8 +11,8 @@ export async function respondInTime(
   options: {
     readonly timeoutMs: number;
     readonly stream: boolean;
-    /** What is told of an error that ends an open stream; the error itself unless set. */
-    readonly tell?: (error: unknown) => unknown;
+    /** Changes the error that ends an open stream; default: the error as it is. */
+    readonly publicError?: (error: unknown) => unknown;
   },
   work: (signal: AbortSignal, emit: Emit) => Promise<object>,
 ): Promise<void> {
@@ -30,8 +30,8 @@ export async function respondInTime(
     }
   } catch (error) {
     if (!stream?.isOpen()) throw error;
-    const told = options.tell ? options.tell(error) : error;
-    stream.send('error', toGatewayError(told).toBody(ctx.state.requestId));
+    const shown = options.publicError ? options.publicError(error) : error;
+    stream.send('error', toGatewayError(shown).toBody(ctx.state.requestId));
   } finally {
     deadline.stop();
     stream?.end();

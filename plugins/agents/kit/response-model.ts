@@ -319,16 +319,16 @@ function visitProperties(properties: unknown, place: Place, walk: Walk): Schema 
   );
 }
 
-/** Puts the referenced schema in place; constraints beside the reference still hold. */
-function withReference(ref: string, beside: Schema, place: Place, walk: Walk): Schema {
+/** Puts the referenced schema in place; constraints next to the reference still apply. */
+function withReference(ref: string, siblings: Schema, place: Place, walk: Walk): Schema {
   const param = `${place.param}.$ref`;
   if (!ref.startsWith('#/')) return refuse(param, 'must be local, such as "#/$defs/item", and not to the whole schema');
   if (place.refs.includes(ref)) return refuse(param, 'is recursive, which is not supported: nest to a fixed depth');
   const target = resolve(walk.root, ref);
   if (target === undefined) return refuse(param, 'names nothing in this schema');
   const resolved = visit(target, { ...place, refs: [...place.refs, ref] }, walk);
-  const asserts = Object.keys(beside).some((word) => word !== 'title' && word !== 'description');
-  return asserts ? { allOf: [resolved, beside] } : { ...resolved, ...beside };
+  const asserts = Object.keys(siblings).some((word) => word !== 'title' && word !== 'description');
+  return asserts ? { allOf: [resolved, siblings] } : { ...resolved, ...siblings };
 }
 
 function resolve(root: Schema, ref: string): unknown {

@@ -5,7 +5,7 @@ import type { Checked, CheckedSchema, SchemaReader } from './response-model.ts';
 
 const ANSWER: Schema = Object.freeze({
   type: 'string',
-  description: 'What the user is told, in the language of the message.',
+  description: 'The reply to the user, in the language of the message.',
 });
 
 /**

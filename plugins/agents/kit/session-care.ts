@@ -11,7 +11,7 @@ const MAX_SUMMARY = 4000;
 
 /** What is done for a session while a request runs, and after. */
 export interface SessionCare {
-  /** To be called when the first model call has its response: the summary is made beside the others. */
+  /** To be called when the first model call has its response: the summary is made concurrently with the others. */
   begin(calls: ModelCalls): void;
   /** Waits for the summary and remembers the turn. A store that fails here does not take the result away. */
   finish(turn: Turn): Promise<void>;

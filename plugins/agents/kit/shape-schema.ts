@@ -23,7 +23,7 @@ const TYPES: Readonly<Record<string, Schema>> = Object.freeze({
 
 const JSON_TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 
-/** What may stand beside `type` for a nested object to be read as JSON Schema and not as a shape with a field `type`. */
+/** What may stand next to `type` for a nested object to be read as JSON Schema and not as a shape with a field `type`. */
 const SCHEMA_WORDS = new Set(
   (
     'type title description enum const default examples format items prefixItems properties required additionalProperties ' +

@@ -44,7 +44,7 @@ export interface MedicalRun extends AgentRun {
 /** Calls kept for writing, reviewing, rewriting and reviewing again. */
 export const LAST_WORD_CALLS = 8;
 
-/** What one agent is told beside the case. */
+/** The instructions of one agent, in addition to the case. */
 export interface Prompt {
   /** Words of ours: nothing that a person, a document or a model wrote. */
   readonly order: readonly (string | undefined)[];
@@ -65,7 +65,7 @@ export function caseMessages(
   const signs = medicalCase.flags.map(({ sign }) => sign.en).join('; ');
   const system = [
     ...order,
-    signs && `Danger signs found by rules: ${signs}. They are told to the patient with an urgent-care notice.`,
+    signs && `Danger signs found by rules: ${signs}. The patient gets them with an urgent-care notice.`,
   ];
   const facts = describePatient(patient);
   const cited = sources.map(({ title, text }, index) => `[${index + 1}] ${title}: ${text}`).join('\n');

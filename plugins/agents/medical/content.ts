@@ -5,7 +5,7 @@ import type { Notices } from './notices.ts';
 import type { Rule, Source } from './rules/rule.ts';
 import type { Triage } from './triage.ts';
 
-export interface ToldFlag {
+export interface ReportedFlag {
   readonly id: string;
   readonly sign: string;
   readonly advice: string;
@@ -19,7 +19,7 @@ export interface MedicalContent {
   readonly considerations: readonly string[];
   readonly recommended_next_steps: readonly string[];
   readonly questions: readonly string[];
-  readonly red_flags: readonly ToldFlag[];
+  readonly red_flags: readonly ReportedFlag[];
   readonly sources: readonly object[];
   readonly disclaimer: string;
 }
@@ -29,15 +29,15 @@ export interface SafetyPart {
   readonly urgency: Urgency;
   /** What the notice is about. */
   readonly kinds: readonly Rule['kind'][];
-  /** Told first when there is a danger sign. */
+  /** Reported first when there is a danger sign. */
   readonly notice: string | undefined;
-  /** What to do at once, beside the notice. */
+  /** What to do at once, in addition to the notice. */
   readonly steps: readonly string[];
-  readonly red_flags: readonly ToldFlag[];
+  readonly red_flags: readonly ReportedFlag[];
   readonly disclaimer: string;
 }
 
-/** What is told whatever the models write: urgency that only rises, the notice, danger signs, the disclaimer. */
+/** What is reported whatever the models write: urgency that only rises, the notice, danger signs, the disclaimer. */
 export function safetyPart(
   { flags }: MedicalCase,
   triage: Pick<Triage, 'urgency' | 'red_flags' | 'self_harm'> | undefined,
@@ -100,7 +100,7 @@ export function completeContent(
 }
 
 /**
- * The answer that needs no model: the notice where there is a danger sign, otherwise that none can be given. Then nobody has
+ * The answer that needs no model: the notice where there is a danger sign, otherwise that none can be given. Then no one has
  * judged how urgent it is: what is less than urgent is unknown.
  */
 export function fixedContent(safety: SafetyPart, notices: Notices): MedicalContent {

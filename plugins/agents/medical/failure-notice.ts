@@ -17,12 +17,12 @@ export function withNotice(thrown: unknown, notices: Notices, kinds: readonly Ru
   const error = toGatewayError(thrown);
   if (noticed.has(error)) return error;
   const { code, message, param, retryAfterMs, headers } = error;
-  const told = new GatewayError(code, `${message} ${kinds.length > 0 ? notices.notice(kinds) : notices.unanswered}`, {
+  const noted = new GatewayError(code, `${message} ${kinds.length > 0 ? notices.notice(kinds) : notices.unanswered}`, {
     ...(param !== undefined && { param }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     headers,
     cause: error.cause ?? error,
   });
-  noticed.add(told);
-  return told;
+  noticed.add(noted);
+  return noted;
 }

@@ -86,7 +86,7 @@ function isFound(rule: Rule, reading: Reading, facts: ReadonlySet<string>): bool
   return CONDITIONS.get(rule)?.some((condition) => holds(condition, reading, facts)) ?? false;
 }
 
-/** What is known of the person beside the message. */
+/** What is known of the person in addition to the message. */
 function factsOf({ age, pregnant }: Patient): Set<string> {
   const facts = new Set<string>();
   if (typeof age === 'number' && age < CHILD_YEARS) facts.add('child');
@@ -203,7 +203,7 @@ const MEDICAL_RESPONSE = {
     },
     safety: {
       type: 'object',
-      description: 'Beside the content of a `response_model`.',
+      description: 'In addition to the content of a `response_model`.',
       properties: { urgency: URGENCY, notice: { type: 'string' }, red_flags: FLAGS, disclaimer: { type: 'string' } },
     },
     usage: {
@@ -231,25 +231,25 @@ const MEDICAL_CONFIG = {
   required: ['model'],
   properties: {
     model: { ...MODEL, description: 'The base model: a `provider/model` or an alias of `models`.' },
-    triageModel: { ...MODEL, description: 'Who sorts by urgency and complexity; the base model unless set.' },
-    reviewModel: { ...MODEL, description: 'Who reviews every answer; the base model unless set.' },
+    triageModel: { ...MODEL, description: 'Sorts by urgency and complexity; default: the base model.' },
+    reviewModel: { ...MODEL, description: 'Reviews every answer; default: the base model.' },
     country: {
       type: 'string',
       pattern: '^[A-Z]{2}$',
-      description: 'Whose emergency number is told when the request names no country, such as `DE`.',
+      description: 'The country whose emergency number is given when the request names none, such as `DE`.',
     },
     crisisLine: { type: 'string', minLength: 1, maxLength: 200, description: 'A line for people in a crisis.' },
-    knowledge: { type: 'boolean', description: 'Whether `rag` is asked for sources when it is on; true unless set.' },
+    knowledge: { type: 'boolean', description: 'Whether `rag` is searched for sources when it is on; default true.' },
     limits: {
       type: 'object',
       additionalProperties: false,
       description: 'What one request may take.',
       properties: {
-        maxCalls: { type: 'integer', minimum: 8, maximum: 100, description: 'Model calls; 30 unless set.' },
+        maxCalls: { type: 'integer', minimum: 8, maximum: 100, description: 'Model calls; default 30.' },
         maxTokens: { type: 'integer', minimum: 1, description: 'Tokens after which no specialist starts; 100000.' },
-        timeout: { ...DURATION, description: 'The whole request; 180s unless set.' },
-        agentTimeout: { ...DURATION, description: 'One specialist; 60s unless set.' },
-        maxParallel: { type: 'integer', minimum: 1, maximum: 16, description: 'Specialists at once; 4 unless set.' },
+        timeout: { ...DURATION, description: 'Of the request, all calls together; default 180s.' },
+        agentTimeout: { ...DURATION, description: 'Of one specialist; default 60s.' },
+        maxParallel: { type: 'integer', minimum: 1, maximum: 16, description: 'Specialists at once; default 4.' },
       },
     },
     memory: {
@@ -257,8 +257,8 @@ const MEDICAL_CONFIG = {
       additionalProperties: false,
       description: 'For requests that name a session; nothing is kept of others.',
       properties: {
-        turns: { type: 'integer', minimum: 1, maximum: 100, description: '10 unless set.' },
-        ttl: { ...DURATION, description: 'A turn is forgotten after this time; 1d unless set.' },
+        turns: { type: 'integer', minimum: 1, maximum: 100, description: 'Default 10.' },
+        ttl: { ...DURATION, description: 'A turn is forgotten after this time; default 1d.' },
       },
     },
   },
@@ -337,7 +337,7 @@ function noteFor({ body, headers }: RefusedRequest, { country, crisisLine }: Med
 async function handleMedical(ctx: RouteContext, body: MedicalRequestBody, state: MedicalState): Promise<void> {
   const patient = body.patient ?? {};
   let screening: Screening = NOTHING_FOUND;
-  const tell = (error: unknown) => {
+  const publicError = (error: unknown) => {
     const { flags, language } = screening;
     const { country, crisisLine } = state.config;
     const words = language ?? detectLanguage(body.message) ?? 'en';
@@ -349,11 +349,11 @@ async function handleMedical(ctx: RouteContext, body: MedicalRequestBody, state:
     const model = body.response_model ? state.reader.readModel(body.response_model, 'response_model') : undefined;
     const target = model && { name: 'result', ...model };
     const timeoutMs = parseDuration(state.config.limits?.timeout ?? '180s');
-    await respondInTime(ctx, { timeoutMs, stream: body.stream ?? false, tell }, (signal, emit) =>
+    await respondInTime(ctx, { timeoutMs, stream: body.stream ?? false, publicError }, (signal, emit) =>
       respond(ctx, body, { target, screening }, state, signal, emit),
     );
   } catch (error) {
-    throw tell(error);
+    throw publicError(error);
   }
 }
 

@@ -57,7 +57,7 @@ const DISCLAIMER: Texts = {
   it: 'Queste sono informazioni generali sulla salute, non una diagnosi, e non sostituiscono un medico. Se peggiora o è in pensiero, si rivolga a un medico. In caso di emergenza, chiami {number}.',
 };
 
-/** Beside an error: no model could answer, or the request failed in another way. */
+/** With an error: no model could answer, or the request failed in another way. */
 const UNANSWERED: Texts = {
   en: 'No answer can be given here now. If this may be an emergency or it gets worse, call {number}.',
   de: 'Hier kann jetzt keine Antwort gegeben werden. Wenn es ein Notfall sein kann oder schlimmer wird, rufen Sie {number} an.',
@@ -143,7 +143,7 @@ export interface Notices {
   readonly notice: (kinds: readonly Rule['kind'][]) => string;
   /** Ends every answer; it too names the emergency number. */
   readonly disclaimer: string;
-  /** Beside an error. */
+  /** With an error. */
   readonly unanswered: string;
   /** Instead of an answer that the safety review did not release. */
   readonly withheld: string;
@@ -168,9 +168,9 @@ export function noticesFor(language: Language, country: string | undefined, ownL
       .replace('{line}', line === undefined ? '' : LINE[language].replace('{line}', line));
   return {
     notice: (kinds) => {
-      // Whoever is told to call now is not also told to wait until later today.
-      const told = kinds.some((kind) => kind !== 'urgent') ? kinds.filter((kind) => kind !== 'urgent') : kinds;
-      const inOrder = (Object.keys(BY_KIND) as Rule['kind'][]).filter((kind) => told.includes(kind));
+      // A notice to call now excludes the one to wait until later today.
+      const shown = kinds.some((kind) => kind !== 'urgent') ? kinds.filter((kind) => kind !== 'urgent') : kinds;
+      const inOrder = (Object.keys(BY_KIND) as Rule['kind'][]).filter((kind) => shown.includes(kind));
       return inOrder.map((kind) => fill(BY_KIND[kind][language])).join('\n\n');
     },
     disclaimer: fill(DISCLAIMER[language]),
@@ -210,7 +210,7 @@ const ONE_ONE_TWO = new Set(
   'AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IS IT LI LT LU LV MT NL PL PT RO SE SI SK TR UA'.split(' '),
 );
 
-/** Suicide prevention lines that are open day and night; elsewhere only the emergency number is told. */
+/** Suicide prevention lines that are open day and night; elsewhere only the emergency number is given. */
 const CRISIS_LINES: Readonly<Record<string, string>> = Object.freeze({
   AT: '142 (Telefonseelsorge)',
   AU: '13 11 14 (Lifeline)',

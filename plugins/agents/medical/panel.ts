@@ -53,7 +53,7 @@ export function choosePanel(
 
 /**
  * Asks the panel, in a complex case twice: the second time everybody knows what the others think. Who fails is missed;
- * when nobody answers, the first error is thrown.
+ * when no one answers, the first error is thrown.
  */
 export async function consultPanel(
   panel: readonly string[],

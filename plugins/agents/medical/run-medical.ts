@@ -29,7 +29,7 @@ import { type Triage, triage } from './triage.ts';
 
 interface MedicalResult {
   readonly content: MedicalContent | Readonly<Record<string, unknown>>;
-  /** Beside a caller's own `response_model`. */
+  /** In addition to a caller's own `response_model`. */
   readonly safety?: Omit<SafetyPart, 'kinds'>;
   readonly usage: Usage;
   readonly model: string;
@@ -46,7 +46,7 @@ interface MedicalPlace {
 const CALLERS_ERROR = new Set(['invalid_request', 'unsupported_model', 'unsupported_provider', 'model_not_allowed']);
 
 /**
- * Rules, triage, panel, writer, reviewers. Danger signs are told first and whatever happens: when the models fail, the
+ * Rules, triage, panel, writer, reviewers. Danger signs are reported first and in any case: when the models fail, the
  * notice alone is the answer, or stands in the error. Somebody in a crisis gets fixed words, not generated ones. What the
  * reviewers or the rules veto twice is not sent.
  */
@@ -57,7 +57,7 @@ export async function runMedical(
 ): Promise<MedicalResult> {
   const words = wordsFor(medicalCase, place, undefined);
   let known: Known = { safety: safetyPart(medicalCase, undefined, words.language, words.notices), ...words };
-  if (known.safety.notice !== undefined) run.emit('notice', tellSafety(known.safety));
+  if (known.safety.notice !== undefined) run.emit('notice', publicSafety(known.safety));
   try {
     if (known.safety.kinds.includes('crisis')) return respondToCrisis(medicalCase, known, run);
     return await consult(medicalCase, place, run, (more) => {
@@ -118,7 +118,7 @@ async function release(all: Release, run: MedicalRun): Promise<MedicalResult> {
   for (let attempt = 1; attempt <= 2; attempt += 1) {
     const written = await writeDraft(medicalCase, opinions, sources, objections, run);
     const result = medicalCase.target
-      ? { content: asContent(written.value), safety: tellSafety(safety) }
+      ? { content: asContent(written.value), safety: publicSafety(safety) }
       : { content: completeContent(written.value as Draft, safety, sources, notices) };
     const found = await objectionsTo(result, written.value, all, run);
     if (found === undefined) break;
@@ -159,7 +159,7 @@ function fixed(medicalCase: MedicalCase, safety: SafetyPart, notices: Notices, r
 }
 
 /** What a caller sees of the safety part. */
-function tellSafety({ kinds: _kinds, ...safety }: SafetyPart): Omit<SafetyPart, 'kinds'> {
+function publicSafety({ kinds: _kinds, ...safety }: SafetyPart): Omit<SafetyPart, 'kinds'> {
   return safety;
 }
 
@@ -329,7 +329,7 @@ const NO_FACTS: ReadonlySet<string> = new Set();
 
 /**
  * What an answer must not hold, whatever the reviewers say: a certain or bare diagnosis, a dose that neither the person nor a
- * source named, the start, stop or change of a medicine, false comfort beside a danger sign. Answers objections in words for
+ * source named, the start, stop or change of a medicine, false reassurance next to a danger sign. Answers objections in words for
  * the writer.
  */
 function findObjections(
@@ -354,7 +354,7 @@ export function findReleaseRules(
   const repeating = readings.map((reading) => withoutKnown(reading, known));
   return RELEASE_RULES.filter(
     (rule) =>
-      (isUrgent || rule.besideDanger !== true) &&
+      (isUrgent || rule.onlyWithDanger !== true) &&
       (rule.mayRepeat ? repeating : readings).some((reading) =>
         CONDITIONS.get(rule)?.some((condition) => holds(condition, reading, NO_FACTS)),
       ),

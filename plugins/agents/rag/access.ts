@@ -10,7 +10,7 @@ export interface AccessRule {
   readonly users?: readonly string[];
 }
 
-/** Rules by the path of a subfolder; `.` is the whole folder. */
+/** Rules by the path of a subfolder; `.` is the folder itself. */
 export type AccessRules = Readonly<Record<string, AccessRule>>;
 
 /** The folder of files that have no subfolder's rule. */

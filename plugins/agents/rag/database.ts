@@ -36,7 +36,7 @@ const FILE = 'rag.db';
 const VECTORS_SINCE = 2;
 
 /**
- * Opens the index file, which processes share. `busyMs` is how long a write waits for another process's; `onDropped` is told
+ * Opens the index file, which processes share. `busyMs` is how long a write waits for another process's; `onDropped` is called with
  * the version of an index that had to be dropped.
  */
 export async function openIndex(

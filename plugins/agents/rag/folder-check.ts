@@ -184,7 +184,7 @@ function printable(text: string): string {
 /** An update of the index that runs in a process of its own. */
 interface IndexWorker {
   readonly outcome: Promise<WorkerOutcome>;
-  /** Ends the process at once; the index is whole at any time. */
+  /** Ends the process at once; the index is consistent at any time. */
   kill(): void;
 }
 

@@ -98,7 +98,7 @@ function toFloats(bytes: Uint8Array): Float32Array {
   return new Float32Array(new Uint8Array(bytes).buffer);
 }
 
-/** How much the parts of a word count, all together, beside the word itself. */
+/** How much the parts of a word count, all together, in addition to the word itself. */
 const PARTS_WEIGHT = 0.5;
 
 /**
@@ -180,7 +180,7 @@ function rarityInTable(size: number, having: number): number {
   return Math.max(1e-6, Math.log((size - having + 0.5) / (having + 0.5)));
 }
 
-/** Opens a folder's table; there is none while nothing of the folder is indexed. */
+/** Opens a folder's table; undefined while nothing of the folder is indexed. */
 function createTableOpener(database: Database): (folder: string) => readonly SearchedTable[] {
   const find = database.prepare('SELECT id FROM folders WHERE name = ?');
   const sizeOf = database.prepare('SELECT count(*) AS n FROM chunks WHERE folder = ?');

@@ -39,7 +39,7 @@ const QUERY = {
     k: {
       type: 'string',
       pattern: '^([1-9]|[1-4]\\d|50)$',
-      description: `How many passages, 1 to 50; ${DEFAULT_K} unless given.`,
+      description: `How many passages, 1 to 50; default ${DEFAULT_K}.`,
     },
   },
 };
@@ -224,7 +224,7 @@ function checkRule(folder: string, { everybody, ...others }: AccessRule, plans: 
 }
 
 /**
- * Throws an {@link OptionError} when the folder is none, or for a rule whose folder is not there, letter by letter: a rule for `HR`
+ * Throws an {@link OptionError} when the folder does not exist, or for a rule whose folder is not there, letter by letter: a rule for `HR`
  * would leave `hr` to everybody, also where the file system takes them for the same.
  */
 export async function checkFolders(rules: AccessRules, root: string): Promise<void> {
@@ -277,7 +277,7 @@ function ragAgent(retrieve: Retrieve): AgentDefinition {
 /** How long the gateway itself waits for another process's write: it blocks requests, and only ever acquires the lock. */
 const BUSY_MS = 200;
 
-/** The knowledge base: a folder, indexed beside the running gateway, searched by words and, with a model, by meaning. */
+/** The knowledge base: a folder, indexed while the gateway runs, searched by words and, with a model, by meaning. */
 export default definePlugin({
   name: 'rag',
   kind: 'agent',

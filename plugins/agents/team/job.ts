@@ -39,7 +39,7 @@ export interface TeamRun extends AgentRun {
 /** Model calls that the writer may need: one, and one more when the first response does not fit. */
 export const WRITER_CALLS = 2;
 
-/** What one agent is told. */
+/** The instructions of one agent. */
 export interface Prompt {
   /** Words of ours and of the configuration: nothing that a user, a document or a model wrote. */
   readonly order: readonly (string | undefined)[];

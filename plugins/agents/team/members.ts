@@ -37,7 +37,7 @@ export function checkAgents(configured: TeamConfig['agents']): void {
   for (const [name, agent] of Object.entries(configured ?? {})) {
     if (typeof agent !== 'object' || known.has(name)) continue;
     assertName(name);
-    // Without instructions it changes an agent that a plugin published, or is none: that is known at start.
+    // Without instructions it changes an agent that a plugin published, or is no agent: that is known at start.
     if (agent.instructions !== undefined && !agent.when) throw needsWhen(name);
   }
 }

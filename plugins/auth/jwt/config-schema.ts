@@ -24,12 +24,12 @@ export const CONFIG_SCHEMA = {
       maxItems: 20,
       items: { type: 'string', minLength: 1 },
       default: [],
-      description: 'Audiences that a token may name beside this gateway’s, such as the provider’s userinfo endpoint.',
+      description: 'Audiences that a token may name next to this gateway’s, such as the provider’s userinfo endpoint.',
     },
     jwksUri: {
       type: 'string',
       format: 'url',
-      description: 'Where the public keys are; unless given, found through the issuer’s OpenID discovery document.',
+      description: 'Where the public keys are; by default found through the issuer’s OpenID discovery document.',
     },
     jwksFile: {
       type: 'string',
@@ -50,7 +50,7 @@ export const CONFIG_SCHEMA = {
           ...['HS256', 'HS384', 'HS512'],
         ],
       },
-      description: 'Signature algorithms taken. Unless given: all with public keys, or HS256 with a secret.',
+      description: 'Signature algorithms taken. Default: all with public keys, or HS256 with a secret.',
     },
     permission: {
       type: 'string',
@@ -80,7 +80,7 @@ export const CONFIG_SCHEMA = {
       description: 'Which claims say who a user is and what they may. Only `sub` is read by default.',
       properties: {
         user: { ...CLAIM, default: 'sub', description: 'The user id.' },
-        account: { ...CLAIM, description: 'The account that pays; the user’s own unless given.' },
+        account: { ...CLAIM, description: 'The account that pays; default: the user’s own.' },
         plan: { ...CLAIM, description: 'The plan.' },
         models: { ...CLAIM, description: 'Models keys may use: a list, or words with spaces between.' },
         providers: { ...CLAIM, description: 'Providers keys may use: a list, or words with spaces between.' },
@@ -109,7 +109,7 @@ export const CONFIG_SCHEMA = {
     typ: {
       type: 'string',
       minLength: 1,
-      description: 'The only token type taken, such as `at+jwt`. Unless given: `at+jwt`, `JWT` and none.',
+      description: 'The only token type taken, such as `at+jwt`. Default: `at+jwt`, `JWT` and none.',
     },
   },
 } as const;

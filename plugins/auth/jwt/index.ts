@@ -156,7 +156,7 @@ export function createTokenVerifier(
   readPrincipal: (payload: JWTPayload) => Principal,
   log: Log,
 ): TokenVerifier {
-  // By the hash of the whole token: two tokens that begin alike have nothing in common.
+  // By the hash of the complete token: two tokens that begin alike have nothing in common.
   const remembered = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
 
   const verifyAnew = async (token: string, digest: string, now: number): Promise<Principal | undefined> => {
@@ -239,7 +239,7 @@ function checkClaims({ exp, aud }: JWTPayload, options: JwtOptions): number {
   const own = named.filter((name) => options.audiences.includes(name));
   const foreign = named.filter((name) => !options.audiences.includes(name) && !options.otherAudiences.includes(name));
   if (own.length !== 1 || foreign.length > 0) {
-    throw new ClaimError('aud names other audiences beside this gateway; auth.jwt.otherAudiences can allow them');
+    throw new ClaimError('aud names audiences other than this gateway; auth.jwt.otherAudiences can allow them');
   }
   return exp * 1000;
 }

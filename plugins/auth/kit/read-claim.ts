@@ -1,4 +1,4 @@
-/** A claim by its whole name (which may hold dots: `https://acme.example/plan`), else by the path it spells. */
+/** A claim by its full name (which may hold dots: `https://acme.example/plan`), else by the path it spells. */
 export function readClaim(payload: Readonly<Record<string, unknown>>, name: string): unknown {
   if (Object.hasOwn(payload, name)) return payload[name];
   return name.split('.').reduce<unknown>((value, part) => {

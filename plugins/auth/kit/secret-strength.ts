@@ -8,7 +8,7 @@ const PLACEHOLDER =
 
 /**
  * Why a text is no good as a shared secret, as the end of a sentence that begins with its name; undefined when nothing
- * speaks against it. A public secret that looks random cannot be told from a private one.
+ * speaks against it. A public secret that looks random cannot be distinguished from a private one.
  */
 export function findSecretWeakness(secret: string): string | undefined {
   const bytes = Buffer.byteLength(secret);

@@ -26,12 +26,12 @@ export const CONFIG_SCHEMA = {
       type: 'string',
       minLength: 1,
       secret: true,
-      description: 'The secret of that client. Unless given, it is a public one, and PKCE alone protects the sign-in.',
+      description: 'The secret of that client. Without it the client is public, and PKCE alone protects the sign-in.',
     },
     clientAuth: {
       enum: ['basic', 'form'],
       description:
-        'How the secret goes to the provider: in the `authorization` header, or in the form. Unless given, the first that the provider says it takes.',
+        'How the secret goes to the provider: in the `authorization` header, or in the form. Default: the first that the provider accepts.',
     },
     publicUrl: {
       type: 'string',

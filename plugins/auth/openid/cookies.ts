@@ -66,8 +66,8 @@ export function refuseOtherOrigin({ method, headers }: Pick<AuthRequest, 'method
   if (SAFE.has(method)) return;
   const { 'sec-fetch-site': site, origin: from } = headers;
   const isOther = (site !== undefined && site !== 'same-origin') || (from !== undefined && from !== origin);
-  const isTold = site !== undefined || from !== undefined;
-  if (isTold && !isOther) return;
+  const isSent = site !== undefined || from !== undefined;
+  if (isSent && !isOther) return;
   throw new GatewayError(
     'permission_denied',
     'With a session only a page of this gateway may change anything: the browser has to send "origin" or "sec-fetch-site" that says so. Programs send an admin key instead.',

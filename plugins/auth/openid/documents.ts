@@ -33,7 +33,7 @@ export async function withStore<R>(operation: () => Promise<R>): Promise<R> {
 function unavailable(cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',
-    'The store of sessions does not answer, so nobody knows whether this one is good. Try again shortly.',
+    'The store of sessions does not answer, so this one cannot be checked. Try again shortly.',
     { retryAfterMs: 1000, cause },
   );
 }

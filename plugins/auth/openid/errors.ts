@@ -3,7 +3,7 @@ import { LOGIN_PATH } from './paths.ts';
 
 const RETRY_MS = 5000;
 
-/** The provider is down, or says what nobody understands: whether the person may come in is not known. */
+/** The provider is down, or its response is invalid: whether the person may come in is not known. */
 export function providerUnavailable(cause: unknown): GatewayError {
   return new GatewayError(
     'store_unavailable',

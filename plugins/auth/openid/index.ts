@@ -60,7 +60,7 @@ function loginRoute({ cookies, pending, provider, count, log }: RouteParts): Rou
       properties: {
         return_to: {
           type: 'string',
-          description: `A path of this gateway to go to then; ${SESSION_PATH} unless given.`,
+          description: `A path of this gateway to go to then; default ${SESSION_PATH}.`,
         },
       },
     },
@@ -182,7 +182,7 @@ function showTime(unixMs: number | undefined): string | null {
   return unixMs === undefined ? null : new Date(unixMs).toISOString();
 }
 
-/** Koa's own would encode and rewrite it, and add a body that nobody reads. */
+/** Koa's own would encode and rewrite it, and add a body that no browser shows. */
 function redirect(ctx: RouteContext, to: string): void {
   ctx.status = 302;
   ctx.set('location', to);
@@ -210,7 +210,7 @@ const HEADERS = Object.freeze({
   'x-content-type-options': 'nosniff',
 });
 
-/** What no browser keeps, and whose address it tells nobody. */
+/** Responses that no browser stores, and whose address it does not send on as a referrer. */
 function keepPrivate(ctx: RouteContext): void {
   ctx.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
 }

@@ -16,7 +16,7 @@ export interface OpenIdOptions {
   readonly discovery: URL;
   readonly clientId: string;
   readonly clientSecret: string | undefined;
-  /** As the provider says unless set. */
+  /** Default: what the provider's discovery document says. */
   readonly clientAuth: 'basic' | 'form' | undefined;
   /** Where browsers reach this gateway: scheme, host and port. */
   readonly origin: string;

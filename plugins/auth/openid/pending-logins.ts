@@ -13,7 +13,7 @@ export interface PendingLogin {
 /** A sign-in under way: what goes to the provider now, and what is held against its response later. */
 export interface LoginSecrets {
   readonly state: string;
-  /** In the ID token, so that a token of another sign-in is none of this one. */
+  /** In the ID token, so that a token of another sign-in is refused here. */
   readonly nonce: string;
   /** PKCE: only who knows it can redeem the code. */
   readonly verifier: string;

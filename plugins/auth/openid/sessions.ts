@@ -69,7 +69,7 @@ export const OVERLAP_MS = 10_000;
 const NOTE_MS = 15_000;
 
 /**
- * The session is a document of its own beside its ids and the time of the last request: to end it is to remove that one document,
+ * The session is a document separate from its ids and the time of the last request: to end it is to remove that one document,
  * and no write that comes at the same time brings it back.
  */
 export function createSessions(parts: SessionParts, { sessionForMs, idleForMs }: SessionTimes): Sessions {

@@ -49,7 +49,7 @@ export async function finishSignIn(
   return { person, returnTo: login.returnTo };
 }
 
-/** A response of another provider, which the browser was led to instead of ours, is none for us (RFC 9207). */
+/** A response of another provider, which the browser was led to instead of ours, is refused (RFC 9207). */
 async function checkIssuer({ options, provider }: SignInParts, { iss }: ProviderResponse): Promise<void> {
   if (iss === undefined ? !(await provider.namesIssuer()) : iss === options.issuer) return;
   throw signInRefused(new Error('the response does not say that it is of the configured issuer'));
@@ -123,8 +123,8 @@ async function verifyIdToken(
     });
     checkKind(protectedHeader.typ, payload);
     checkParty(payload, clientId);
-    const told = payload['nonce'];
-    if (typeof told !== 'string' || !isSame(told, nonce)) throw new Error('the nonce is of another sign-in');
+    const sent = payload['nonce'];
+    if (typeof sent !== 'string' || !isSame(sent, nonce)) throw new Error('the nonce is of another sign-in');
     return payload;
   } catch (error) {
     throw isGatewayError(error) ? error : signInRefused(error);

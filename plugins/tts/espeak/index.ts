@@ -39,7 +39,7 @@ const ENCODER: Readonly<Record<Encoding, readonly string[]>> = Object.freeze({
   flac: ['-codec:a', 'flac', '-f', 'flac'],
 });
 
-/** The program's WAV has a placeholder for a size, which ffmpeg is told not to believe. */
+/** The program's WAV has a placeholder for a size, which ffmpeg is instructed to ignore. */
 const ENCODER_INPUT = [
   '-hide_banner',
   '-nostdin',
@@ -105,7 +105,7 @@ function startAll(task: EspeakTask, espeak: string, ffmpeg: string | undefined, 
     const encoder = start(ffmpeg, [...ENCODER_INPUT, ...ENCODER[task.encode], 'pipe:1']);
     children.push(encoder);
     if (encoder.stdin) speaker.stdout?.pipe(encoder.stdin.on('error', () => {}));
-    // Nobody reads what the speaker still says.
+    // The rest of the output is not read.
     encoder.once('close', (code) => code !== 0 && speaker.kill('SIGKILL'));
     return children;
   } catch (error) {
@@ -239,7 +239,7 @@ const configSchema = {
       type: 'integer',
       minimum: 1,
       maximum: 64,
-      description: 'How many texts are spoken at once; as many as the machine has processors, unless set.',
+      description: 'How many texts are spoken concurrently; default: as many as the machine has processors.',
     },
     timeout: { type: 'string', format: 'duration', default: '30s', description: 'How long one text may take.' },
     program: { type: 'string', default: 'espeak-ng', description: 'The program’s name on PATH, or its absolute path.' },

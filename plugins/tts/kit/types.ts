@@ -13,7 +13,7 @@ export interface SpeechRequest {
   readonly model?: string;
   /** BCP 47, such as `en` or `de-AT`. */
   readonly language?: string;
-  /** False waits for the whole sound: exact sizes in a WAV header, a `content-length`, and every error an error response. */
+  /** False waits for all of the sound: exact sizes in a WAV header, a `content-length`, and every error an error response. */
   readonly stream?: boolean;
   /** Splits a text over the vendor's limit at sentence borders and joins the sound. */
   readonly split?: boolean;
@@ -37,7 +37,7 @@ export interface AudioDecoder {
   push(bytes: Uint8Array): readonly Uint8Array[];
   /** Throws `StreamFailure` when the response broke off or was empty. */
   end(): readonly Uint8Array[];
-  /** Tokens the vendor told it has used; known after `end`. */
+  /** Tokens that the vendor reported; known after `end`. */
   usage?(): SpeechTokens | undefined;
 }
 

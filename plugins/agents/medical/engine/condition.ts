@@ -5,8 +5,8 @@ import type { Reading, Sign } from './reading.ts';
  * A condition is one line: words with spaces between must all be found near each other, `a|b` is one of them. `chest` is the
  * concept as a present fact; `-breathe` what the body does not do; `?arm` a concept however it is meant; `#20..54` a number;
  * `!muscle` what must not stand near, `!<ask` what must not
- * stand before it; `~8` how many words may lie between the first and the last (12 unless set, `~*` is the
- * whole text).
+ * stand before it; `~8` how many words may lie between the first and the last (default 12, `~*` is the
+ * full text).
  */
 export interface Condition {
   readonly text: string;

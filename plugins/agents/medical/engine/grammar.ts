@@ -6,7 +6,7 @@ export const GRAMMAR: ReadonlySet<string> = new Set(
 );
 
 /**
- * What a body does by itself: not doing it is the sign. "Does not breathe" is one, "no difficulty breathing" is none, so only a
+ * What a body does by itself: not doing it is the sign. "Does not breathe" is one, "no difficulty breathing" is not, so only a
  * negated verb counts for these.
  */
 export const FUNCTIONS: ReadonlySet<string> = new Set(
@@ -15,5 +15,5 @@ export const FUNCTIONS: ReadonlySet<string> = new Set(
   ),
 );
 
-/** What is told to do: "setzen Sie es nicht ab" is no change. A complaint may well have its negation in the gap. */
+/** An instruction: "setzen Sie es nicht ab" is no change. A complaint may well have its negation in the gap. */
 export const INSTRUCTIONS: ReadonlySet<string> = new Set(['change', 'dose_verb', 'again_after', 'start', 'intake']);

@@ -12,7 +12,7 @@ export interface Lexicon {
   readonly concepts: Readonly<Record<string, string>>;
   /** What people write for a word in a chat: `short=word` or `short=two_words`, separated by spaces. */
   readonly aliases: string;
-  /** Words that look like one of the lexicon and are none: they are never taken for a slip. */
+  /** Words that look like one of the lexicon and are not: they are never read as a misspelling. */
   readonly plain: string;
 }
 

@@ -110,7 +110,7 @@ function grammarWords(all: readonly Sighting[]): ReadonlyMap<string, ReadonlySet
 /** How a part of a sentence speaks of what it names: as it is now, as it was, or in general. */
 type Setting = 'present' | 'past' | 'general';
 
-/** Names of illnesses: in a question that speaks of nobody, who asks wants to know something. */
+/** Names of illnesses: in a question that names no person, the caller wants information. */
 const ILLNESSES: ReadonlySet<string> = new Set(
   'heart_attack stroke sepsis meningitis anaphylaxis heatstroke hypothermia aneurysm overdose'.split(' '),
 );
@@ -306,7 +306,7 @@ function endOfReach(start: number, { list, words }: Grammar): number {
   return end;
 }
 
-/** Where a list "…, b, c or d" ends that goes on at a comma; undefined when it is none. */
+/** Where a list "…, b, c or d" ends that goes on at a comma; undefined when it is no list. */
 function endOfList(comma: number, { list, words }: Pick<Grammar, 'list' | 'words'>): number | undefined {
   let item = 0;
   let isClosing = false;

@@ -22,7 +22,7 @@ export interface Tokens {
   readonly sentences: readonly Sentence[];
 }
 
-/** Words of distance that the end of a sentence counts for, unless set otherwise. */
+/** Words of distance that the end of a sentence counts for, by default. */
 const SENTENCE_GAP = 3;
 
 /** Nothing that people say is longer. */

@@ -173,7 +173,7 @@ const FALSE_COMFORT: ReleaseRule = {
   version: 1,
   objection: 'It plays a danger sign down.',
   when: ['comfort'],
-  besideDanger: true,
+  onlyWithDanger: true,
   source: { title: 'NICE NG94: Emergency and acute medical care', url: 'https://www.nice.org.uk/guidance/ng94' },
   examples: {
     positive: [

@@ -376,7 +376,7 @@ const DROWNING: Rule = {
   },
 };
 
-/** All rules, in the order in which they are told: what threatens life fastest first. */
+/** All rules, in the order in which they are reported: what threatens life fastest first. */
 export const RULES: readonly Rule[] = Object.freeze([
   SUICIDAL_INTENT,
   OVERDOSE_OR_POISONING,

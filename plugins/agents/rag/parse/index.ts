@@ -346,7 +346,7 @@ const BINARY = /[\0-\x08\x0b\x0e-\x1f\x7f]/;
 /** Codes that Windows-1252 does not give to any character; its decoder keeps them as controls. */
 const UNASSIGNED = /[\x81\x8d\x8f\x90\x9d]/;
 
-/** Letters beside ASCII are the rarer ones in every language that Windows-1252 is for. */
+/** Letters outside ASCII are the rarer ones in every language that Windows-1252 is for. */
 const MAX_HIGH = 0.4;
 
 /** An HTML page's own word for its encoding, in its first kilobyte. */
@@ -362,10 +362,10 @@ export function decodeText(bytes: Buffer, isHtml: boolean): string {
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return decodeAs('utf-16be', bytes);
   const ascii = bytes.toString('latin1');
   if (isUtf8(bytes) && !bytes.includes(0)) return new TextDecoder().decode(bytes);
-  const told = isHtml ? META.exec(ascii.slice(0, META_BYTES))?.[1] : undefined;
+  const named = isHtml ? META.exec(ascii.slice(0, META_BYTES))?.[1] : undefined;
   const high = bytes.reduce((sum, byte) => sum + (byte > 0x7f ? 1 : 0), 0);
   if (BINARY.test(ascii)) throw new BadFile('not text');
-  if (told !== undefined && !/^(utf-?8|windows-1252|latin-?1|iso-8859-1)$/i.test(told)) return decodeAs(told, bytes);
+  if (named !== undefined && !/^(utf-?8|windows-1252|latin-?1|iso-8859-1)$/i.test(named)) return decodeAs(named, bytes);
   if (UNASSIGNED.test(ascii) || high > bytes.length * MAX_HIGH)
     throw new BadFile('not text in UTF-8, UTF-16 with its mark or Latin-1');
   return fromWindows(ascii);

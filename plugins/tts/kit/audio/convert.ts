@@ -95,7 +95,7 @@ export function mendWavHeader(decoder: AudioDecoder, maxBytes: number): AudioDec
 /** Converts 16-bit mono samples between rates, piece by piece. */
 
 export interface Resampler {
-  /** Whole or torn samples in, whole samples out. */
+  /** Samples in, possibly cut between chunks; complete samples out. */
   push(bytes: Uint8Array): Buffer;
 }
 

@@ -8,7 +8,7 @@ import {
 } from '../../../../core/index.ts';
 import type { AudioDecoder, SpeechTokens } from '../types.ts';
 
-/** An answer that is JSON is held whole: 32 MiB of base64 are 24 MiB of sound, eight minutes of 24 kHz samples. */
+/** A JSON response is held in memory: 32 MiB of base64 are 24 MiB of sound, eight minutes of 24 kHz samples. */
 const LONGEST_JSON_BYTES = 32 * 1024 * 1024;
 
 function notSound(what: string): GatewayError {

@@ -14,7 +14,7 @@ const PASS: SoundJoin = Object.freeze({ begin() {}, push: (bytes: Uint8Array) =>
 
 /**
  * The join for a format and a number of pieces. WAV keeps the first header, with its sizes marked as unknown where
- * they are, and MP3 loses the tags and length tables that would be untrue of the whole; the others are put end to end.
+ * they are, and MP3 loses the tags and length tables that would be wrong for the joined sound; the others are put end to end.
  */
 export function createSoundJoin(format: SpeechFormat, pieces: number): SoundJoin {
   if (format === 'wav') return joinWav(pieces);

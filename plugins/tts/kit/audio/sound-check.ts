@@ -4,7 +4,7 @@ import { PCM_RATE } from './formats.ts';
 import { id3Length, readMp3Frame } from './mp3.ts';
 import { readWavHeader, type WavFacts } from './wav.ts';
 
-/** Looks at a sound while it passes: is it the format that was promised, is there any, is it whole, how long is it. */
+/** Looks at a sound while it passes: is it the format that was promised, is there any, is it complete, how long is it. */
 export interface SoundCheck {
   /** Throws `provider_invalid_response` for bytes that are not of the format. */
   push(bytes: Uint8Array): void;
@@ -165,7 +165,7 @@ function inspectFlac(): Inspector {
 /** Walks over the frames of a sound as its bytes pass, without keeping them. */
 
 /**
- * What stands at the beginning of `bytes`: the whole length of a frame, `more` when its header is not whole,
+ * What stands at the beginning of `bytes`: the full length of a frame, `more` when its header is not complete,
  * `stop` when nothing further can be read (a tag at the end, an encoding without lengths).
  */
 type FrameReader = (bytes: Buffer) => number | 'more' | 'stop';

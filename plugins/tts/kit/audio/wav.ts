@@ -18,7 +18,7 @@ export interface WavFacts {
   readonly dataBytes: number | undefined;
 }
 
-/** Reads the header at the beginning of `bytes`; `more` when it is not whole yet, `invalid` when it is none. */
+/** Reads the header at the beginning of `bytes`; `more` when it is not complete yet, `invalid` when it is no WAV. */
 export function readWavHeader(bytes: Uint8Array): WavFacts | 'more' | 'invalid' {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!'RIFF'.startsWith(view.toString('latin1', 0, 4))) return 'invalid';
@@ -80,7 +80,7 @@ export function withWavSizes(header: Uint8Array, dataBytes: number | undefined):
   return copy;
 }
 
-/** A whole WAV whose header tells its true size; one that already does comes back as it is. */
+/** A complete WAV whose header has its true size; one that already has it is returned as it is. */
 export function mendWav(wav: Buffer): Buffer {
   const facts = readWavHeader(wav);
   if (typeof facts === 'string' || facts.dataBytes !== undefined) return wav;
