@@ -1,4 +1,4 @@
-import type { Schema } from '../../../core/index.ts';
+import { MAX_MESSAGES, type Schema } from '../../../core/index.ts';
 import { snakeOf } from './spelling.ts';
 
 /** Types and required fields of what is known, in both spellings; unknown fields, parts and tools pass. */
@@ -109,7 +109,7 @@ const DEFINITIONS: Readonly<Record<string, Schema>> = {
 
 const PROPERTIES: Readonly<Record<string, Schema>> = both({
   model: nullable('string', { maxLength: 256 }),
-  contents: { ...listed('content'), minItems: 1 },
+  contents: { ...listed('content'), minItems: 1, maxItems: MAX_MESSAGES },
   systemInstruction: nullable('object', { properties: { role: text, parts: listed('part') } }),
   tools: listed('tool'),
   toolConfig: nullable('object', {

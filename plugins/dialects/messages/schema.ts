@@ -1,4 +1,4 @@
-import type { Schema } from '../../../core/index.ts';
+import { MAX_MESSAGES, MAX_PARTS, type Schema } from '../../../core/index.ts';
 
 /** Types and required fields of the fields that are known; null is "not set", and whatever is unknown passes. */
 
@@ -49,7 +49,7 @@ const source: Schema = {
   ],
 };
 
-const content: Schema = { type: ['string', 'array'], items: { $ref: '#/$defs/block' } };
+const content: Schema = { type: ['string', 'array'], items: { $ref: '#/$defs/block' }, maxItems: MAX_PARTS };
 
 const tool: Schema = {
   type: 'object',
@@ -75,6 +75,7 @@ const properties: Readonly<Record<string, Schema>> = {
   messages: {
     type: 'array',
     minItems: 1,
+    maxItems: MAX_MESSAGES,
     items: {
       type: 'object',
       required: ['role', 'content'],
