@@ -1,5 +1,6 @@
 import {
   type DialectContext,
+  type DialectEffects,
   type DialectNative,
   type DialectNativeStream,
   isObject,
@@ -15,9 +16,13 @@ import { patchMessages } from './patch-messages.ts';
 import { failFrame } from './stream.ts';
 import type { MessagesRequest } from './types.ts';
 
+/** What names a file in the operator's account, in whichever block it stands: a document in a tool's result, say. */
+const EFFECTS: DialectEffects = Object.freeze({ file_id: { kind: 'reference', name: 'file_id' } });
+
 /** How this format passes to providers that speak it, and back. */
 export const MESSAGES_NATIVE: DialectNative<MessagesRequest> = Object.freeze({
   headers: ['anthropic-version', 'anthropic-beta'],
+  effects: EFFECTS,
   patch,
   write: (body: unknown) => body,
   stream: passOn,
