@@ -3,7 +3,8 @@
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/attempt.ts';
-export { estimateInputTokens, estimateTextTokens, isPublicHost } from './calls/ingress.ts';
+export { estimateTextTokens, isPublicHost } from './calls/content.ts';
+export { estimateInputTokens, factsOf, type RequestFacts } from './calls/facts.ts';
 export { costOf } from './calls/meter.ts';
 export type {
   AccountRecord,
@@ -21,7 +22,7 @@ export type * from './contract/budgets.ts';
 export type { CalendarWindow } from './contract/budgets.ts';
 export type * from './contract/call.ts';
 export type * from './contract/chat.ts';
-export { CHAT_REQUEST, CHAT_RESPONSE } from './contract/chat-schemas.ts';
+export { CHAT_REQUEST, CHAT_RESPONSE, MAX_MESSAGES, MAX_PARTS } from './contract/chat-schemas.ts';
 export type { ChunkHead } from './contract/chunks.ts';
 export { chunkHead, deltaChunk, usageChunk } from './contract/chunks.ts';
 export type * from './contract/dialect.ts';

@@ -7,8 +7,10 @@ import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { codecCallOf, decodeResponse, readJson, sendAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
 import { writtenBytes } from './chat-chunks.ts';
+import { BYTES_PER_TOKEN } from './content.ts';
 import { asRefusal } from './error-marks.ts';
-import { assertNeeds, BYTES_PER_TOKEN, type Lane, nativeRequest, remoteMedia } from './ingress.ts';
+import { factsOf, type MediaAddress } from './facts.ts';
+import { assertNeeds, type Lane, nativeRequest } from './ingress.ts';
 import { type CallInit, type CallRequest, type LiveCall, type ResponseNotes, responseNotes } from './live-call.ts';
 import { meterChat, pricedTier, requestedTier } from './meter.ts';
 import { tryTargets } from './routing/try-targets.ts';
@@ -157,7 +159,7 @@ function planAttempt(
   try {
     const row = ingress && provider.native?.(model, stream)[ingress.dialect];
     const lacking = ingress ? assertNeeds(ingress, instance, row) : [];
-    assertMedia(provider, instance, input);
+    assertMedia(provider, instance, [...factsOf(input).media, ...(ingress?.media ?? [])]);
     if (ingress?.patch && row) {
       const { before, without = [] } = ingress;
       const scope = (text: string) => seals.scope(account, text);
@@ -182,13 +184,11 @@ function planAttempt(
 }
 
 /** A server on the operator's own network is not sent addresses that it would fetch from there. */
-function assertMedia({ remoteMedia: rule }: Provider, instance: string, input: ChatRequest): void {
-  if (rule !== 'refuse') return;
-  const [first] = remoteMedia(input);
-  if (first)
-    throw new GatewayError(
-      'invalid_request',
-      `\`${first.param}\` is an address, and the provider "${instance}" takes images and files as data URLs only.`,
-      { param: first.param },
-    );
+function assertMedia({ remoteMedia: rule }: Provider, instance: string, [first]: readonly MediaAddress[]): void {
+  if (rule !== 'refuse' || !first) return;
+  throw new GatewayError(
+    'invalid_request',
+    `\`${first.param}\` is an address, and the provider "${instance}" takes images and files as data URLs only.`,
+    { param: first.param },
+  );
 }

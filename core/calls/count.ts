@@ -6,14 +6,8 @@ import { GatewayError } from '../contract/errors.ts';
 import { type HttpRequest, type NativeRow, type Provider, StreamFailure } from '../contract/provider.ts';
 import { attemptReport, type FailedAttempt, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
 import type { CallDeps } from './call-deps.ts';
-import {
-  assertNeeds,
-  assertPublicMedia,
-  estimateInputTokens,
-  type Ingress,
-  nativeRequest,
-  remoteMedia,
-} from './ingress.ts';
+import { estimateInputTokens, factsOf } from './facts.ts';
+import { assertNeeds, assertPublicMedia, type Ingress, nativeRequest } from './ingress.ts';
 import { type CallInit, type CallRequest, type LiveCall, responseNotes } from './live-call.ts';
 import { runCall } from './run-call.ts';
 import { deploymentOf } from './seals.ts';
@@ -116,8 +110,9 @@ function prepareQuestion(
   };
   try {
     assertNeeds(ingress, instance, row);
-    assertPublicMedia(request);
-    if (provider.remoteMedia === 'refuse' && !remoteMedia(request).next().done) return undefined;
+    const media = [...factsOf(request).media, ...ingress.media];
+    assertPublicMedia(media);
+    if (provider.remoteMedia === 'refuse' && media.length > 0) return undefined;
     const native = nativeRequest(ingress, row, {
       ...{ before: ingress.before, after: request, model, stream: false, open },
       without: ingress.without ?? [],

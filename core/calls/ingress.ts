@@ -1,11 +1,11 @@
-import { isIP } from 'node:net';
 import type { Principal } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import type { DialectNeed, NativeBody, NativeChange } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
-import { isObject, readArray, readObject, readString, type Schema } from '../contract/json.ts';
 import type { HttpRequest, NativeRow } from '../contract/provider.ts';
+import { isPublicHttps } from './content.ts';
 import { atCallersPlace } from './error-marks.ts';
+import type { DisguisedField, MediaAddress, RequestFacts } from './facts.ts';
 import type { PlanFinder } from './plans.ts';
 import { clip } from './targets.ts';
 
@@ -28,6 +28,8 @@ export interface Ingress {
   /** The caller's `cache-control`. */
   readonly cacheControl?: string | undefined;
   readonly needs: readonly DialectNeed[];
+  /** Addresses in the caller's body, where it may be passed on as it is. */
+  readonly media: readonly MediaAddress[];
   /** Places of optional needs that this caller may not have. */
   readonly without?: readonly string[];
   /** What the canonical request could not say. */
@@ -102,23 +104,8 @@ function refusal(param: string, message: string): GatewayError {
  * Refuses blocks, tools and fields that belong to another dialect than the request came in: only that one's checks know what they need,
  * so they would reach its vendors unchecked.
  */
-export function assertOwnBlocks({ dialect, before: { messages, tools, dialect_fields: fields } }: Ingress): void {
-  const assertOpaque = (items: unknown, place: string): void => {
-    for (const [index, item] of readArray(items).entries())
-      if (isObject(item) && item['type'] === 'opaque' && item['dialect'] !== dialect)
-        throw foreign(`${place}[${index}]`, dialect);
-  };
-  const assertFields = (own: unknown, place: string): void => {
-    const other = Object.keys(readObject(own)).find((name) => name !== dialect);
-    if (other !== undefined) throw foreign(`${place}dialect_fields.${other}`, dialect);
-  };
-  assertFields(fields, '');
-  assertOpaque(tools, 'tools');
-  for (const [index, { content, opaque, dialect_fields: own }] of messages.entries()) {
-    assertFields(own, `messages[${index}].`);
-    assertOpaque(content, `messages[${index}].content`);
-    assertOpaque(opaque, `messages[${index}].opaque`);
-  }
+export function assertOwnBlocks({ dialect }: Ingress, { dialects }: RequestFacts): void {
+  for (const [name, param] of dialects) if (name !== dialect) throw foreign(param, dialect);
 }
 
 function foreign(param: string, dialect: string): GatewayError {
@@ -163,209 +150,31 @@ export async function assertServerTools(
   );
 }
 
-/** Names that are written as they are known: nothing else folds to them. */
-const PLAIN = /^[a-z0-9_]+$/;
-
 /**
- * Refuses a field whose name is a known one in another case: `Model`, `MAX_TOKENS`, `me\u017f\u017fages`. Some vendors' parsers fold case
- * (Go's does, U+017F and U+212A included), so such a field would reach the vendor as one that was never checked or priced. Looks where
- * `schema` names fields; every operation's requests pass here.
+ * Refuses a field whose name is a known one in another case: `Model`, `MAX_TOKENS`, `me\u017f\u017fages`. Some vendors' parsers ignore case
+ * (Go's does, U+017F and U+212A included), so such a field would reach the vendor as one that was never checked or priced.
  */
-export function assertNoDisguisedFields(value: unknown, schema: Schema, path = ''): void {
-  if (Array.isArray(value)) {
-    const items = readObject(schema['items']);
-    if (!items['properties']) return;
-    for (const [index, item] of value.entries()) assertNoDisguisedFields(item, items, `${path}[${index}]`);
-    return;
-  }
-  const known = schema['properties'];
-  if (!isObject(value) || !isObject(known)) return;
-  const placeOf = (field: string): string => (path === '' ? field : `${path}.${field}`);
-  for (const field of Object.keys(value)) {
-    const inner = value[field];
-    if (Object.hasOwn(known, field)) {
-      if (typeof inner === 'object' && inner !== null)
-        assertNoDisguisedFields(inner, readObject(known[field]), placeOf(field));
-    } else if (!PLAIN.test(field) && Object.hasOwn(known, foldCase(field)))
-      throw refuseDisguised(placeOf(field), foldCase(field));
-  }
-}
-
-/** Through upper case, because U+017F has no lower case but an upper one: S. */
-function foldCase(field: string): string {
-  return field.toUpperCase().toLowerCase();
-}
-
-function refuseDisguised(param: string, known: string): GatewayError {
-  return new GatewayError(
+export function assertNoDisguisedFields(disguised: DisguisedField | undefined): void {
+  if (!disguised) return;
+  const { param, known } = disguised;
+  throw new GatewayError(
     'invalid_request',
     `\`${param}\` is \`${known}\` in another case, which some providers take for it. Write \`${known}\`, or leave it out.`,
     { param },
   );
 }
 
-/** Fields of a part that hold an address to be fetched by the vendor. */
-const PLACES = Object.freeze([
-  ['image_url', 'url'],
-  ['video_url', 'url'],
-  ['audio_url', 'url'],
-  ['file', 'file_url'],
-] as const);
-
-/** Every place of a request that names media by an address instead of carrying it. */
-export function* remoteMedia(request: ChatRequest): Generator<{ readonly url: string; readonly param: string }> {
-  for (const [at, { content }] of request.messages.entries()) {
-    if (!Array.isArray(content)) continue;
-    for (const [index, part] of content.entries())
-      for (const [field, name] of PLACES) {
-        const holder: unknown = isObject(part) ? part[field] : undefined;
-        const url = isObject(holder) ? readString(holder[name]) : readString(holder);
-        if (url !== undefined && !/^data:/i.test(url))
-          yield { url, param: `messages[${at}].content[${index}].${field}.${name}` };
-      }
-  }
-}
-
 /**
  * Refuses addresses of media that a vendor must not be sent to fetch: only `https:` at a public host. The gateway fetches none
  * itself; a vendor on the operator's own network would.
  */
-export function assertPublicMedia(request: ChatRequest): void {
-  for (const { url, param } of remoteMedia(request)) {
-    if (isPublicHttps(url)) continue;
-    throw new GatewayError(
-      'invalid_request',
-      `\`${param}\` must be a data URL, or an https URL of a public host. Other addresses are not passed on.`,
-      { param },
-    );
-  }
-}
-
-function isPublicHttps(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, hostname, username, password } = new URL(text);
-  return protocol === 'https:' && username === '' && password === '' && isPublicHost(hostname);
-}
-
-/** Whether a host, as a URL has it, is neither an address of a private or loopback range nor a name for an inner network. */
-export function isPublicHost(hostname: string): boolean {
-  const host = hostname
-    .replace(/^\[|\]$/g, '')
-    .replace(/\.$/, '')
-    .toLowerCase();
-  if (isIP(host) === 4) return !PRIVATE_V4.test(host);
-  if (isIP(host) === 6) return !PRIVATE_V6.test(host);
-  return host.includes('.') && !/(^|\.)(localhost|local|internal|localdomain|home\.arpa|test|invalid)$/.test(host);
-}
-
-/** This network, private, loopback, link-local, shared (100.64/10), multicast and reserved. */
-const PRIVATE_V4 =
-  /^(?:0|10|127|22[4-9]|23\d|24\d|25\d)\.|^169\.254\.|^172\.(?:1[6-9]|2\d|3[01])\.|^192\.168\.|^100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\./;
-
-/** Unspecified and loopback, unique local, link-local, multicast, and IPv4 inside IPv6. */
-const PRIVATE_V6 = /^::|^f[cd]|^fe[89ab]|^ff|^64:ff9b:/;
-
-/**
- * Token estimates for when nobody told the true number: before a call (to reserve its cost) and after one whose provider
- * reported no usage. UTF-8 bytes / 4, the usual rule for English; languages with longer encodings come out dearer, never free.
- */
-export const BYTES_PER_TOKEN = 4;
-
-/** What one image part counts, in tokens: OpenAI's high-detail price of a 1024×1024 picture. */
-const TOKENS_PER_IMAGE = 765;
-
-/** What a message costs beside its text, in tokens. */
-const TOKENS_PER_MESSAGE = 4;
-
-export function estimateTextTokens(text: string): number {
-  return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
-}
-
-/** Bytes of recorded sound that count as one token: vendors count 10 to 32 tokens a second. */
-const SOUND_BYTES_PER_TOKEN = Object.freeze({ plain: 1000, packed: 100 });
-
-/** What a file or a recording counts that is only named, by an id or a URL. */
-const TOKENS_PER_NAMED_FILE = 10_000;
-
-/** Fields of a request that no model reads: they may be long and cost nothing. */
-const UNREAD: ReadonlySet<string> = new Set([
-  'messages',
-  'metadata',
-  'logit_bias',
-  'stream_options',
-  'stop',
-  'modalities',
-]);
-
-/** The tokens of a chat request's input: of its messages, and of every other field that is more than a word or a number. */
-export function estimateInputTokens(request: ChatRequest): number {
-  let tokens = 0;
-  for (const name of Object.keys(request)) {
-    const value = request[name];
-    if (typeof value === 'object' && value !== null && !UNREAD.has(name))
-      tokens += estimateTextTokens(JSON.stringify(value));
-  }
-  for (const message of request.messages) tokens += estimateMessage(message);
-  return tokens;
-}
-
-/** Tokens of the output that is foretold: those that the model does not use are billed as if it had written them. */
-export function estimatePrediction(request: ChatRequest): number {
-  const { prediction } = request;
-  return prediction === undefined || prediction === null ? 0 : estimateTextTokens(JSON.stringify(prediction));
-}
-
-type Message = ChatRequest['messages'][number];
-
-function estimateMessage(message: Message): number {
-  let tokens = TOKENS_PER_MESSAGE;
-  for (const name of Object.keys(message)) {
-    const value = message[name];
-    if (name === 'role' || name === 'tool_call_id') continue;
-    if (typeof value === 'string') tokens += estimateTextTokens(value);
-    else if (name === 'content' && Array.isArray(value)) for (const part of value) tokens += estimatePart(part);
-    else if (typeof value === 'object' && value !== null) tokens += estimateTextTokens(JSON.stringify(value));
-  }
-  return tokens;
-}
-
-interface Part {
-  readonly type: string;
-  readonly [field: string]: unknown;
-}
-
-/** A part by its size: text, a file and whatever else is sent whole by its bytes, a recording by its length. */
-function estimatePart(part: Part): number {
-  if (typeof part['text'] === 'string') return estimateTextTokens(part['text']);
-  if (part.type === 'image_url') return TOKENS_PER_IMAGE;
-  const { bytes, isSent } = measurePart(part);
-  if (part.type === 'input_audio') return Math.ceil(bytes / SOUND_BYTES_PER_TOKEN[isPacked(part) ? 'packed' : 'plain']);
-  const tokens = Math.ceil(bytes / BYTES_PER_TOKEN);
-  if (isSent) return tokens;
-  return Math.max(tokens, FILES.has(part.type) ? TOKENS_PER_NAMED_FILE : TOKENS_PER_IMAGE);
-}
-
-const FILES: ReadonlySet<string> = new Set('file input_file document video_url input_video audio_url'.split(' '));
-const SENT_AS: ReadonlySet<string> = new Set(['data', 'file_data']);
-
-/** How many bytes a part has, and whether its content is among them (in base64) and not only its name. */
-function measurePart(value: object): { readonly bytes: number; readonly isSent: boolean } {
-  let bytes = 0;
-  let isSent = false;
-  for (const [name, field] of Object.entries(value)) {
-    if (typeof field === 'string') {
-      const isData = SENT_AS.has(name) || field.startsWith('data:');
-      isSent ||= isData;
-      bytes += isData ? (field.length * 3) / 4 : Buffer.byteLength(field);
-    } else if (typeof field === 'object' && field !== null) {
-      const inner = measurePart(field);
-      isSent ||= inner.isSent;
-      bytes += inner.bytes;
-    }
-  }
-  return { bytes, isSent };
-}
-
-function isPacked({ input_audio: sound }: Part): boolean {
-  return typeof sound === 'object' && sound !== null && 'format' in sound && !/^(?:wav|pcm)/.test(String(sound.format));
+export function assertPublicMedia(media: readonly MediaAddress[]): void {
+  const refused = media.find(({ address }) => !isPublicHttps(address));
+  if (!refused) return;
+  const { param } = refused;
+  throw new GatewayError(
+    'invalid_request',
+    `\`${param}\` must be a data URL, or an https URL of a public host. Other addresses are not passed on.`,
+    { param },
+  );
 }

@@ -1,10 +1,11 @@
 import type { Call, Target } from '../contract/call.ts';
 import type { ChatRequest, Usage } from '../contract/chat.ts';
-import { deepFreeze } from '../contract/json.ts';
+import { deepFreeze, readObject } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { ModelInfo, Price } from '../contract/provider.ts';
 import type { CallDeps } from './call-deps.ts';
-import { estimateInputTokens, estimatePrediction } from './ingress.ts';
+import { estimateTextTokens } from './content.ts';
+import { estimateInputTokens } from './facts.ts';
 import { LiveCall } from './live-call.ts';
 
 /**
@@ -190,14 +191,47 @@ const MICRO_PER_DOLLAR = 1_000_000;
 /** A call that costs more is a vendor's mistake, and is charged by the table. */
 const MAX_TOLD_DOLLARS = 5000;
 
+/** Fields by which vendors of one kind or another let a model write more than the two limits of this format say. */
+const LIMITS = Object.freeze(['max_output_tokens', 'max_new_tokens', 'min_tokens', 'num_predict', 'n_predict']);
+const NESTED_LIMITS = Object.freeze([
+  ['options', 'num_predict'],
+  ['options', 'n_predict'],
+] as const);
+
+/** Thinking that some vendors count apart from the limit. */
+const BUDGETS = Object.freeze([
+  ['reasoning', 'max_tokens'],
+  ['thinking', 'budget_tokens'],
+] as const);
+
+/** How many responses are written for one. */
+const FACTORS = Object.freeze(['n', 'best_of', 'num_return_sequences']);
+
 /** Output tokens that a request may lead to, over all its choices, and those foretold, which are billed when they are not used. */
 function maxOutput(request: ChatRequest, model: ModelInfo | undefined): number {
-  const { max_completion_tokens, max_tokens, n } = request;
-  const most = model?.maxOutput ?? Number.POSITIVE_INFINITY;
+  const { max_completion_tokens, max_tokens, prediction } = request;
+  const ofModel = model?.maxOutput ?? DEFAULT_MAX_OUTPUT;
   // Of two limits the larger one is sent; 0 and less mean "no limit", where they are taken.
   const limit = Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
-  const wanted = limit > 0 ? limit : (model?.maxOutput ?? DEFAULT_MAX_OUTPUT);
-  return (Math.min(wanted, most) + estimatePrediction(request)) * Math.max(n ?? 1, 1);
+  const fields = [request, readObject(request['extra_body'])];
+  const named = (names: readonly string[]) => fields.flatMap((each) => names.map((name) => each[name]));
+  const nested = (places: readonly (readonly [string, string])[]) =>
+    fields.flatMap((each) => places.map(([holder, name]) => readObject(each[holder])[name]));
+  const limits = numbersOf([...named(LIMITS), ...nested(NESTED_LIMITS)]).map((most) => (most > 0 ? most : ofModel));
+  const thinking = Math.max(0, ...numbersOf(nested(BUDGETS)));
+  const wanted = Math.max(limit > 0 ? limit : ofModel, ...limits) + thinking;
+  const foretold = prediction === undefined || prediction === null ? 0 : estimateTextTokens(JSON.stringify(prediction));
+  const most = Math.min(wanted, model?.maxOutput ?? MAX_TOKENS);
+  return (most + foretold) * Math.max(1, ...numbersOf(named(FACTORS)));
+}
+
+/** The numbers among what a caller may have written, which no schema has checked. */
+function numbersOf(values: readonly unknown[]): readonly number[] {
+  return values
+    .filter((value) => typeof value === 'number' || (typeof value === 'string' && value.trim() !== ''))
+    .map(Number)
+    .filter(Number.isFinite)
+    .map((value) => Math.min(value, MAX_TOKENS));
 }
 
 function ratesFor(promptTokens: number, price: Price): Rates {

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import type { ModelRoute, RouteTarget } from '../config/model-routes.ts';
 import type { Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
-import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import type { CallDeps } from './call-deps.ts';
+import { factsOf, findDisguised } from './facts.ts';
 import { assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia, assertServerTools } from './ingress.ts';
 import { type CallInit, type CallRequest, LiveCall } from './live-call.ts';
 import { estimateAt, meterUnfinished } from './meter.ts';
@@ -32,13 +32,14 @@ export async function runCall<T>(
   deps.pending.track(call.ended, 'a call');
   try {
     throwIfAborted(call.signal);
-    assertNoDisguisedFields(call.request, definition?.request ?? CHAT_REQUEST);
+    const facts = definition ? undefined : factsOf(call.request as ChatRequest);
+    assertNoDisguisedFields(facts ? facts.disguised : findDisguised(call.request, definition?.request ?? {}));
     assertAllowed(catalog, call.principal, callRequest.targets, callRequest.requested);
     assertNamedModels(call, catalog);
-    if (call.ingress) assertOwnBlocks(call.ingress);
+    if (call.ingress && facts) assertOwnBlocks(call.ingress, facts);
     if (call.ingress?.needs.some(({ kind }) => kind === 'server tool'))
       call.withhold(await assertServerTools(call.ingress, call.principal, deps.planOf));
-    if (call.operation === 'chat') assertPublicMedia(call.request as ChatRequest);
+    if (facts && call.operation === 'chat') assertPublicMedia([...facts.media, ...(call.ingress?.media ?? [])]);
     // What is there at once is not awaited: hooks are seldom asynchronous, and each wait costs two promises.
     const admitted = hooks.admit?.(call);
     if (admitted) await admitted;

@@ -2,6 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { ChatRequest, ReasoningDetail } from '../contract/chat.ts';
 import type { Offer, Provider } from '../contract/provider.ts';
 import type { Sets } from '../contract/store.ts';
+import { factsOf } from './facts.ts';
 
 /** What a sealed text turned out to be. */
 interface Opened {
@@ -102,13 +103,9 @@ function isSealed(text: string | undefined): text is string {
   return text?.startsWith(`${PREFIX}.`) === true;
 }
 
-function detailsOf(request: ChatRequest): readonly ReasoningDetail[] {
-  return request.messages.flatMap(({ reasoning_details: details }) => details ?? []);
-}
-
 /** The deployments that a request holds sealed reasoning of, the newest first. */
 export function sealedDeployments(seals: Seals, account: string, request: ChatRequest): readonly string[] {
-  const found = detailsOf(request).flatMap(({ data }) =>
+  const found = factsOf(request).reasoning.flatMap((data) =>
     isSealed(data) ? (seals.open(account, data)?.deployment ?? []) : [],
   );
   return [...new Set(found.reverse())];
@@ -122,7 +119,7 @@ export function openReasoning(
   request: ChatRequest,
   open: (sealed: string) => string | undefined,
 ): { readonly request: ChatRequest; readonly leftOut: boolean } {
-  if (!detailsOf(request).some(({ data }) => isSealed(data))) return { request, leftOut: false };
+  if (!factsOf(request).reasoning.some(isSealed)) return { request, leftOut: false };
   let leftOut = false;
   const messages = request.messages.map((message) => {
     const { reasoning_details: details } = message;

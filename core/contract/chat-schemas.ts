@@ -8,7 +8,12 @@ import type { Schema } from './json.ts';
 
 const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
 
-const contentPart: Schema = {
+/** The most messages of a request and parts of a message: vendors' documented limits, the same in every format. */
+export const MAX_MESSAGES = 100_000;
+export const MAX_PARTS = 2048;
+
+/** A part of a message. */
+export const CONTENT_PART: Schema = {
   type: 'object',
   required: ['type'],
   properties: {
@@ -54,12 +59,12 @@ const ofRole = (role: string, then: Schema): Schema => ({
   then,
 });
 
-const message: Schema = {
+export const CHAT_MESSAGE: Schema = {
   type: 'object',
   required: ['role'],
   properties: {
     role: { enum: ['system', 'developer', 'user', 'assistant', 'tool', 'function'] },
-    content: { type: ['string', 'array', 'null'], items: contentPart },
+    content: { type: ['string', 'array', 'null'], items: CONTENT_PART, maxItems: MAX_PARTS },
     name: nullable('string', { maxLength: 256 }),
     tool_calls: nullable('array', { items: toolCall, maxItems: 1024 }),
     tool_call_id: nullable('string', { maxLength: 4096 }),
@@ -120,7 +125,7 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   required: ['model', 'messages'],
   properties: {
     model: { type: 'string', minLength: 1, maxLength: 256 },
-    messages: { type: 'array', minItems: 1, items: message },
+    messages: { type: 'array', minItems: 1, maxItems: MAX_MESSAGES, items: CHAT_MESSAGE },
     temperature: nullable('number', { minimum: 0, maximum: 2 }),
     top_p: nullable('number', { minimum: 0, maximum: 1 }),
     max_tokens: limit,

@@ -48,6 +48,12 @@ export interface DialectNeed {
   readonly optional?: boolean;
 }
 
+/**
+ * Names of fields that act at the vendor wherever in a body they stand, and what each of them needs: the id of a file in the operator's
+ * account, say. Not looked for in the caller's own data: arguments and schemas of tools, `metadata`, citations.
+ */
+export type DialectEffects = Readonly<Record<string, Pick<DialectNeed, 'kind' | 'name'>>>;
+
 /** What a dialect makes of a request. */
 export interface DialectRequest {
   readonly request: ChatRequest;
@@ -131,6 +137,8 @@ export interface NativeBody {
 export interface DialectNative<Body = unknown> {
   /** Request headers of the caller that the provider may get to see; names in lower case. */
   readonly headers?: readonly string[];
+  /** Core looks for them, and for addresses, in every body that it may pass on. */
+  readonly effects?: DialectEffects;
   /** The caller's own body, written anew with the change; undefined when it cannot be written: then the call is translated. */
   patch(body: Body, change: NativeChange): NativeBody | undefined;
   /** The vendor's whole response as the caller gets it. */

@@ -1,3 +1,5 @@
+import { GatewayError } from './errors.ts';
+
 /** What a text of JSON may hold, however many bytes it has. */
 export interface JsonBounds {
   /** How deep arrays and objects may nest. */
@@ -124,4 +126,38 @@ const SMALL_LENGTH = 512;
 /** Whether a text of JSON goes over the bounds of an answer. */
 export function exceedsBounds(text: string): boolean {
   return text.length > SMALL_LENGTH && measureJson(Buffer.from(text), RESPONSE_BOUNDS).exceeded !== undefined;
+}
+
+/** Where something stands in a value of JSON. */
+export interface JsonPlace {
+  readonly within: JsonPlace | undefined;
+  /** Its name or index in `within`. */
+  readonly at: string | number;
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** Whether a text holds half a surrogate pair, which no UTF-8 can say. */
+export function isHalved(text: string): boolean {
+  return LONE_SURROGATE.test(text);
+}
+
+/** The refusal of what stands at a place. */
+export function refusal(why: string, within: JsonPlace | undefined, at: string | number): GatewayError {
+  const param = toParam(within, at);
+  const where = param === '' ? 'The body' : `"${param.length > 100 ? `${param.slice(0, 100)}…` : param}"`;
+  return new GatewayError('invalid_json', `${where} ${why}.`, param === '' ? {} : { param });
+}
+
+/** A place as a caller would write it: `messages[0].role`. */
+export function toParam(within: JsonPlace | undefined, at: string | number): string {
+  const parts = [at];
+  for (let place = within; place; place = place.within) parts.push(place.at);
+  let param = '';
+  // The last is the body itself, which has no name.
+  for (const part of within ? parts.slice(0, -1).reverse() : parts) {
+    if (typeof part === 'number') param += `[${part}]`;
+    else param += `${param === '' ? '' : '.'}${part.slice(0, 200)}`;
+  }
+  return param.length > 200 ? `${param.slice(0, 199)}…` : param;
 }

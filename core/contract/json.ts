@@ -71,7 +71,8 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
-function isPlain(value: object): boolean {
+/** Whether a value is a list, or an object without a class of its own. */
+export function isPlain(value: object): boolean {
   if (Array.isArray(value)) return true;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;

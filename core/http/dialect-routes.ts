@@ -4,7 +4,8 @@ import { completeChat } from '../calls/chat.ts';
 import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts';
 import { type Counter, createCounter } from '../calls/count.ts';
 import { isAtCallersPlace } from '../calls/error-marks.ts';
-import { estimateInputTokens, type Ingress } from '../calls/ingress.ts';
+import { bodyFactsOf, freezeRequest } from '../calls/facts.ts';
+import type { Ingress } from '../calls/ingress.ts';
 import { type CallInit, type CallRequest, createId, type LiveCall } from '../calls/live-call.ts';
 import { deploymentOf } from '../calls/seals.ts';
 import { targetOfPath, targetsOfRequest } from '../calls/targets.ts';
@@ -18,7 +19,6 @@ import type {
   DialectStream,
 } from '../contract/dialect.ts';
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.ts';
-import { deepFreeze } from '../contract/json.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import { callOwned, own, ownerOf, runAs, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
@@ -121,21 +121,17 @@ function conversationOf(
 ): Conversation {
   const { principal, requestId } = ctx.state;
   const read = callOwned(owner, () => dialect.read(input));
-  const request = deepFreeze(read.request);
+  const { request } = read;
+  const { inputTokens: estimatedInputTokens } = freezeRequest(request);
   const ingress = ingressOf(dialect, input, request, read);
   let responder: Target | undefined;
-  let inputTokens: number | undefined;
   const context: DialectContext = {
     input,
     request,
     requestId,
     id: createId(''),
     created: Math.floor(Date.now() / 1000),
-    // Only one dialect reads it.
-    get estimatedInputTokens() {
-      inputTokens ??= estimateInputTokens(request);
-      return inputTokens;
-    },
+    estimatedInputTokens,
     responder: () => responder,
     seal(data) {
       const provider = responder?.provider ?? '';
@@ -182,7 +178,21 @@ function ingressOf(
 ): Ingress {
   const cacheControl = input.headers['cache-control'];
   const { body } = input;
-  const own = { dialect: name, body, before, needs, dropped, cacheControl: cacheControl?.toString(), headers: {} };
+  const facts = native?.effects && bodyFactsOf(body, native.effects);
+  const found = facts
+    ? facts.needs.filter((need) => !needs.some((told) => told.kind === need.kind && isWithin(need.param, told.param)))
+    : [];
+  const all = [...needs, ...found];
+  const own = {
+    dialect: name,
+    body,
+    before,
+    needs: all,
+    media: facts?.media ?? [],
+    dropped,
+    cacheControl: cacheControl?.toString(),
+    headers: {},
+  };
   if (!native) return own;
   const headers = Object.fromEntries(
     (native.headers ?? []).flatMap((header) => {
@@ -198,6 +208,11 @@ function ingressOf(
     headers,
     patch: (change) => native.patch(body, change),
   };
+}
+
+/** Whether a place of a body is another one, or stands within it. */
+function isWithin(place: string, other: string): boolean {
+  return place.startsWith(other) && /^(?:$|[.[])/.test(place.slice(other.length));
 }
 
 function targetsOf(

@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http';
 import os from 'node:os';
 import { Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
+import { type BodyShape, takeBody } from '../calls/facts.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import { isObject } from '../contract/json.ts';
 import { type JsonBounds, measureJson } from '../contract/json-bounds.ts';
 import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
 import { HEAP_PER_BYTE, type Hold, type Memory, watchRate } from './memory.ts';
@@ -25,6 +25,8 @@ interface ReadJsonOptions extends ReadBodyOptions {
   readonly maxDepth?: number;
   /** How many values and names of fields the body may hold; default 400,000. */
   readonly maxValues?: number;
+  /** What the body is, for the walk over it. */
+  readonly shape?: BodyShape | undefined;
 }
 
 export interface JsonBody {
@@ -52,7 +54,7 @@ const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, 
  * {@link RequestAborted}. What it did not read is left to `discardBody`.
  */
 export async function readJsonBody(req: IncomingMessage, options: ReadJsonOptions): Promise<JsonBody> {
-  const { maxDepth = 64, maxValues = MAX_VALUES, hold, memory } = options;
+  const { maxDepth = 64, maxValues = MAX_VALUES, hold, memory, shape } = options;
   if (!hasBody(req)) return EMPTY;
   const problem = findMediaProblem(req.headers['content-type'], req.headers['content-encoding']);
   if (problem !== undefined) throw new GatewayError('unsupported_media_type', problem);
@@ -61,7 +63,7 @@ export async function readJsonBody(req: IncomingMessage, options: ReadJsonOption
   const raw = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
   if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
   await memory?.turn(raw.length);
-  const value = parseBody(raw, { maxDepth, maxValues }, (heapBytes) => hold?.grow(heapBytes));
+  const value = parseBody(raw, { maxDepth, maxValues }, (heapBytes) => hold?.grow(heapBytes), shape);
   return { raw, value, empty: false };
 }
 
@@ -330,7 +332,12 @@ function filesOf(ctx: Koa.Context): readonly UploadedFile[] {
  * numbers beyond a double, half surrogate pairs, names that reach an object's prototype. Of a name that stands twice in one object the
  * last one counts, and is what is sent on. `reserve` is called with the bytes of heap that the value will take, before it is made.
  */
-export function parseBody(bytes: Buffer, bounds: JsonBounds, reserve: (heapBytes: number) => void = () => {}): unknown {
+export function parseBody(
+  bytes: Buffer,
+  bounds: JsonBounds,
+  reserve: (heapBytes: number) => void = () => {},
+  shape?: BodyShape,
+): unknown {
   const { exceeded, heapBytes } = measureJson(bytes, bounds);
   if (exceeded === 'values')
     throw new GatewayError(
@@ -342,7 +349,7 @@ export function parseBody(bytes: Buffer, bounds: JsonBounds, reserve: (heapBytes
   reserve(heapBytes);
   const value = parse(bytes.toString('utf8'));
   // Bytes that are UTF-8 hold no half of a surrogate pair but by an escape.
-  assertPlain(value, bytes.includes('\\u'));
+  takeBody(value, bytes.includes('\\u'), shape);
   return value;
 }
 
@@ -366,63 +373,4 @@ function describe(error: unknown, text: string): string {
   const before = text.slice(0, Number(position));
   const column = before.length - before.lastIndexOf('\n');
   return `${said} (line ${before.split('\n').length}, column ${column})`;
-}
-
-/** An object or array that is looked through, and where it stands. */
-interface Place {
-  readonly node: object;
-  readonly within: Place | undefined;
-  /** The name or index of it in `within`. */
-  readonly at: string | number;
-}
-
-/** Refuses what JSON can say and we do not take, and freezes the rest. Does not recurse. */
-function assertPlain(body: unknown, mayHoldSurrogates: boolean): void {
-  const waiting: Place[] = [];
-  const look = (value: unknown, within: Place | undefined, at: string | number): void => {
-    if (typeof value === 'object' && value !== null) waiting.push({ node: value, within, at });
-    else if (typeof value === 'number') {
-      if (!Number.isFinite(value)) throw refusal('is a number too large to hold', within, at);
-    } else if (mayHoldSurrogates && typeof value === 'string' && isHalved(value))
-      throw refusal('holds half a surrogate pair', within, at);
-  };
-  look(body, undefined, '');
-  for (let place = waiting.pop(); place; place = waiting.pop()) {
-    const { node } = place;
-    Object.freeze(node);
-    if (Array.isArray(node)) for (const [index, member] of node.entries()) look(member, place, index);
-    else if (isObject(node))
-      for (const name of Object.keys(node)) {
-        if (name === '__proto__') throw refusal('is a name that is not allowed', place, name);
-        if (name === 'prototype' && place.at === 'constructor')
-          throw refusal('is a name that is not allowed', place.within, place.at);
-        if (mayHoldSurrogates && isHalved(name)) throw refusal('holds half a surrogate pair', place.within, place.at);
-        look(node[name], place, name);
-      }
-  }
-}
-
-const LONE_SURROGATE = /\p{Surrogate}/u;
-
-function isHalved(text: string): boolean {
-  return LONE_SURROGATE.test(text);
-}
-
-function refusal(why: string, within: Place | undefined, at: string | number): GatewayError {
-  const param = toParam(within, at);
-  const where = param === '' ? 'The body' : `"${param.length > 100 ? `${param.slice(0, 100)}…` : param}"`;
-  return new GatewayError('invalid_json', `${where} ${why}.`, param === '' ? {} : { param });
-}
-
-/** A place as a caller would write it: `messages[0].role`. */
-function toParam(within: Place | undefined, at: string | number): string {
-  const parts = [at];
-  for (let place = within; place; place = place.within) parts.unshift(place.at);
-  let param = '';
-  // The first is the body itself, which has no name.
-  for (const part of within ? parts.slice(1) : parts) {
-    if (typeof part === 'number') param += `[${part}]`;
-    else param += `${param === '' ? '' : '.'}${part.slice(0, 200)}`;
-  }
-  return param.length > 200 ? `${param.slice(0, 199)}…` : param;
 }

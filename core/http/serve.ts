@@ -3,6 +3,7 @@ import Router, { type RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { Generation } from '../calls/generation.ts';
 import type { CredentialKind } from '../contract/call.ts';
+import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { deepFreeze, type Schema } from '../contract/json.ts';
@@ -277,6 +278,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
   const dialect = deps.dialectOf?.(route);
+  const shape = dialect && { isChat: dialect.request === CHAT_REQUEST, effects: dialect.native?.effects };
   const run = (ctx: Koa.Context): unknown => {
     const work = () => route.handler(ctx as RouteContext);
     // Core itself handles the routes of dialects.
@@ -309,7 +311,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
         assertResponded(ctx, owner, label);
       });
     if (validateBody) {
-      const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, memory, bytes });
+      const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, memory, bytes, shape });
       if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
       if (route.isIdempotent && deps.respondOnce && !state.outer && readIdempotencyKey(ctx.req) !== undefined)
         return deps.respondOnce(ctx, raw);

@@ -1,4 +1,4 @@
-import { estimateInputTokens } from '../../core/calls/ingress.ts';
+import { estimateInputTokens } from '../../core/calls/facts.ts';
 import type { ChatRequest } from '../../core/index.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {

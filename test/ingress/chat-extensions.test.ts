@@ -30,6 +30,8 @@ function turnOf({ content, parts }: ReceivedChat): Record<string, unknown> {
   };
 }
 
+const METADATA = 'http://169.254.169.254/latest/meta-data';
+
 describe('chat beyond OpenAI’s fields', () => {
   let vendor: ScriptedUpstream;
   let rig: IngressRig;
@@ -106,6 +108,27 @@ describe('chat beyond OpenAI’s fields', () => {
     vendor.script(answer(200, completion({ content: 'x' }, 'stop')));
     expect((await post('trusted/m', [part])).status).to.equal(200);
     expect(lastMessages()[0]?.['content']).to.deep.equal([part]);
+  });
+
+  it('E35: passes on no address of an inner network, in a part of whichever form', async () => {
+    for (const [part, param] of [
+      [{ type: 'image', image: METADATA }, 'image'],
+      [{ type: 'image', source: { type: 'url', url: METADATA } }, 'source.url'],
+      [{ type: 'input_audio', input_audio: { data: METADATA, format: 'wav' } }, 'input_audio.data'],
+    ] as const) {
+      const refused = await post('trusted/m', [part]);
+      expect(refused.status).to.equal(400);
+      expect(await refused.json()).to.have.nested.include({ 'error.param': `messages[0].content[0].${param}` });
+    }
+  });
+
+  it('E30: refuses more parts of a message than vendors take, by name', async () => {
+    const refused = await post(
+      'trusted/m',
+      Array.from({ length: 2049 }, () => ({ type: 'text', text: 'x' })),
+    );
+    expect(refused.status).to.equal(400);
+    expect(await refused.json()).to.have.nested.include({ 'error.param': 'messages[0].content' });
   });
 
   it('sends no addresses of images to a server of one’s own network unless the operator allows it', async () => {

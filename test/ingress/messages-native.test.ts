@@ -105,6 +105,24 @@ describe('POST /v1/messages at Anthropic itself', () => {
     expect(await response.text()).to.include('messages[0].content[0].source');
   });
 
+  it('E2: refuses a file of the operator’s account also in a document that a tool’s result holds', async () => {
+    const document = {
+      type: 'document',
+      source: { type: 'content', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] },
+    };
+    const result = { type: 'tool_result', tool_use_id: 't', content: [document] };
+    const messages = [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'look', input: { file_id: 'mine' } }] },
+      { role: 'user', content: [result] },
+    ];
+    const response = await postMessages(rig, MODEL_OF.anthropic, { messages });
+    expect(response.status).to.equal(400);
+    expect(await response.json())
+      .to.have.nested.property('error.message')
+      .that.includes('messages[2].content[0].content[0].source.content[0].source.file_id');
+  });
+
   it('G21, G22: counts system, tools and messages, by Anthropic itself or here, for nothing', async () => {
     rig.script('anthropic', answer(200, { input_tokens: 728 }));
     const body = {

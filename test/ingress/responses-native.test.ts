@@ -100,6 +100,47 @@ describe('POST /v1/responses to a vendor that has it', () => {
     }
   });
 
+  it('E2: refuses what acts in the operator’s account in whichever item it stands', async () => {
+    const url = 'http://169.254.169.254/latest';
+    const mcp = { type: 'mcp', server_label: 'x', server_url: 'https://mcp.example.org' };
+    const hello = { role: 'user', content: 'Hi' };
+    for (const [items, status, param] of [
+      [[{ type: 'computer_call_output', call_id: 'c', output: { image_url: url } }], 400, 'input[1].output.image_url'],
+      [[{ type: 'computer_call_output', call_id: 'c', output: { file_id: 'f' } }], 400, 'input[1].output.file_id'],
+      [[{ type: 'code_interpreter_call', container_id: 'c' }], 400, 'input[1].container_id'],
+      [
+        [{ type: 'shell_call', environment: { type: 'container_reference', container_id: 'c' } }],
+        400,
+        'input[1].environment.container_id',
+      ],
+      [
+        [{ type: 'mcp_approval_response', approval_request_id: 'a', approve: true }],
+        403,
+        'input[1].approval_request_id',
+      ],
+      [[{ type: 'novelty', deep: [{ tool: mcp }] }], 403, 'input[1].deep[0].tool.server_url'],
+    ] as const) {
+      const { status: got, response } = await askResponse(rig, { model: MODEL, input: [hello, ...items] });
+      expect([got, (response['error'] as { param: string }).param]).to.deep.equal([status, param]);
+    }
+  });
+
+  it('E2: leaves out tools of the vendor that stand in a namespace or among tools that were found', async () => {
+    const own = { type: 'function', name: 'look', parameters: { type: 'object', properties: {} } };
+    const mcp = { type: 'mcp', server_label: 'x', server_url: 'https://mcp.example.org' };
+    const found = { type: 'tool_search_output', call_id: 'c', tools: [mcp, { ...own, name: 'found' }] };
+    const tools = [{ type: 'namespace', name: 'crm', description: 'd', tools: [own, mcp] }];
+    rig.script('openai', sendResponses(HELLO));
+    const input = [{ role: 'user', content: 'Hi' }, found];
+    const { status, headers } = await askResponse(rig, { model: MODEL, input, tools });
+    expect([status, headers.get('x-tollgate-lane')]).to.deep.equal([200, 'native']);
+    expect(headers.get('x-tollgate-dropped')).to.include('tools.mcp');
+    expect(JSON.stringify(rig.lastBody('openai')))
+      .to.include('"found"')
+      .and.include('"look"')
+      .and.not.include('mcp');
+  });
+
   it('does not use the vendor’s format where the operator switched that off', async () => {
     const own = await startScriptedUpstream();
     const provider = { plugin: 'openai', apiKey: 'k', baseUrl: `${own.url}/v1`, models: ['*'], native: false };

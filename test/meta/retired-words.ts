@@ -59,7 +59,7 @@ export interface AllowedWord {
 export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   ...['fold', 'folds'].map((word) => ({
     word,
-    files: ['core/calls/ingress.ts', 'plugins/providers/openai-compatible/request.ts'],
+    files: ['core/calls/facts.ts', 'plugins/providers/openai-compatible/request.ts'],
     why: 'case folding, as Unicode names it',
   })),
   {

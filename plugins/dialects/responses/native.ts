@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   type ChatRequest,
+  type DialectEffects,
   type DialectNative,
   isObject,
   type NativeBody,
@@ -14,9 +15,20 @@ import { isForeign, isSealed } from './reasoning.ts';
 import { nativeStream } from './stream.ts';
 import type { Item, ResponsesBody } from './types.ts';
 
+const reference = (name: string) => ({ kind: 'reference', name }) as const;
+const MCP = Object.freeze({ kind: 'server tool', name: 'mcp' } as const);
+
+/** What acts in the operator's account, in whichever item, tool or part it stands. */
+const EFFECTS: DialectEffects = Object.freeze({
+  ...{ file_id: reference('file_id'), file_ids: reference('file_ids') },
+  ...{ container_id: reference('container_id'), vector_store_ids: reference('vector_store_ids') },
+  ...{ server_url: MCP, connector_id: MCP, approval_request_id: MCP },
+});
+
 /** How responses are passed to vendors that have this API themselves. */
 export const native: DialectNative<ResponsesBody> = {
   headers: ['openai-beta'],
+  effects: EFFECTS,
   patch,
   write: writeNative,
   stream: nativeStream,
@@ -92,7 +104,7 @@ function inputOf(body: ResponsesBody, change: NativeChange, dropped: Set<string>
   const patched = own.flatMap((item, index) => {
     const kept = patchItem(item, change.open);
     if (!kept) dropped.add('input.reasoning');
-    if (kept?.['type'] !== 'additional_tools') return kept ? [kept] : [];
+    if (!Array.isArray(kept?.['tools'])) return kept ? [kept] : [];
     return [{ ...kept, tools: allowedTools(kept['tools'], `input[${index}].tools`, change, dropped) }];
   });
   return [
@@ -109,9 +121,10 @@ function patchTools(
   dropped: Set<string>,
 ): void {
   const { before, after } = change;
-  const own = allowedTools(body.tools, 'tools', change, dropped);
+  const given = readArray(body.tools);
+  const own = allowedTools(given, 'tools', change, dropped);
   const [front, back] = addedTo(before.tools ?? [], after.tools ?? []);
-  const isSame = front.length + back.length === 0 && own.length === readArray(body.tools).length;
+  const isSame = front.length + back.length === 0 && own === given;
   if (!isSame)
     written['tools'] = [
       ...front.flatMap((tool) => writeTool(tool) ?? []),
@@ -120,19 +133,22 @@ function patchTools(
     ];
 }
 
-/** The tools without those of the vendor that this caller may not have. */
-function allowedTools(
-  tools: unknown,
-  at: string,
-  { without = [] }: NativeChange,
-  dropped: Set<string>,
-): readonly unknown[] {
-  return readArray(tools).filter((tool, index) => {
-    const isKept = !without.includes(`${at}[${index}]`);
-    const type = isObject(tool) ? readString(tool['type']) : undefined;
-    if (!isKept) dropped.add(`tools.${type ?? 'unknown'}`);
-    return isKept;
+/** The tools without those of the vendor that this caller may not have, those in a namespace too; the same list where all stay. */
+function allowedTools(tools: unknown, at: string, change: NativeChange, dropped: Set<string>): readonly unknown[] {
+  const { without = [] } = change;
+  const own = readArray(tools);
+  const allowed = own.flatMap((tool, index) => {
+    const place = `${at}[${index}]`;
+    const inner = isObject(tool) ? tool['tools'] : undefined;
+    if (without.includes(place)) {
+      dropped.add(`tools.${(isObject(tool) ? readString(tool['type']) : undefined) ?? 'unknown'}`);
+      return [];
+    }
+    if (!isObject(tool) || !Array.isArray(inner)) return [tool];
+    const kept = allowedTools(inner, `${place}.tools`, change, dropped);
+    return kept === inner ? [tool] : [{ ...tool, tools: kept }];
   });
+  return allowed.length === own.length && allowed.every((tool, index) => tool === own[index]) ? own : allowed;
 }
 
 /** What stands before and after the elements of a list that has grown at its ends. */

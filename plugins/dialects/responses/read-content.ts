@@ -25,7 +25,7 @@ export interface ReadParts {
 const DETAILS: ReadonlySet<unknown> = new Set(['auto', 'low', 'high']);
 
 /** The content of a message or of a tool's output: a text, or parts. */
-export function readContent(content: unknown, at: string, findings: Findings): ReadParts {
+export function readContent(content: unknown, at: string): ReadParts {
   if (typeof content === 'string') return { parts: [{ type: 'text', text: content }], places: [at] };
   const parts: ContentPart[] = [];
   const places: string[] = [];
@@ -35,18 +35,17 @@ export function readContent(content: unknown, at: string, findings: Findings): R
     const place = `${at}[${index}]`;
     if (part['type'] === 'refusal') refusals.push(readString(part['refusal']) ?? '');
     else {
-      parts.push(readPart(part, place, findings));
+      parts.push(readPart(part));
       places.push(place);
     }
   }
   return { parts, places, ...(refusals.length > 0 && { refusal: refusals.join('') }) };
 }
 
-function readPart(part: JsonObject, at: string, findings: Findings): ContentPart {
-  const { type, text, detail, file_id: fileId } = part;
+function readPart(part: JsonObject): ContentPart {
+  const { type, text, detail } = part;
   if (type === 'input_text' || type === 'output_text' || type === 'text')
     return { type: 'text', text: readString(text) ?? '' };
-  if (typeof fileId === 'string') findings.needs.push({ kind: 'reference', name: 'file_id', param: `${at}.file_id` });
   if (type === 'input_image' && typeof part['image_url'] === 'string') {
     const wanted = detail === 'original' ? 'high' : detail;
     return {
@@ -78,23 +77,6 @@ export function contentOf(parts: readonly ContentPart[]): string | readonly Cont
   if (first === undefined) return '';
   const isText = parts.length === 1 && first.type === 'text' && Object.keys(first).length === 2;
   return isText ? String(first['text']) : parts;
-}
-
-const MAX_DEPTH = 8;
-
-/** The files of the operator's account that an item names, wherever it does; what the model cited before is no reference. */
-export function findFiles(value: unknown, at: string, findings: Findings, depth = 0): void {
-  if (depth > MAX_DEPTH) return;
-  if (Array.isArray(value)) {
-    for (const [index, member] of value.entries()) findFiles(member, `${at}[${index}]`, findings, depth + 1);
-    return;
-  }
-  if (!isObject(value)) return;
-  for (const [name, member] of Object.entries(value)) {
-    if (name === 'file_id' && typeof member === 'string')
-      findings.needs.push({ kind: 'reference', name, param: `${at}.${name}` });
-    else if (name !== 'annotations') findFiles(member, `${at}.${name}`, findings, depth + 1);
-  }
 }
 
 /** The longest text that an item of another kind may become. */

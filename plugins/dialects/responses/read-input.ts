@@ -9,7 +9,7 @@ import {
   type ToolCall,
 } from '../../../core/index.ts';
 import { customArguments, namespacedName } from '../../formats/openai-responses/index.ts';
-import { contentOf, type Findings, findFiles, historyText, readContent } from './read-content.ts';
+import { contentOf, type Findings, historyText, readContent } from './read-content.ts';
 import { readReasoning } from './reasoning.ts';
 import type { Item, MessagePlace, ResponsesBody } from './types.ts';
 
@@ -81,7 +81,7 @@ function readItem(reader: Reader, item: Item, at: string): void {
 }
 
 function readMessage(reader: Reader, item: Item, at: string): void {
-  const { parts, places, refusal } = readContent(item['content'], `${at}.content`, reader.findings);
+  const { parts, places, refusal } = readContent(item['content'], `${at}.content`);
   const { role } = item;
   if (role !== 'assistant') {
     const known = role === 'system' || role === 'developer' ? role : 'user';
@@ -120,14 +120,13 @@ function textOf(value: unknown): string {
 function addResult(reader: Reader, item: Item, at: string): void {
   const { output } = item;
   const isPlain = typeof output === 'string' || Array.isArray(output);
-  const { parts, places } = readContent(isPlain ? output : textOf(output), `${at}.output`, reader.findings);
+  const { parts, places } = readContent(isPlain ? output : textOf(output), `${at}.output`);
   const id = readString(item['call_id']) ?? '';
   add(reader, { role: 'tool', tool_call_id: id, content: contentOf(parts) }, at, places);
 }
 
 /** What tools of a vendor did, for models that do not have them: told as text where it is short. */
 function addHistory(reader: Reader, item: Item, type: string, at: string): void {
-  findFiles(item, at, reader.findings);
   const text = type === 'compaction' || type === 'item_reference' ? undefined : historyText(item);
   if (text === undefined) reader.findings.dropped.add(`input.${plainName(type)}`);
   else if (/_(output|response)$/.test(type)) add(reader, { role: 'user', content: text }, at, [at]);

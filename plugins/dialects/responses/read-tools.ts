@@ -48,10 +48,25 @@ export function readToolTable(body: ResponsesBody): ToolTable {
   if (known) return known;
   const draft: Draft = { tools: [], places: [], callers: new Map(), hosted: [], needs: [] };
   addTools(draft, body.tools, 'tools');
-  for (const [index, item] of readArray(body.input).entries())
-    if (isObject(item) && item['type'] === 'additional_tools') addTools(draft, item['tools'], `input[${index}].tools`);
+  for (const [index, item] of readArray(body.input).entries()) {
+    if (!isObject(item) || !Array.isArray(item['tools'])) continue;
+    const place = `input[${index}].tools`;
+    if (item['type'] === 'additional_tools') addTools(draft, item['tools'], place);
+    // What a server of tools offered is a list of names: nothing of it runs.
+    else if (item['type'] !== 'mcp_list_tools') addFoundTools(draft, item['tools'], place);
+  }
   tables.set(body, draft);
   return draft;
+}
+
+/** The vendor's own tools among those that were found before: the caller's own ones are calls of the past. */
+function addFoundTools(draft: Draft, tools: unknown, at: string): void {
+  for (const [index, tool] of readArray(tools).entries()) {
+    if (!isObject(tool)) continue;
+    const place = `${at}[${index}]`;
+    if (Array.isArray(tool['tools'])) addFoundTools(draft, tool['tools'], `${place}.tools`);
+    else if (tool['type'] !== 'function' && tool['type'] !== 'custom') addHosted(draft, tool, place);
+  }
 }
 
 function addTools(draft: Draft, tools: unknown, at: string, namespace?: Item): void {

@@ -1,4 +1,4 @@
-import type { Schema } from '../../../core/index.ts';
+import { MAX_MESSAGES, MAX_PARTS, type Schema } from '../../../core/index.ts';
 
 /** Types of the fields that are read; fields, items, parts and tools that nobody here knows pass. Null is "not set". */
 
@@ -16,7 +16,7 @@ const item: Schema = {
     role: { enum: ['user', 'assistant', 'system', 'developer', null] },
     name: nullable('string', { maxLength: 256 }),
     namespace: nullable('string', { maxLength: 256 }),
-    content: { type: ['string', 'array', 'null'], items: { type: 'object' } },
+    content: { type: ['string', 'array', 'null'], items: { type: 'object' }, maxItems: MAX_PARTS },
     arguments: { type: ['string', 'object', 'null'] },
     input: { type: ['string', 'object', 'null'] },
     summary: nullable('array', { items: { type: 'object' } }),
@@ -45,7 +45,7 @@ export const RESPONSES_REQUEST: Schema & { readonly $id: string } = Object.freez
   required: ['model', 'input'],
   properties: {
     model: { type: 'string', minLength: 1, maxLength: 256 },
-    input: { type: ['string', 'array'], items: item },
+    input: { type: ['string', 'array'], items: item, maxItems: MAX_MESSAGES },
     instructions: nullable('string'),
     tools: nullable('array', { items: tool, maxItems: 1024 }),
     tool_choice: { type: ['string', 'object', 'null'] },

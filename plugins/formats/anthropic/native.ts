@@ -2,6 +2,7 @@ import {
   type ChatMessage,
   type ChatRequest,
   type DialectContext,
+  type DialectEffects,
   type DialectNative,
   type DialectNativeStream,
   isObject,
@@ -22,9 +23,13 @@ import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './ty
 import { toolsNamed } from './write-contents.ts';
 import { failFrame } from './write-stream.ts';
 
+/** What names a file in the operator's account, in whichever block it stands: a document in a tool's result, say. */
+const EFFECTS: DialectEffects = Object.freeze({ file_id: { kind: 'reference', name: 'file_id' } });
+
 /** How this format passes to providers that speak it, and back: the caller's own body, and the vendor's own message and events. */
 export const MESSAGES_NATIVE: DialectNative<MessagesRequest> = Object.freeze({
   headers: ['anthropic-version', 'anthropic-beta'],
+  effects: EFFECTS,
   patch,
   write: (body: unknown, { seal }: DialectContext<MessagesRequest>) => sealMessage(body, seal),
   stream: passOn,

@@ -1,4 +1,4 @@
-import type { JsonObject, Schema } from '../../../core/index.ts';
+import { type JsonObject, MAX_MESSAGES, MAX_PARTS, type Schema } from '../../../core/index.ts';
 
 /** The wire of the Messages API: known fields only. Source: https://platform.claude.com/docs/en/api/messages */
 
@@ -110,7 +110,7 @@ const source: Schema = {
   ],
 };
 
-const content: Schema = { type: ['string', 'array'], items: { $ref: '#/$defs/block' } };
+const content: Schema = { type: ['string', 'array'], items: { $ref: '#/$defs/block' }, maxItems: MAX_PARTS };
 
 const tool: Schema = {
   type: 'object',
@@ -136,6 +136,7 @@ const properties: Readonly<Record<string, Schema>> = {
   messages: {
     type: 'array',
     minItems: 1,
+    maxItems: MAX_MESSAGES,
     items: {
       type: 'object',
       required: ['role', 'content'],

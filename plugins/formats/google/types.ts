@@ -1,4 +1,11 @@
-import { type ChatRequest, type DialectNeed, type JsonObject, readArray, type Schema } from '../../../core/index.ts';
+import {
+  type ChatRequest,
+  type DialectNeed,
+  type JsonObject,
+  MAX_MESSAGES,
+  readArray,
+  type Schema,
+} from '../../../core/index.ts';
 import { invalid } from '../../providers/kit/index.ts';
 
 /** The wire of generateContent: only the fields we write or read. Source: https://ai.google.dev/api/generate-content */
@@ -234,7 +241,7 @@ const DEFINITIONS: Readonly<Record<string, Schema>> = {
 
 const PROPERTIES: Readonly<Record<string, Schema>> = both({
   model: nullable('string', { maxLength: 256 }),
-  contents: { ...listed('content'), minItems: 1 },
+  contents: { ...listed('content'), minItems: 1, maxItems: MAX_MESSAGES },
   systemInstruction: nullable('object', { properties: { role: text, parts: listed('part') } }),
   tools: listed('tool'),
   toolConfig: nullable('object', {

@@ -4,8 +4,10 @@ import {
   type ChatMessage,
   type ChatRequest,
   type CodecCall,
+  factsOf,
   isObject,
   type JsonObject,
+  type RequestFacts,
   type StreamDecoder,
 } from '../../../core/index.ts';
 import { invalid } from './content.ts';
@@ -71,15 +73,12 @@ interface Form {
 
 function readRequest(input: ChatRequest, leniency: Leniency): { readonly request: ChatRequest } & Form {
   const { unlimited = false, toolNames = TOOL_NAME, ownFunctions = false } = leniency;
-  const canonical = canonicalRequest(input, unlimited);
-  const isOld =
-    !ownFunctions && ('functions' in canonical || 'function_call' in canonical || hasOldMessages(canonical));
-  const request = isOld ? toolsOfFunctions(canonical) : canonical;
-  return { request, names: findToolNames(request, toolNames), legacy: !ownFunctions && isLegacy(canonical) };
-}
-
-function hasOldMessages({ messages }: ChatRequest): boolean {
-  return messages.some((message) => message.role === 'function' || 'function_call' in message);
+  const facts = factsOf(input);
+  const canonical = canonicalRequest(input, facts, unlimited);
+  const isOld = !ownFunctions && ('functions' in canonical || 'function_call' in canonical || facts.hasFunctions);
+  if (!isOld) return { request: canonical, names: findToolNames(facts.toolNames, toolNames), legacy: false };
+  const request = toolsOfFunctions(canonical);
+  return { request, names: findToolNames(factsOf(request).toolNames, toolNames), legacy: isLegacy(canonical) };
 }
 
 function restored(decoder: StreamDecoder, restore: (chunk: ChatChunk) => ChatChunk | undefined): StreamDecoder {
@@ -99,11 +98,11 @@ const LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
  * A request in its canonical form: what is null is left out, tools and calls have their `type`, and there is one limit of output.
  * Returns the same object where nothing has to change. `unlimited` is for servers that read 0 and −1 as "no limit".
  */
-function canonicalRequest(input: ChatRequest, unlimited: boolean): ChatRequest {
+function canonicalRequest(input: ChatRequest, facts: RequestFacts, unlimited: boolean): ChatRequest {
   const { messages, tools, stream_options, logit_bias } = input;
   const changes = canonicalLimits(input, unlimited);
-  if (messages.some(isLoose)) changes['messages'] = messages.map(canonicalMessage);
-  if (Array.isArray(tools) && tools.some(isLooseTool)) changes['tools'] = tools.map(canonicalTool);
+  if (facts.hasLooseMessages) changes['messages'] = messages.map(canonicalMessage);
+  if (Array.isArray(tools) && facts.hasLooseTools) changes['tools'] = tools.map(canonicalTool);
   if (isObject(stream_options)) changes['stream_options'] = withoutNulls(stream_options);
   if (isObject(logit_bias) && Object.keys(logit_bias).length === 0) changes['logit_bias'] = undefined;
   if (Object.keys(changes).length === 0 && !hasNulls(input)) return input;
@@ -124,14 +123,7 @@ function canonicalLimits(input: ChatRequest, unlimited: boolean): JsonObject {
   return { max_tokens: Math.max(first, second), max_completion_tokens: undefined };
 }
 
-function isLoose(message: ChatMessage): boolean {
-  if (message.content === undefined || message.content === null) return true;
-  if (Array.isArray(message.content) && message.content.some(hasNulls)) return true;
-  return hasNulls(message) || (Array.isArray(message.tool_calls) && message.tool_calls.some(isLooseTool));
-}
-
 function canonicalMessage(message: ChatMessage): ChatMessage {
-  if (!isLoose(message)) return message;
   const { content, tool_calls, ...rest } = message;
   const isResult = message.role === 'tool' || message.role === 'function';
   return {
@@ -139,13 +131,6 @@ function canonicalMessage(message: ChatMessage): ChatMessage {
     content: Array.isArray(content) ? content.map(withoutNulls) : (content ?? (isResult ? '' : null)),
     ...(Array.isArray(tool_calls) && { tool_calls: tool_calls.map(withType) }),
   };
-}
-
-function isLooseTool(tool: unknown): boolean {
-  if (!isObject(tool)) return false;
-  return (
-    !('type' in tool) || hasNulls(tool) || ('function' in tool && isObject(tool.function) && hasNulls(tool.function))
-  );
 }
 
 function canonicalTool(tool: unknown): unknown {

@@ -7,8 +7,6 @@ import {
   isObject,
   type JsonObject,
   readArray,
-  readObject,
-  readString,
 } from '../../../core/index.ts';
 
 /** What every vendor takes as the name of a tool. */
@@ -27,10 +25,8 @@ export interface ToolNames {
   restoreChunk(chunk: ChatChunk): ChatChunk;
 }
 
-/** The names of a request that `valid` does not match; undefined when there is none. */
-export function findToolNames(request: ChatRequest, valid: RegExp): ToolNames | undefined {
-  if (!namesTools(request)) return undefined;
-  const names = namesOf(request);
+/** Those of a request's names that `valid` does not match; undefined when there is none. */
+export function findToolNames(names: ReadonlySet<string>, valid: RegExp): ToolNames | undefined {
   const refused = [...names].filter((name) => !valid.test(name));
   if (refused.length === 0) return undefined;
   const taken = new Set(names);
@@ -47,25 +43,6 @@ export function findToolNames(request: ChatRequest, valid: RegExp): ToolNames | 
     restoreChoice: (choice) => restoreChoice(choice, told),
     restoreChunk: (chunk) => restoreChunk(chunk, told),
   };
-}
-
-/** Whether a request has anything to do with tools, as most have not. */
-function namesTools({ tools, tool_choice, messages }: ChatRequest): boolean {
-  return Boolean(tools || tool_choice) || messages.some(({ role, tool_calls }) => role === 'tool' || tool_calls);
-}
-
-function namesOf({ tools, tool_choice, messages }: ChatRequest): ReadonlySet<string> {
-  const calls = messages.flatMap((message) => readArray(message.tool_calls));
-  const results = messages.filter(({ role }) => role === 'tool').map(({ name }) => name);
-  const called = [...readArray(tools), ...calls, ...choicesOf(tool_choice)].map(
-    (item) => readObject(readObject(item)['function'])['name'],
-  );
-  return new Set([...called, ...results].flatMap((name) => readString(name) ?? []));
-}
-
-function choicesOf(choice: unknown): readonly unknown[] {
-  if (!isObject(choice)) return [];
-  return [choice, ...readArray(readObject(choice['allowed_tools'])['tools'])];
 }
 
 function cleanName(name: string, valid: RegExp): string {

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import { factsOf } from '../../../core/calls/facts.ts';
 import { assertNoDisguisedFields } from '../../../core/calls/ingress.ts';
-import { CHAT_REQUEST } from '../../../core/contract/chat-schemas.ts';
+import type { ChatRequest } from '../../../core/contract/chat.ts';
 
 const REQUEST = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
 const text = (part: object) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'x', ...part }] }] });
@@ -24,7 +25,7 @@ describe('a field in the guise of a known one', () => {
   ];
   for (const [fields, param] of REFUSED) {
     it(`D1: is refused by its name: ${param}`, () => {
-      expect(() => assertNoDisguisedFields({ ...REQUEST, ...fields }, CHAT_REQUEST))
+      expect(() => assertNoDisguisedFields(factsOf({ ...REQUEST, ...fields } as ChatRequest).disguised))
         .to.throw()
         .that.includes({ code: 'invalid_request', param });
     });
@@ -39,7 +40,7 @@ describe('a field in the guise of a known one', () => {
   ];
   for (const fields of TAKEN) {
     it(`D1: is not seen in ${JSON.stringify(fields)}`, () => {
-      expect(() => assertNoDisguisedFields({ ...REQUEST, ...fields }, CHAT_REQUEST)).to.not.throw();
+      expect(() => assertNoDisguisedFields(factsOf({ ...REQUEST, ...fields } as ChatRequest).disguised)).to.not.throw();
     });
   }
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { estimateInputTokens } from '../../../core/calls/ingress.ts';
+import { estimateInputTokens } from '../../../core/calls/facts.ts';
 import { estimateChat } from '../../../core/calls/meter.ts';
 import type { ChatRequest } from '../../../core/contract/chat.ts';
 

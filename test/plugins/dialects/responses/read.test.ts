@@ -1,5 +1,7 @@
 import { expect } from 'chai';
+import { bodyFactsOf } from '../../../../core/calls/facts.ts';
 import { GatewayError } from '../../../../core/index.ts';
+import { native } from '../../../../plugins/dialects/responses/native.ts';
 import { readBody } from '../../../support/formats/responses-dialect.ts';
 
 const messagesOf = (input: unknown) => readBody({ input }).request.messages;
@@ -360,8 +362,9 @@ describe('what a request for a response refers to', () => {
         content: [{ type: 'output_text', text: 'x', annotations: [{ type: 'file_citation', file_id: 'f' }] }],
       },
     ];
-    const { needs } = readBody({ input, conversation: 'conv_1', prompt: { id: 'pmpt_1' } });
-    expect(needs?.map(({ kind, param }) => `${kind} ${param}`)).to.deep.equal([
+    const { needs = [] } = readBody({ input, conversation: 'conv_1', prompt: { id: 'pmpt_1' } });
+    const found = bodyFactsOf({ input }, native.effects ?? {}).needs;
+    expect([...needs, ...found].map(({ kind, param }) => `${kind} ${param}`)).to.have.members([
       'reference conversation',
       'reference prompt',
       'reference input[0].content[0].file_id',

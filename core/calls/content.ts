@@ -1,0 +1,139 @@
+import { BlockList, isIP } from 'node:net';
+import { isObject } from '../contract/json.ts';
+
+/** What the pieces of a request count in tokens, and which of their texts are addresses that a vendor would fetch. */
+
+/** Bytes of text that count as one token: the usual rule for English. Languages with longer encodings come out dearer, never free. */
+export const BYTES_PER_TOKEN = 4;
+
+/** What one image part counts, in tokens: OpenAI's high-detail price of a 1024×1024 picture. */
+const TOKENS_PER_IMAGE = 765;
+
+/** Bytes of recorded sound that count as one token: vendors count 10 to 32 tokens a second. */
+const SOUND_BYTES_PER_TOKEN = Object.freeze({ plain: 1000, packed: 100 });
+
+/** What a file or a recording counts that is only named, by an id or a URL. */
+const TOKENS_PER_NAMED_FILE = 10_000;
+
+/** The tokens of a text, estimated: for reservations, and for responses whose provider reported no usage. */
+export function estimateTextTokens(text: string): number {
+  return tokensOf(Buffer.byteLength(text));
+}
+
+/** The tokens that this many bytes of text are. */
+export function tokensOf(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
+const FILES: ReadonlySet<string> = new Set('file input_file document video_url input_video audio_url'.split(' '));
+/** Fields that hold content in base64. */
+export const SENT_AS: ReadonlySet<string> = new Set(['data', 'file_data']);
+
+/** The tokens of a part by its size: a file and whatever else is sent whole by its bytes, a recording by its length. */
+export function tokensOfPart(part: Part, bytes: number, isSent: boolean): number {
+  if (part['type'] === 'image_url') return TOKENS_PER_IMAGE;
+  if (part['type'] === 'input_audio')
+    return Math.ceil(bytes / SOUND_BYTES_PER_TOKEN[isPacked(part['input_audio']) ? 'packed' : 'plain']);
+  if (isSent) return tokensOf(bytes);
+  return Math.max(tokensOf(bytes), FILES.has(String(part['type'])) ? TOKENS_PER_NAMED_FILE : TOKENS_PER_IMAGE);
+}
+
+function isPacked(sound: unknown): boolean {
+  return isObject(sound) && 'format' in sound && !/^(?:wav|pcm)/.test(String(sound['format']));
+}
+
+type Part = Readonly<Record<string, unknown>>;
+
+/** Fields of a part that are words about it. */
+const WORDS: ReadonlySet<string> = new Set(['type', 'text', 'title', 'context', 'refusal', 'filename', 'name']);
+
+/** Names of fields that hold an address, or the thing itself as a data URL. */
+const ADDRESS_FIELD = /(?:^|_)ur[il]$/i;
+
+/** A text that a client of HTTP would take for an address, also one in the guise of a data URL. */
+const ADDRESS = /^[\s\p{Cc}]{0,64}(?:data:\s{0,64})?(?:[a-z][a-z0-9+.-]{0,32}:)?[/\\]{2}/iu;
+
+/** Whether a text is an address that a vendor would fetch, by the field's name; in a part of a message also by its looks. */
+export function isAddress(text: string, name: string, isInPart: boolean): boolean {
+  if (ADDRESS_FIELD.test(name)) return !/^data:/i.test(text) || ADDRESS.test(text);
+  return isInPart && !WORDS.has(name) && ADDRESS.test(text);
+}
+
+/** What a tool was called with: no vendor fetches that. */
+const CALL = /_(?:use|call)$/;
+
+/** Where a tool found something, or a model cites it. */
+const SOURCE = /_(?:result|location|citation)$/;
+
+/** Fields below which is the caller's own data, or what a model wrote. */
+const FREE: ReadonlySet<string> = new Set(
+  'annotations citations arguments parameters input_schema schema metadata client_metadata'.split(' '),
+);
+
+/**
+ * What is looked at below a place: addresses, whatever an object says it is; addresses that a vendor fetches, and fields that act there;
+ * only these fields; or neither.
+ */
+export type Reach = 'every' | 'all' | 'effects' | 'nothing';
+
+/** What is looked at below a field of an object that `reach` says of itself. */
+export function reachOf(node: object, reach: Reach, name: string): Reach {
+  if (reach === 'nothing' || FREE.has(name)) return 'nothing';
+  if (reach === 'every') return reach;
+  const type = typeOf(node);
+  if (!CALL.test(type)) return reach;
+  return name === 'input' ? 'nothing' : 'effects';
+}
+
+function typeOf(node: object): string {
+  return 'type' in node && typeof node.type === 'string' ? node.type : '';
+}
+
+/** Whether an object says where something was found: its own texts are no addresses to fetch. */
+export function isSource(node: object): boolean {
+  return SOURCE.test(typeOf(node));
+}
+
+/** Whether an address is `https:` at a public host, without a credential. */
+export function isPublicHttps(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, password } = new URL(text);
+  return protocol === 'https:' && username === '' && password === '' && isPublicHost(hostname);
+}
+
+/** Whether a host, as a URL has it, is neither an address of a private or loopback range nor a name for an inner network. */
+export function isPublicHost(hostname: string): boolean {
+  const host = hostname
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase();
+  const family = isIP(host);
+  if (family === 4) return !PRIVATE_V4.check(host);
+  if (family === 6) return !PRIVATE_V6.check(host, 'ipv6');
+  return host.includes('.') && !PRIVATE_NAME.test(host);
+}
+
+/** Names of inner networks, by convention or by RFC 6761, 6762 and 8375. */
+const PRIVATE_NAME =
+  /(?:^|\.)(?:localhost|local|internal|intranet|localdomain|lan|corp|home|private|home\.arpa|test|invalid)$/;
+
+/** Ranges that are not the public internet, as in IANA's special-purpose registries. */
+const PRIVATE_V4 = blockList('ipv4', [
+  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
+  ...['192.0.2.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/3'],
+]);
+
+/** Those that hold an IPv4 address among them. */
+const PRIVATE_V6 = blockList('ipv6', [
+  ...['::/16', '64:ff9b::/96', '64:ff9b:1::/48', '100::/64', '2001::/32', '2001:db8::/32', '2002::/16', 'fc00::/7'],
+  ...['fe80::/10', 'fec0::/10', 'ff00::/8'],
+]);
+
+function blockList(family: 'ipv4' | 'ipv6', ranges: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [network = '', bits] = range.split('/');
+    list.addSubnet(network, Number(bits), family);
+  }
+  return list;
+}
