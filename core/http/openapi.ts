@@ -27,8 +27,7 @@ export function createOpenApi(
     info: {
       title: 'Tollgate',
       version,
-      description:
-        'A gateway for language models. docs/http.md lists the error codes, [/docs/config](/docs/config) the configuration.',
+      description: 'A gateway for language models. Errors have one format; docs/http.md lists the codes.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     paths,

@@ -3,8 +3,9 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { PACKAGE_ROOT } from '../../config/sources.ts';
-import { GatewayError } from '../../contract/errors.ts';
 import type { Route } from '../../contract/plugin.ts';
+
+const CONFIG_FILE = path.join(PACKAGE_ROOT, 'dist', 'assets', 'config.html');
 
 /** Nothing but this origin: the viewer needs inline styles, and `connect-src` lets it try requests out. */
 const POLICY =
@@ -41,15 +42,16 @@ export function docsRoutes(): readonly Route[] {
   });
   return [
     page('/docs', 'The API as a page', 'text/html', () => PAGE),
-    page('/docs/config', 'The keys of the configuration', 'text/html', () => openAsset('config.html')),
-    page('/docs/viewer.js', 'The script of /docs', 'text/javascript', () => openAsset('rapidoc-min.js')),
+    page('/docs/viewer.js', 'The script of /docs', 'text/javascript', () => createReadStream(viewerFile())),
+    // The build makes it; a gateway that runs from its sources has none.
+    ...(existsSync(CONFIG_FILE)
+      ? [page('/docs/config', 'The keys of the configuration', 'text/html', () => createReadStream(CONFIG_FILE))]
+      : []),
   ];
 }
 
-/** A file of `dist/assets`. A gateway that runs from its sources finds the viewer in `node_modules`, and no page of the configuration. */
-function openAsset(name: 'config.html' | 'rapidoc-min.js'): Readable {
-  const built = path.join(PACKAGE_ROOT, 'dist', 'assets', name);
-  if (existsSync(built)) return createReadStream(built);
-  if (name === 'config.html') throw new GatewayError('not_found', 'The build makes this page: npm run build.');
-  return createReadStream(createRequire(import.meta.url).resolve(`rapidoc/dist/${name}`));
+/** The viewer's script: copied into `dist/assets` by the build, in `node_modules` when run from source. */
+function viewerFile(): string {
+  const built = path.join(PACKAGE_ROOT, 'dist', 'assets', 'rapidoc-min.js');
+  return existsSync(built) ? built : createRequire(import.meta.url).resolve('rapidoc/dist/rapidoc-min.js');
 }
