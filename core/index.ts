@@ -20,6 +20,8 @@ export type * from './contract/audit.ts';
 export type * from './contract/budgets.ts';
 export type { CalendarWindow } from './contract/budgets.ts';
 export type * from './contract/call.ts';
+export type { CallField, CallFieldType } from './contract/call-fields.ts';
+export { CALL_FIELDS, FACT_NAMES, factsOf, makeFacts, UNKNOWN_FACTS } from './contract/call-fields.ts';
 export type * from './contract/chat.ts';
 export { CHAT_REQUEST, CHAT_RESPONSE } from './contract/chat-schemas.ts';
 export type { ChunkHead } from './contract/chunks.ts';

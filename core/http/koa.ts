@@ -1,5 +1,5 @@
 import Koa from 'koa';
-import { requestIdOf } from '../calls/live-call.ts';
+import { requestIdOf } from '../calls/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { ErrorNote } from '../contract/route.ts';

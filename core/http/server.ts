@@ -9,7 +9,7 @@ import https, { type ServerOptions as TlsServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import { requestIdOf } from '../calls/live-call.ts';
+import { requestIdOf } from '../calls/call.ts';
 import { SHUTDOWN } from '../calls/run-call.ts';
 import type { ReloadControl } from '../config/diff.ts';
 import type { TlsConfig } from '../config/tls.ts';
