@@ -15,7 +15,7 @@ import {
 import { pluginError } from '../plugins/hook-runner.ts';
 import { REDACTED, secretPattern } from '../plugins/plugin-api.ts';
 import { UpstreamError, type UpstreamPhase, type UpstreamResponse } from '../upstream/upstream.ts';
-import { type Call, noteAttempt } from './call.ts';
+import type { Call, NotedAttempt } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
 
@@ -38,7 +38,8 @@ export async function sendAttempt(
   const outgoing = changed instanceof Promise ? await changed : changed;
   const { record } = call;
   record.target = target;
-  const attempt = noteAttempt(call, target);
+  const attempt: NotedAttempt = { target, startedMs: call.elapsedMs, ms: 0 };
+  record.attempts.push(attempt);
   const startedMs = performance.now();
   try {
     const response = await deps.upstream.send(endpoint, outgoing, {

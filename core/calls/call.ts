@@ -300,14 +300,14 @@ export class Call implements CallView {
 }
 
 /** A {@link CallAttempt} that may still run. */
-interface NotedAttempt {
+export interface NotedAttempt {
   readonly target: Target;
   /** Milliseconds from the start of the call. */
   readonly startedMs: number;
   ms: number;
-  status: number | undefined;
-  class: FailureClass | undefined;
-  reason: string | undefined;
+  status?: number;
+  class?: FailureClass | undefined;
+  reason?: string | undefined;
 }
 
 /** What came of a call so far; core fills it in as the call goes on, and its {@link Outcome} is made of it. */
@@ -387,16 +387,6 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
     target: last.target ?? all.findLast(({ target }) => target)?.target,
     beside: all.reduce<Metered | undefined>((sum, { beside }) => addMetered(sum, beside), undefined),
   });
-}
-
-/** Notes a request that is sent now. */
-export function noteAttempt(
-  { record: { attempts }, elapsedMs: startedMs }: Pick<Call, 'record' | 'elapsedMs'>,
-  target: Target,
-): NotedAttempt {
-  const attempt = { target, startedMs, ms: 0, status: undefined, class: undefined, reason: undefined };
-  attempts.push(attempt);
-  return attempt;
 }
 
 /** Notes how the latest request to a target ended, unless it is known already. */

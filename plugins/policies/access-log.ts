@@ -2,12 +2,14 @@ import {
   CALL_FIELDS,
   type Call,
   type CallField,
+  type CallSummary,
   definePlugin,
   formatUsd,
   type GatewayError,
   type Outcome,
   type PluginApi,
   type Principal,
+  summaryOf,
 } from '../../core/index.ts';
 
 /** What core leaves in the Koa context of a request. */
@@ -18,6 +20,7 @@ interface RequestState {
   readonly route?: string;
   readonly principal?: Principal;
   readonly error?: GatewayError;
+  onClosed(listener: () => void): void;
   readonly outcomes?: readonly { readonly call: Call; readonly outcome: Outcome }[];
 }
 
@@ -35,14 +38,15 @@ export default definePlugin({
   },
   setup(api, config) {
     api.use(async (ctx, next) => {
-      if (!config.health && (ctx.state as RequestState).isProbe) return next();
+      const state: RequestState = ctx.state;
+      if (!config.health && state.isProbe) return next();
       const started = performance.now();
       let isHandled = false;
       // The line waits for both: the handler (a stream's outcome) and the socket (the last byte).
       const write = (): void => {
         if (isHandled && ctx.res.closed) api.log.info(fieldsOf(ctx, performance.now() - started), 'request');
       };
-      ctx.res.once('close', write);
+      state.onClosed(write);
       try {
         await next();
       } finally {
@@ -55,11 +59,12 @@ export default definePlugin({
 
 type Context = Parameters<Parameters<PluginApi['use']>[0]>[0];
 
-/** The fields of a call that a line has, by the names that they have there. */
+/** The fields of a call that a line has, with their names there. */
 const CALL = Object.freeze(
-  Object.values(CALL_FIELDS).flatMap(({ log, type, read }: CallField) =>
-    log === undefined ? [] : [{ log, type, read }],
-  ),
+  (Object.keys(CALL_FIELDS) as (keyof CallSummary)[]).flatMap((name) => {
+    const { log, type } = CALL_FIELDS[name];
+    return log === undefined ? [] : [{ name, log, type }];
+  }),
 );
 
 /** The fields of a line; undefined ones are not in it. */
@@ -81,7 +86,10 @@ function fieldsOf({ method, path, res, state }: Context, durationMs: number): ob
     dur_ms: rounded(durationMs),
     aborted: isAborted || undefined,
   };
-  if (last) for (const { log, type, read } of CALL) fields[log] = shown(type, read(last.call, last.outcome));
+  if (last) {
+    const summary = summaryOf(last.call, last.outcome);
+    for (const { name, log, type } of CALL) fields[log] = shown(type, summary[name]);
+  }
   return fields;
 }
 

@@ -2,11 +2,12 @@ import {
   type BudgetHold,
   type Call,
   type CallFacts,
-  factsOf,
   GatewayError,
   type Outcome,
   type PluginApi,
   type Principal,
+  plannedFacts,
+  summaryOf,
 } from '../../../core/index.ts';
 import { keyBudgetId, userBudgetId } from '../../../core/operators.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
@@ -94,7 +95,7 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
     floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY,
     expiresAt,
     budgets,
-    facts: factsOf(call, undefined),
+    facts: plannedFacts(call),
     now: Date.now(),
   });
   hold.state = result.outcome === 'held' ? 'held' : 'refused';
@@ -150,7 +151,7 @@ export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcom
   if (!hold) return chargeAnswered(api, books, call, outcome);
   if (hold.state === 'refused') return undefined;
   const { account } = call.principal;
-  const facts = factsOf(call, outcome);
+  const facts = summaryOf(call, outcome);
   const queue = hold.state === 'held' ? queues.certain : queues.uncertain;
   const now = Date.now();
   const until = now + LONGEST_WAIT_MS;
@@ -205,7 +206,7 @@ function recordRefused(
   return queues.uncertain.add({
     id: call.id,
     until: Date.now() + CHARGE_WAIT_MS,
-    write: () => writeFree(api, call, factsOf(call, outcome)),
+    write: () => writeFree(api, call, summaryOf(call, outcome)),
   });
 }
 
@@ -238,7 +239,7 @@ export function chargeAnswered(
   if (outcome.sent || (amount <= 0 && outcome.saved === undefined)) return undefined;
   const { id, principal } = call;
   const { account } = principal;
-  const facts = factsOf(call, outcome);
+  const facts = summaryOf(call, outcome);
   const floor = Number.NEGATIVE_INFINITY;
   const now = Date.now();
   return queues.certain.add({

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { Call, Outcome, PluginApi } from '../../../core/index.ts';
+import type { Call, Outcome, PluginApi, RouteState } from '../../../core/index.ts';
 
 type Target = NonNullable<Outcome['target']>;
 
@@ -105,6 +105,7 @@ function createMetrics(registry: Registry) {
 }
 
 type Middleware = Parameters<PluginApi['use']>[0];
+type RequestState = Pick<RouteState, 'onClosed'>;
 
 /** Counts HTTP requests, each after its last byte. */
 export function countRequests(registry: Registry): Middleware {
@@ -131,7 +132,7 @@ export function countRequests(registry: Registry): Middleware {
     const { res } = ctx;
     const started = performance.now();
     inflight.inc();
-    res.on('close', () => {
+    (ctx.state as RequestState).onClosed(() => {
       inflight.dec();
       const route = routeLabel(String(ctx.state['route'] ?? 'none'), () => 'listed');
       requests.inc({ route, status: String(res.statusCode) });

@@ -1,9 +1,10 @@
 import {
   CALL_FIELDS,
+  type CallAttempt,
   type CallFacts,
   type CallFieldType,
+  FACT_NAMES,
   type LedgerEntry,
-  makeFacts,
   UNKNOWN_FACTS,
 } from '../../../core/index.ts';
 import { digest, entryId } from './check.ts';
@@ -26,31 +27,34 @@ export function factText(text: string): string {
 
 /** Facts as records have them: texts bounded, tags sorted and each once, numbers whole and not negative. Twice is as once. */
 export function cleanFacts(facts: CallFacts): CallFacts {
-  return makeFacts((name) => {
-    const value = facts[name];
-    return value === undefined ? undefined : cleanValue(CALL_FIELDS[name].type, value);
-  });
+  const clean = { ...UNKNOWN_FACTS };
+  for (const name of FACT_NAMES) put(clean, name, facts[name]);
+  return clean;
 }
 
-/** A value as its type is kept. What is typed otherwise than its field never comes here. */
-function cleanValue<T>(type: CallFieldType, value: T): T {
-  const clean = CLEANERS[type];
-  return clean ? (clean(value) as T) : value;
+function put<N extends keyof CallFacts>(
+  clean: { -readonly [Name in keyof CallFacts]: CallFacts[Name] },
+  name: N,
+  value: CallFacts[N] | undefined,
+): void {
+  if (value !== undefined) clean[name] = cleanValue(CALL_FIELDS[name].type, value) as CallFacts[N];
 }
 
-const CLEANERS: Readonly<Partial<Record<CallFieldType, (value: unknown) => unknown>>> = Object.freeze({
-  text: (text) => factText(String(text)),
-  texts: (texts) => cleanTags(texts as CallFacts['tags']),
-  count: whole,
-  ms: whole,
-  time: whole,
-  usd: whole,
-  units: (units) => cleanUnits(units as CallFacts['units']),
-  attempts: (attempts) => cleanAttempts(attempts as CallFacts['attempts']),
-});
-
-function cleanTags(tags: CallFacts['tags']): CallFacts['tags'] {
-  return tags.length === 0 ? tags : [...new Set(tags.map(factText))].sort().slice(0, MAX_TAGS);
+function cleanValue(type: CallFieldType, value: unknown): unknown {
+  switch (type) {
+    case 'flag':
+      return value;
+    case 'text':
+      return factText(String(value));
+    case 'texts':
+      return [...new Set((value as CallFacts['tags']).map(factText))].sort().slice(0, MAX_TAGS);
+    case 'units':
+      return cleanUnits(value as CallFacts['units']);
+    case 'attempts':
+      return (value as CallFacts['attempts']).slice(0, MAX_ATTEMPTS).map(cleanAttempt);
+    default:
+      return whole(value);
+  }
 }
 
 function cleanUnits(units: CallFacts['units']): CallFacts['units'] {
@@ -58,13 +62,13 @@ function cleanUnits(units: CallFacts['units']): CallFacts['units'] {
   return Object.fromEntries(kept.map(([unit, amount]) => [factText(unit), whole(amount)]));
 }
 
-function cleanAttempts(attempts: CallFacts['attempts']): CallFacts['attempts'] {
-  return attempts.slice(0, MAX_ATTEMPTS).map(({ target, status, class: kind, reason, ms }) => ({
+function cleanAttempt({ target, status, class: kind, reason, ms }: CallAttempt): CallAttempt {
+  return {
     ...{ target: factText(target), ms: whole(ms) },
     ...(status !== undefined && { status: whole(status) }),
     ...(kind !== undefined && { class: kind }),
     ...(reason !== undefined && { reason: factText(reason) }),
-  }));
+  };
 }
 
 /** The nearest whole number that a store can count with; 0 for what is none. */
@@ -99,12 +103,10 @@ export function expiredFacts(facts: CallFacts): CallFacts {
 export function readFacts(text: unknown): CallFacts {
   try {
     const found = JSON.parse(String(text)) as Partial<CallFacts> | null;
-    return cleanFacts(
-      makeFacts((name) => {
-        const value = found?.[name];
-        return isLike(value, UNKNOWN_FACTS[name] ?? '') ? value : undefined;
-      }),
-    );
+    const facts = { ...UNKNOWN_FACTS };
+    for (const name of FACT_NAMES)
+      if (isLike(found?.[name], UNKNOWN_FACTS[name] ?? '')) put(facts, name, found?.[name]);
+    return facts;
   } catch {
     return UNKNOWN_FACTS;
   }

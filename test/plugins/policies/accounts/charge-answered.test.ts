@@ -110,7 +110,7 @@ describe('the cost that an answer hook gives', function () {
       ['second', 'loses answers'],
     ] as const) {
       faulty.fault = fault;
-      const call = { id, principal, ...told } as unknown as Call;
+      const call = { id, principal, state: new Map(), ...told } as unknown as Call;
       await chargeAnswered(
         { ledger: faulty.ledger },
         { queues: { certain: queue, uncertain: queue }, budgets },
