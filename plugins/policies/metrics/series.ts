@@ -25,7 +25,7 @@ export function countCalls(
     metrics.calls.inc({ operation, provider, model, status, error, stream });
     metrics.seconds.observe({ operation, provider, stream }, durationMs / 1000);
     metrics.overheadSeconds.observe({ operation }, Math.max(durationMs - upstreamMs, 0) / 1000);
-    for (const { target: asked } of attempts) metrics.attempts.inc({ provider: asked.slice(0, asked.indexOf('/')) });
+    for (const { target: to } of attempts) metrics.attempts.inc({ provider: to.slice(0, to.indexOf('/')) });
     if (firstByteMs !== undefined) metrics.firstByteSeconds.observe({ operation, provider }, firstByteMs / 1000);
     const { firstTokenMs, lastTokenMs } = outcome;
     if (firstTokenMs !== undefined) metrics.firstTokenSeconds.observe({ provider, model }, firstTokenMs / 1000);
