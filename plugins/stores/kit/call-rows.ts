@@ -1,4 +1,4 @@
-import { type CallFacts, type CallRow, FACT_NAMES, type ReportDimension } from '../../../core/index.ts';
+import type { CallFacts, CallRow, ReportDimension } from '../../../core/index.ts';
 
 /** What the rollup counts by, beside the hour: all dimensions of a report but the session. */
 export const ROLLUP_DIMENSIONS = Object.freeze([
@@ -73,21 +73,17 @@ export function nextHour(at: number): number {
 }
 
 /** What stores keep in columns of their own, to filter by. */
-const COLUMNS: ReadonlySet<keyof CallFacts> = new Set([
+const COLUMNS: readonly (keyof CallFacts)[] = Object.freeze([
   ...(['requestId', 'userId', 'key', 'tags', 'operation', 'provider', 'model'] as const),
   ...(['session', 'outcome'] as const),
 ]);
 
-const PACKED: readonly (keyof CallFacts)[] = FACT_NAMES.filter((name) => !COLUMNS.has(name));
-
 /** What of clean facts is neither a dimension nor a column to filter by, as JSON. */
 export function packFacts(facts: CallFacts): string {
-  let text = '';
-  for (const name of PACKED) {
-    const value = facts[name];
-    if (value !== undefined) text += `${text === '' ? '{' : ','}"${name}":${JSON.stringify(value)}`;
-  }
-  return `${text}}`;
+  // A copy of one shape, in which JSON leaves out what is undefined, is the cheapest way to leave fields out.
+  const packed: Record<string, unknown> = { ...facts };
+  for (const name of COLUMNS) packed[name] = undefined;
+  return JSON.stringify(packed);
 }
 
 /** A record as stores keep it. */
