@@ -105,9 +105,10 @@ async function call(deps: CallDeps, credential: string | undefined): Promise<voi
     operation: 'chat',
     request: REQUEST,
     stream: false,
-    targets: [{ provider: 'echo', model: 'echo' }],
+    findTargets: () => ({ targets: [{ provider: 'echo', model: 'echo' }] }),
+    caller: { requestId: 'req_bench', principal },
   } as const;
-  await completeChat(deps, asked, { requestId: 'req_bench', principal, signal: new AbortController().signal });
+  await completeChat(deps, asked);
 }
 
 async function authenticate(deps: CallDeps, credential: string): Promise<Principal | undefined> {

@@ -43,7 +43,7 @@ function callOf(n: number): CallFacts {
       provider: 'openai',
     },
     ...{ model: `model-${(mixed >>> 8) % MODELS}`, tags: key % 3 ? ['team=search'] : [], stream: n % 2 === 0 },
-    ...{ outcome: n % 50 ? 'ok' : 'error', attempts: 1, startedAt, durationMs: mixed % 20_000, firstByteMs: 300 },
+    ...{ outcome: n % 50 ? 'ok' : 'error', attempts: [], startedAt, durationMs: mixed % 20_000, firstByteMs: 300 },
     units: { prompt_tokens: mixed % 4000, completion_tokens: mixed % 900, cached_tokens: mixed % 1000 },
     ...{ estimated: n % 40 === 0, priced: true, session: `s${mixed % 5000}` },
   };

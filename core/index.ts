@@ -21,6 +21,8 @@ export type * from './contract/audit.ts';
 export type * from './contract/budgets.ts';
 export type { CalendarWindow } from './contract/budgets.ts';
 export type * from './contract/call.ts';
+export type { CallField, CallFieldType, CallSummary } from './contract/call-fields.ts';
+export { CALL_FIELDS, FACT_NAMES, plannedFacts, summaryOf, UNKNOWN_FACTS } from './contract/call-fields.ts';
 export type * from './contract/chat.ts';
 export { CHAT_REQUEST, CHAT_RESPONSE, MAX_MESSAGES, MAX_PARTS } from './contract/chat-schemas.ts';
 export type { ChunkHead } from './contract/chunks.ts';

@@ -15,9 +15,9 @@ import {
 import { pluginError } from '../plugins/hook-runner.ts';
 import { REDACTED, secretPattern } from '../plugins/plugin-api.ts';
 import { UpstreamError, type UpstreamPhase, type UpstreamResponse } from '../upstream/upstream.ts';
+import type { Call, NotedAttempt } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
-import type { LiveCall } from './live-call.ts';
 
 /** The longest error body that is read, in bytes: enough for any vendor's words. */
 const MAX_ERROR_BYTES = 64 * 1024;
@@ -28,7 +28,7 @@ const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 /** Sends one request and resolves with a response of a good status; anything else throws, classified. */
 export async function sendAttempt(
   deps: CallDeps,
-  call: LiveCall,
+  call: Call,
   target: Target,
   endpoint: Endpoint,
   request: HttpRequest,
@@ -38,7 +38,8 @@ export async function sendAttempt(
   const outgoing = changed instanceof Promise ? await changed : changed;
   const { record } = call;
   record.target = target;
-  record.attempts += 1;
+  const attempt: NotedAttempt = { target, startedMs: call.elapsedMs, ms: 0 };
+  record.attempts.push(attempt);
   const startedMs = performance.now();
   try {
     const response = await deps.upstream.send(endpoint, outgoing, {
@@ -47,6 +48,7 @@ export async function sendAttempt(
       ...(record.clocks && { deadlines: record.clocks }),
     });
     record.status = response.status;
+    attempt.status = response.status;
     if (isContent(response.status)) {
       record.sentTo.push(target);
       record.firstByteMs ??= call.elapsedMs;
@@ -59,7 +61,8 @@ export async function sendAttempt(
     if (error instanceof UpstreamError && error.sent && !error.refused) record.sentTo.push(target);
     throw error;
   } finally {
-    record.upstreamMs += performance.now() - startedMs;
+    attempt.ms = performance.now() - startedMs;
+    record.upstreamMs += attempt.ms;
   }
 }
 
@@ -68,7 +71,7 @@ function isContent(status: number): boolean {
 }
 
 /** Reads or decodes a response; an error inside it means that its provider did not do the work, so the attempt owes nothing. */
-export async function decodeResponse<T>(call: LiveCall, decode: () => T | Promise<T>): Promise<T> {
+export async function decodeResponse<T>(call: Call, decode: () => T | Promise<T>): Promise<T> {
   try {
     return await decode();
   } catch (error) {
@@ -81,7 +84,7 @@ export async function decodeResponse<T>(call: LiveCall, decode: () => T | Promis
  * An error inside a response with a good status, before any content: the attempt that was noted last owes nothing. What earlier
  * attempts owe stays.
  */
-export function forgetRefused(call: LiveCall, error: unknown): void {
+export function forgetRefused(call: Call, error: unknown): void {
   if (isStreamFailure(error) || isWebPage(error)) call.record.sentTo.pop();
 }
 
@@ -122,7 +125,7 @@ function invalidResponse(what: string, cause?: unknown): GatewayError {
 }
 
 /** What a codec is told of the call. */
-export function codecCallOf(call: LiveCall, target: Target): CodecCall {
+export function codecCallOf(call: Call, target: Target): CodecCall {
   return { model: target.model, stream: call.stream, created: Math.floor(call.startedAt / 1000), id: call.id };
 }
 
@@ -238,7 +241,7 @@ interface EndedAttempt extends Pick<AttemptReport, 'target' | 'number' | 'next'>
 
 /** What the `attempt` hook is told. */
 export function attemptReport(
-  call: LiveCall,
+  call: Call,
   { target, number, isSecond, startedMs, failed, next, then }: EndedAttempt,
 ): AttemptReport {
   const { status } = call.record;

@@ -1,12 +1,11 @@
 import type { ModelRoute } from '../config/model-routes.ts';
 import type { ModelCatalog, Operation } from '../contract/call.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
-import type { CallContext, Log } from '../contract/plugin.ts';
+import type { Log } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import type { Pending } from '../plugins/foundation.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import type { Upstream } from '../upstream/upstream.ts';
-import type { CallInit } from './live-call.ts';
 import type { PlanFinder } from './plans.ts';
 import type { Routing } from './routing/health-book.ts';
 import type { Seals } from './seals.ts';
@@ -38,20 +37,4 @@ export interface CallDeps {
   readonly closing: AbortSignal;
   /** Throws for an operation that nobody registered. */
   partsOf(operation: Operation): OperationParts;
-}
-
-/** A plugin's call, as calls take it. One that belongs to nobody who could leave is cut when its generation closes. */
-export function callInitOf(
-  { closing }: Pick<CallDeps, 'closing'>,
-  { principal, requestId, signal = closing, skip, tags, session, onOutcome }: CallContext,
-): CallInit {
-  return {
-    principal,
-    requestId,
-    signal,
-    ...(skip && { skip }),
-    ...(tags && { tags }),
-    ...(session !== undefined && { session }),
-    ...(onOutcome && { onOutcome }),
-  };
 }

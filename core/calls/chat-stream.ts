@@ -7,13 +7,14 @@ import type { ChunkTransform } from '../plugins/hook-runner.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
 import { UpstreamError } from '../upstream/upstream.ts';
 import { forgetRefused, readFailedAttempt, readJson } from './attempt.ts';
+import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { noteAnswered, type OpenedChat, openChat } from './chat.ts';
 import { chunksOfResponse, hasContent, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import { BYTES_PER_TOKEN } from './content.ts';
 import { webPageError } from './error-marks.ts';
-import type { CallInit, CallRequest, LiveCall, ResponseNotes } from './live-call.ts';
 import { meterChat } from './meter.ts';
+import type { ResponseNotes } from './response-notes.ts';
 import { tellBroken } from './routing/tell-attempt.ts';
 import { tryTargets } from './routing/try-targets.ts';
 import { endWithError, isShutdown, runCall } from './run-call.ts';
@@ -34,7 +35,7 @@ interface OpenStream extends ResponseNotes {
 }
 
 /** Asks one target and reads up to the first content; a failure before that lets another target try. */
-async function openStream(deps: CallDeps, call: LiveCall, target: Target): Promise<OpenStream> {
+async function openStream(deps: CallDeps, call: Call, target: Target): Promise<OpenStream> {
   const attempt = new AbortController();
   const abort = (): void => attempt.abort(call.signal.reason);
   if (call.signal.aborted) abort();
@@ -197,8 +198,8 @@ export interface ChatStream extends ResponseNotes {
 const READ_ON_MS = 500;
 
 /** A chat completion as a stream. Rejects before the first byte when no target responds. */
-export function streamChat(deps: CallDeps, callRequest: CallRequest<'chat'>, init: CallInit): Promise<ChatStream> {
-  return runCall(deps, callRequest, init, {
+export function streamChat(deps: CallDeps, input: CallInput<'chat'>): Promise<ChatStream> {
+  return runCall(deps, input, {
     async answered(call, answered) {
       const { response, ...notes } = noteAnswered(call, answered);
       return passOut(deps, call, {
@@ -217,7 +218,7 @@ export function streamChat(deps: CallDeps, callRequest: CallRequest<'chat'>, ini
 const NONE: Pick<Batches, 'next'> = { next: async () => ({ done: true, value: undefined }) };
 
 /** Lets hooks change what comes, meters it, and ends the call when it ends, breaks off or is left. */
-async function passOut(deps: CallDeps, call: LiveCall, opened: OpenStream): Promise<ChatStream> {
+async function passOut(deps: CallDeps, call: Call, opened: OpenStream): Promise<ChatStream> {
   let transform: ChunkTransform | undefined;
   try {
     transform = await call.hooks.stream?.(call);
@@ -233,7 +234,7 @@ async function passOut(deps: CallDeps, call: LiveCall, opened: OpenStream): Prom
 /** One stream on its way out: usage, what was written, and the way it ends. */
 class RunningStream {
   readonly #deps: CallDeps;
-  readonly #call: LiveCall;
+  readonly #call: Call;
   readonly #opened: OpenStream;
   readonly #transform: ChunkTransform | undefined;
   readonly #startedMs = performance.now();
@@ -244,7 +245,7 @@ class RunningStream {
   #isRead = false;
   #hangUp: NodeJS.Timeout | undefined;
 
-  constructor(deps: CallDeps, call: LiveCall, opened: OpenStream, transform: ChunkTransform | undefined) {
+  constructor(deps: CallDeps, call: Call, opened: OpenStream, transform: ChunkTransform | undefined) {
     this.#deps = deps;
     this.#call = call;
     this.#opened = opened;

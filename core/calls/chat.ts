@@ -5,14 +5,15 @@ import type { Answered } from '../contract/hooks.ts';
 import type { ChatCodec, CodecCall, HttpRequest, Provider } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { codecCallOf, decodeResponse, readJson, sendAttempt } from './attempt.ts';
+import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { writtenBytes } from './chat-chunks.ts';
 import { BYTES_PER_TOKEN } from './content.ts';
 import { asRefusal } from './error-marks.ts';
 import { factsOf, type MediaAddress } from './facts.ts';
 import { assertNeeds, type Lane, nativeRequest } from './ingress.ts';
-import { type CallInit, type CallRequest, type LiveCall, type ResponseNotes, responseNotes } from './live-call.ts';
 import { meterChat, pricedTier, requestedTier } from './meter.ts';
+import { type ResponseNotes, responseNotes } from './response-notes.ts';
 import { tryTargets } from './routing/try-targets.ts';
 import { runCall } from './run-call.ts';
 import { deploymentOf, openReasoning } from './seals.ts';
@@ -24,8 +25,8 @@ export interface ChatResult extends ResponseNotes {
 }
 
 /** A chat completion as a whole. The call is finished when this resolves. */
-export function completeChat(deps: CallDeps, callRequest: CallRequest<'chat'>, init: CallInit): Promise<ChatResult> {
-  return runCall(deps, callRequest, init, {
+export function completeChat(deps: CallDeps, input: CallInput<'chat'>): Promise<ChatResult> {
+  return runCall(deps, input, {
     answered: (call, answered) => respond(call, noteAnswered(call, answered)),
     callTargets: (call) =>
       tryTargets(deps, call, (target, own) => callTarget(deps, own, target)).then((result) => respond(call, result)),
@@ -33,14 +34,14 @@ export function completeChat(deps: CallDeps, callRequest: CallRequest<'chat'>, i
 }
 
 /** Lets hooks see a response on its way out, and ends the call. */
-function respond(call: LiveCall, result: ChatResult): ChatResult | Promise<ChatResult> {
+function respond(call: Call, result: ChatResult): ChatResult | Promise<ChatResult> {
   const received = call.hooks.receive?.(call, result.response) ?? result.response;
   return received instanceof Promise
     ? received.then((response) => end(call, result, response as ChatResponse))
     : end(call, result, received as ChatResponse);
 }
 
-function end(call: LiveCall, result: ChatResult, received: ChatResponse): ChatResult {
+function end(call: Call, result: ChatResult, received: ChatResponse): ChatResult {
   let response = received;
   let { native } = result;
   if (response !== result.response) native = undefined;
@@ -51,7 +52,7 @@ function end(call: LiveCall, result: ChatResult, received: ChatResponse): ChatRe
   return { call, headers: result.headers, response, native };
 }
 
-async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promise<ChatResult> {
+async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResult> {
   const { upstreamResponse, codec, codecCall, passesOn, headers } = await openChat(deps, call, target);
   const startedMs = performance.now();
   const body = await decodeResponse(call, () => readJson(upstreamResponse));
@@ -65,7 +66,7 @@ async function callTarget(deps: CallDeps, call: LiveCall, target: Target): Promi
 }
 
 /** A response that a hook gave at once: nothing was sent, and it costs what the hook says. */
-export function noteAnswered(call: LiveCall, { response, cost = 0, saved, headers = {} }: Answered): ChatResult {
+export function noteAnswered(call: Call, { response, cost = 0, saved, headers = {} }: Answered): ChatResult {
   const { usage } = response as ChatResponse;
   call.record.metered = { units: {}, cost };
   call.record.saved = saved;
@@ -110,7 +111,7 @@ function requestFor(
 }
 
 /** Translates and sends a chat request to one target. */
-export async function openChat(deps: CallDeps, call: LiveCall, target: Target): Promise<OpenedChat> {
+export async function openChat(deps: CallDeps, call: Call, target: Target): Promise<OpenedChat> {
   const provider: Provider | undefined = deps.partsOf('chat').offers.get(target.provider);
   if (!provider) throw new GatewayError('unsupported_provider', `There is no provider "${target.provider}".`);
   if (!provider.chat)
@@ -144,7 +145,7 @@ interface AttemptPlan extends Pick<OpenedChat, 'codec' | 'passesOn'> {
 /** Writes the request for one target: in the caller's own format where the vendor speaks it, else by the codec. */
 function planAttempt(
   { seals }: CallDeps,
-  { principal: { account }, ingress, stream }: LiveCall,
+  { principal: { account }, ingress, stream }: Call,
   provider: Provider,
   codec: ChatCodec,
   codecCall: CodecCall & { readonly request: ChatRequest },

@@ -5,10 +5,11 @@ import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { type HttpRequest, type NativeRow, type Provider, StreamFailure } from '../contract/provider.ts';
 import { attemptReport, type FailedAttempt, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
+import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { estimateInputTokens, factsOf } from './facts.ts';
 import { assertNeeds, assertPublicMedia, type Ingress, nativeRequest } from './ingress.ts';
-import { type CallInit, type CallRequest, type LiveCall, responseNotes } from './live-call.ts';
+import { responseNotes } from './response-notes.ts';
 import { runCall } from './run-call.ts';
 import { deploymentOf } from './seals.ts';
 
@@ -18,7 +19,7 @@ interface Counted {
 }
 
 /** Counts the input tokens of chat requests, each with the caller's own body. */
-export type Counter = (callRequest: CallRequest<'chat'>, body: unknown, init: CallInit) => Promise<Counted>;
+export type Counter = (input: CallInput<'chat'>, body: unknown) => Promise<Counted>;
 
 /** How long a vendor may take to count, in all; callers do it before each turn. */
 const PROVIDER_MS = 2000;
@@ -30,9 +31,9 @@ const MAX_RESPONSE_BYTES = 64 * 1024;
  * estimated here. It costs nothing, and whatever goes wrong with the vendor ends in an estimate.
  */
 export function createCounter(deps: CallDeps, bounds: CountBounds = createCountBounds()): Counter {
-  return (callRequest, body, init) => {
-    const counting = { ...callRequest, operation: 'count', stream: false } as const;
-    return runCall(deps, counting, init, {
+  return (input, body) => {
+    const counting = { ...input, operation: 'count', stream: false } as const;
+    return runCall(deps, counting, {
       answered: (call, { response, headers }) => respond(call, response as InputCount, headers),
       async callTargets(call) {
         // Also when its caller leaves amid it.
@@ -45,11 +46,7 @@ export function createCounter(deps: CallDeps, bounds: CountBounds = createCountB
 
 const FREE = Object.freeze({ units: Object.freeze({}), cost: 0 });
 
-async function respond(
-  call: LiveCall,
-  given: InputCount,
-  more: Readonly<Record<string, string>> = {},
-): Promise<Counted> {
+async function respond(call: Call, given: InputCount, more: Readonly<Record<string, string>> = {}): Promise<Counted> {
   call.record.metered = FREE;
   const count = call.hooks.receive ? ((await call.hooks.receive(call, given)) as InputCount) : given;
   void call.finish('ok');
@@ -57,7 +54,7 @@ async function respond(
   return { count, headers: responseNotes(call, call.targets[0], { headers }).headers() };
 }
 
-async function countInput(deps: CallDeps, bounds: CountBounds, call: LiveCall, body: unknown): Promise<InputCount> {
+async function countInput(deps: CallDeps, bounds: CountBounds, call: Call, body: unknown): Promise<InputCount> {
   const [target] = call.targets;
   const provider = target && deps.partsOf('count').offers.get(target.provider);
   if (!provider) throw new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
@@ -95,7 +92,7 @@ type CountingRow = NativeRow & Required<Pick<NativeRow, 'count'>>;
 /** The caller's own body as a call would send it; undefined for one that the vendor may not or cannot be sent. */
 function prepareQuestion(
   { seals }: CallDeps,
-  call: LiveCall,
+  call: Call,
   ingress: Ingress,
   row: CountingRow,
   { model, provider: instance }: Target,
@@ -134,7 +131,7 @@ function prepareQuestion(
 /** What the vendor says; undefined when it does not say it in time. */
 async function sendQuestion(
   deps: CallDeps,
-  call: LiveCall,
+  call: Call,
   target: Target,
   provider: Provider,
   { request, response }: Question,

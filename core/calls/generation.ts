@@ -17,7 +17,8 @@ import { type LoadedConfig, locateProblem } from '../plugins/load-config.ts';
 import { type CallServices, createPluginApi, createRedactor } from '../plugins/plugin-api.ts';
 import { createRequestSchemas, PluginError, Registry, type RequestSchemas } from '../plugins/registry.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
-import { type CallDeps, callInitOf, type OperationParts } from './call-deps.ts';
+import type { CallInput } from './call.ts';
+import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
 import { estimateCall } from './meter.ts';
@@ -242,11 +243,12 @@ export function createServices(deps: CallDeps): CallServices {
   return {
     async chat(request, context) {
       const { catalog } = deps.partsOf('chat');
-      const targets = targetsOfRequest({ catalog, aliases }, request.model);
-      const callRequest = { operation: 'chat', request, ...targets } as const;
-      if (!request.stream)
-        return (await completeChat(deps, { ...callRequest, stream: false }, callInitOf(deps, context))).response;
-      const stream = await streamChat(deps, { ...callRequest, stream: true }, callInitOf(deps, context));
+      const input: CallInput<'chat'> = {
+        ...{ operation: 'chat', request, stream: request.stream === true, caller: context },
+        findTargets: () => targetsOfRequest({ catalog, aliases }, request.model),
+      };
+      if (!input.stream) return (await completeChat(deps, input)).response;
+      const stream = await streamChat(deps, input);
       return chunksOf(stream, request.stream_options?.include_usage === true);
     },
     call: (operation, request, context) => callOperation(deps, operation, request, context),

@@ -1,12 +1,12 @@
-import type { Call, Target } from '../contract/call.ts';
+import type { Call as CallView, Target } from '../contract/call.ts';
 import type { ChatRequest, Usage } from '../contract/chat.ts';
 import { deepFreeze, readObject } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { ModelInfo, Price } from '../contract/provider.ts';
+import { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { estimateTextTokens } from './content.ts';
 import { estimateInputTokens } from './facts.ts';
-import { LiveCall } from './live-call.ts';
 
 /**
  * Notes what a chat call used and what that costs. Usage that the provider did not tell is estimated from the request
@@ -14,7 +14,7 @@ import { LiveCall } from './live-call.ts';
  */
 export function meterChat(
   deps: CallDeps,
-  call: LiveCall,
+  call: Call,
   target: Target,
   usage: Usage | undefined,
   writtenTokens: () => number,
@@ -25,7 +25,7 @@ export function meterChat(
 }
 
 /** An estimate never counts more than was reserved: a vendor does not write more than it was allowed to. */
-function estimateWritten(deps: CallDeps, call: LiveCall, { provider, model }: Target, written: number): Usage {
+function estimateWritten(deps: CallDeps, call: Call, { provider, model }: Target, written: number): Usage {
   const request = call.request as ChatRequest;
   const most = maxOutput(request, deps.partsOf(call.operation).catalog.find(provider, model));
   return estimatedUsage(estimateInputTokens(request), Math.min(written, most));
@@ -36,7 +36,7 @@ function estimateWritten(deps: CallDeps, call: LiveCall, { provider, model }: Ta
  * may have worked on it: what was to be sent, estimated, once, at the price of the target that was sent it last. An error
  * status, or nothing sent, owes nothing.
  */
-export function meterUnfinished(deps: CallDeps, call: LiveCall): void {
+export function meterUnfinished(deps: CallDeps, call: Call): void {
   const target = call.record.sentTo.at(-1);
   if (call.record.metered || !target) return;
   call.record.target = target;
@@ -47,15 +47,15 @@ export function meterUnfinished(deps: CallDeps, call: LiveCall): void {
 
 /** What was estimated of a call, as long as it has the same request and targets. */
 interface Estimate {
-  readonly request: Call['request'];
-  readonly targets: Call['targets'];
+  readonly request: CallView['request'];
+  readonly targets: CallView['targets'];
   readonly most: Metered;
 }
 
 const ESTIMATE = Symbol('estimate');
 
 /** The most a call may come to, over all its targets; its cost is undefined when one of them has no known price. Several policies ask for it. */
-export function estimateCall(deps: CallDeps, call: Call): Metered {
+export function estimateCall(deps: CallDeps, call: CallView): Metered {
   const { request, targets } = call;
   const known = call.state.get(ESTIMATE) as Estimate | undefined;
   if (known?.request === request && known.targets === targets) return known.most;
@@ -64,7 +64,7 @@ export function estimateCall(deps: CallDeps, call: Call): Metered {
   return most;
 }
 
-function estimateMost(deps: CallDeps, call: Call): Metered {
+function estimateMost(deps: CallDeps, call: CallView): Metered {
   const [only] = call.targets;
   if (only && call.targets.length === 1) return estimateAt(deps, call, only);
   const each = call.targets.map((target) => estimateAt(deps, call, target));
@@ -74,13 +74,13 @@ function estimateMost(deps: CallDeps, call: Call): Metered {
   const costs = each.map(({ cost }) => cost).filter((cost) => cost !== undefined);
   if (costs.length < each.length) return { units, cost: undefined };
   // Where two may be asked at the same time, both are owed.
-  const isTwice = call instanceof LiveCall && call.hedge !== undefined;
+  const isTwice = call instanceof Call && call.hedge !== undefined;
   const [most = 0, next = 0] = costs.sort((a, b) => b - a);
   return { units, cost: isTwice ? most + next : most };
 }
 
 /** The most a call may come to at one target. */
-export function estimateAt(deps: CallDeps, call: Call, target: Target): Metered {
+export function estimateAt(deps: CallDeps, call: CallView, target: Target): Metered {
   const { catalog, offers, definition } = deps.partsOf(call.operation);
   const model = catalog.find(target.provider, target.model);
   const price = catalog.priceOf(target, model);
@@ -89,7 +89,7 @@ export function estimateAt(deps: CallDeps, call: Call, target: Target): Metered 
   return estimateChat(call.request as ChatRequest, model, price);
 }
 
-function noteUsage(deps: CallDeps, call: LiveCall, target: Target, usage: Usage, estimated: boolean): void {
+function noteUsage(deps: CallDeps, call: Call, target: Target, usage: Usage, estimated: boolean): void {
   const { catalog } = deps.partsOf(call.operation);
   const price = catalog.priceOf(target, catalog.find(target.provider, target.model));
   const { prompt_tokens, completion_tokens } = usage;

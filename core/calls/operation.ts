@@ -5,8 +5,9 @@ import type { OperationContext } from '../contract/plugin.ts';
 import type { HttpRequest, Offer } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { codecCallOf, forgetRefused, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
-import { type CallDeps, callInitOf, type OperationParts } from './call-deps.ts';
-import { type LiveCall, responseNotes } from './live-call.ts';
+import type { Call, CallInput, Destination } from './call.ts';
+import type { CallDeps, OperationParts } from './call-deps.ts';
+import { responseNotes } from './response-notes.ts';
 import { tellBroken } from './routing/tell-attempt.ts';
 import { tryTargets } from './routing/try-targets.ts';
 import { endWithError, runCall } from './run-call.ts';
@@ -22,13 +23,14 @@ export async function callOperation<O extends Operation>(
   const parts = deps.partsOf(operation);
   const { definition } = parts;
   if (!definition) throw new TypeError(`"${operation}" is core's own: api.chat calls a model`);
-  const callRequest = {
+  const input: CallInput = {
     operation,
     request,
     stream: 'stream' in request && request.stream === true,
-    ...findTargets(deps, parts, request, context),
+    caller: context,
+    findTargets: () => findTargets(deps, parts, request, context),
   };
-  return runCall(deps, callRequest, callInitOf(deps, context), {
+  return runCall(deps, input, {
     async answered(call, { response, cost = 0, headers = {} }) {
       call.record.metered = { units: {}, cost };
       return respond(call, { response, isStreaming: false, headers, destroy() {} });
@@ -44,7 +46,7 @@ function findTargets(
   { catalog }: OperationParts,
   request: object,
   { targets, requested }: OperationContext,
-): ReturnType<typeof targetsOfRequest> {
+): Destination {
   if (targets) {
     const known = targets.map(({ provider, model }) => targetOfPath(catalog, provider, model));
     return { targets: known, ...(requested !== undefined && { requested }) };
@@ -64,7 +66,7 @@ interface Responded {
 
 async function callTarget(
   deps: CallDeps,
-  call: LiveCall,
+  call: Call,
   { catalog, offers }: OperationParts,
   definition: OperationDefinition,
   target: Target,
@@ -94,13 +96,13 @@ async function callTarget(
 class AttemptWork {
   isStreaming = false;
   readonly #deps: CallDeps;
-  readonly #call: LiveCall;
+  readonly #call: Call;
   readonly #target: Target;
   readonly #offer: Offer;
   #dropped: readonly string[] = [];
   #upstream: UpstreamResponse | undefined;
 
-  constructor(deps: CallDeps, call: LiveCall, target: Target, offer: Offer) {
+  constructor(deps: CallDeps, call: Call, target: Target, offer: Offer) {
     this.#deps = deps;
     this.#call = call;
     this.#target = target;
@@ -172,7 +174,7 @@ class AttemptWork {
 }
 
 async function respond<O extends Operation>(
-  call: LiveCall,
+  call: Call,
   { response, isStreaming, headers, destroy }: Responded,
 ): Promise<CallResult<O>> {
   let changed: object = response;

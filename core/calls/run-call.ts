@@ -4,37 +4,34 @@ import type { Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
+import { ownerOf } from '../plugins/attribution.ts';
+import { Call, type CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { factsOf, findDisguised } from './facts.ts';
 import { assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia, assertServerTools } from './ingress.ts';
-import { type CallInit, type CallRequest, LiveCall } from './live-call.ts';
 import { estimateAt, meterUnfinished } from './meter.ts';
 import type { HealthBook } from './routing/health-book.ts';
 import { type StickyTargets, stickyKeyOf } from './routing/sticky-targets.ts';
 import { deploymentOf, sealedDeployments } from './seals.ts';
 import { assertAllowed, splitModel } from './targets.ts';
 
-/** How an operation responds: what a hook answered at once, or what a target says. */
-interface CallWork<T> {
-  answered(call: LiveCall, answered: Answered): T | Promise<T>;
-  callTargets(call: LiveCall): Promise<T>;
+/** How an operation responds: with what a hook answered at once, or with what a target responds. */
+interface Handlers<T> {
+  answered(call: Call, answered: Answered): T | Promise<T>;
+  callTargets(call: Call): Promise<T>;
 }
 
 /** The life of a call up to its response: the inward hooks in order, then the work. Whatever goes wrong passes the `error` hooks and ends the call. */
-export async function runCall<T>(
-  deps: CallDeps,
-  callRequest: CallRequest,
-  init: CallInit,
-  { answered, callTargets }: CallWork<T>,
-): Promise<T> {
-  const { hooks, catalog, definition } = deps.partsOf(callRequest.operation);
-  const call = new LiveCall(callRequest, init, hooks);
+export async function runCall<T>(deps: CallDeps, input: CallInput, { answered, callTargets }: Handlers<T>): Promise<T> {
+  const { hooks, catalog, definition } = deps.partsOf(input.operation);
+  const call = new Call(input, hooks, deps.closing);
   deps.pending.track(call.ended, 'a call');
   try {
     throwIfAborted(call.signal);
     const facts = definition ? undefined : factsOf(call.request as ChatRequest);
     assertNoDisguisedFields(facts ? facts.disguised : findDisguised(call.request, definition?.request ?? {}));
-    assertAllowed(catalog, call.principal, callRequest.targets, callRequest.requested);
+    const { targets, requested } = call.findTargets();
+    assertAllowed(catalog, call.principal, targets, requested);
     assertNamedModels(call, catalog);
     if (call.ingress && facts) assertOwnBlocks(call.ingress, facts);
     if (call.ingress?.needs.some(({ kind }) => kind === 'server tool'))
@@ -47,7 +44,10 @@ export async function runCall<T>(
     if (prepared) call.replaceRequest((prepared instanceof Promise ? await prepared : prepared) as typeof call.request);
     const given = hooks.answer?.(call);
     const atOnce = given instanceof Promise ? await given : given;
-    if (atOnce) return await answered(call, atOnce);
+    if (atOnce) {
+      call.record.isLetThrough = true;
+      return await answered(call, atOnce);
+    }
     const chosen = hooks.route?.(call);
     const routed = chosen instanceof Promise ? await chosen : chosen;
     if (routed) {
@@ -57,6 +57,7 @@ export async function runCall<T>(
     if (call.operation === 'chat') preferReaders(deps, call);
     const reserved = hooks.reserve?.(call);
     if (reserved) await reserved;
+    call.record.isLetThrough = true;
     return await callTargets(call);
   } catch (thrown) {
     throw await endWithError(deps, call, thrown);
@@ -64,7 +65,7 @@ export async function runCall<T>(
 }
 
 /** Other models that a vendor is told to call are held to the caller's allow-list like the request's own. */
-function assertNamedModels(call: LiveCall, catalog: Parameters<typeof assertAllowed>[0]): void {
+function assertNamedModels(call: Call, catalog: Parameters<typeof assertAllowed>[0]): void {
   for (const { kind, name } of call.ingress?.needs ?? [])
     if (kind === 'model')
       assertAllowed(
@@ -75,7 +76,7 @@ function assertNamedModels(call: LiveCall, catalog: Parameters<typeof assertAllo
 }
 
 /** Puts targets first that can read what the request has sealed. */
-function preferReaders(deps: CallDeps, call: LiveCall): void {
+function preferReaders(deps: CallDeps, call: Call): void {
   const deployments = sealedDeployments(deps.seals, call.principal.account, call.request as ChatRequest);
   if (deployments.length === 0 || call.targets.length < 2) return;
   // Another target would go on without what it can't read.
@@ -88,10 +89,13 @@ function preferReaders(deps: CallDeps, call: LiveCall): void {
 }
 
 /** Ends a call that failed, and returns the error as the `error` hooks leave it. */
-export async function endWithError(deps: CallDeps, call: LiveCall, thrown: unknown): Promise<GatewayError> {
+export async function endWithError(deps: CallDeps, call: Call, thrown: unknown): Promise<GatewayError> {
   const isDrained = isShutdown(call.signal);
   const hasLeft = call.signal.aborted && !isDrained;
   let error = isDrained ? shuttingDown() : toGatewayError(thrown);
+  // What the gateway itself, its store or a plugin failed to do is an error, not a refusal.
+  if (!hasLeft && !call.record.isLetThrough && error.status < 500)
+    call.record.refusedBy = error.refusedBy ?? ownerOf(error) ?? 'gateway';
   try {
     if (!hasLeft && call.hooks.error) error = await call.hooks.error(call, error);
   } catch (thrownByHook) {
@@ -126,7 +130,7 @@ function throwIfAborted(signal: AbortSignal): void {
 }
 
 /** Puts the targets of a call in the order that its alias says; calls without an alias have one target. */
-function applyRoute(deps: CallDeps, call: LiveCall): void {
+function applyRoute(deps: CallDeps, call: Call): void {
   const route = call.alias === undefined ? undefined : deps.routes.get(call.alias);
   if (!route) return;
   const { health, sticky } = deps.routing;
@@ -151,11 +155,11 @@ function applyRoute(deps: CallDeps, call: LiveCall): void {
   call.replaceTargets(isExtra ? [...chosen, overflow] : chosen, isExtra ? overflow : undefined);
 }
 
-function usesServerTools({ ingress }: LiveCall): boolean {
+function usesServerTools({ ingress }: Call): boolean {
   return ingress?.needs.some(({ kind }) => kind === 'server tool') ?? false;
 }
 
-function isSame(one: LiveCall['targets'][number], other: LiveCall['targets'][number]): boolean {
+function isSame(one: Call['targets'][number], other: Call['targets'][number]): boolean {
   return one.provider === other.provider && one.model === other.model;
 }
 

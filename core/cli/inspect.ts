@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
+import { createId } from '../calls/call.ts';
 import type { Generation } from '../calls/generation.ts';
-import { createId } from '../calls/live-call.ts';
 import { type TargetRow, targetRows } from '../calls/routing/routing-states.ts';
 import { clocksFor } from '../calls/routing/try-targets.ts';
 import { targetsOfRequest } from '../calls/targets.ts';

@@ -171,7 +171,7 @@ function prettyStream(
 
 /** What a person looks for first in a request's line. The other fields are in the JSON log, and shown at level debug. */
 function describeRequest(fields: Fields, colors: Colors): string {
-  const { method, route, path, status, dur_ms, provider, model, error, key, req_id } = fields;
+  const { method, route, path, status, dur_ms, provider, model, error, key, request_id } = fields;
   const color = Number(status) >= 500 ? colors.red : Number(status) >= 400 ? colors.yellow : colors.green;
   const words = [
     path === undefined ? route : `${toText(method)} ${toText(path)}`,
@@ -179,7 +179,7 @@ function describeRequest(fields: Fields, colors: Colors): string {
     `${Math.round(Number(dur_ms))} ms`,
     provider === undefined ? undefined : `${toText(provider)}/${toText(model)}`,
     key === undefined ? undefined : `key=${toText(key)}`,
-    req_id,
+    request_id,
   ];
   const [what, ...rest] = words.filter((word) => word !== undefined).map(toText);
   return [what, color(toText(status)), ...rest].join(' ');

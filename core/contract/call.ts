@@ -137,13 +137,30 @@ export interface Call<O extends Operation = Operation> {
 
 export type OutcomeStatus = 'ok' | 'error' | 'aborted';
 
+/** One request to a provider that a call made. */
+export interface CallAttempt {
+  /** `provider/model`. */
+  readonly target: string;
+  /** The HTTP status that the provider sent; absent when it sent none. */
+  readonly status?: number;
+  /** Why it failed; both absent when it did not. */
+  readonly class?: FailureClass;
+  /** The provider's or the network's words, with secrets taken out. For operators, never for callers. */
+  readonly reason?: string;
+  /** Milliseconds from sending to the response, or to the failure. */
+  readonly ms: number;
+}
+
 /** What a call came to; given to the `finish` hook exactly once, after the last byte. */
 export interface Outcome {
   readonly status: OutcomeStatus;
   readonly error?: GatewayError;
   /** Which target answered; of a call without a response the one that is owed its cost, else the one that was tried last. Absent when none was tried. */
   readonly target?: Target;
-  readonly attempts: number;
+  /** The requests to providers that it took, in the order they were sent. */
+  readonly attempts: readonly CallAttempt[];
+  /** Of a call that was refused before any target was tried: the limit, budget, check or plugin that refused it. */
+  readonly refusedBy?: string;
   /** How the request went to that target: as the client wrote it, translated, or some of both; absent where that is not told apart. */
   readonly lane?: 'native' | 'mixed' | 'translated';
   /** Token counts; `estimated` when the provider told none. */

@@ -172,6 +172,8 @@ export interface ErrorOptions {
   readonly retryAfterMs?: number;
   /** Extra response headers, such as `x-ratelimit-*`; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** What refuses, by name, such as `budget monthly`: for the record of the call and the log, never sent. */
+  readonly refusedBy?: string;
   /** What went wrong underneath; logged, never sent. */
   readonly cause?: unknown;
 }
@@ -196,6 +198,7 @@ export class GatewayError extends Error {
   readonly param: string | undefined;
   readonly retryAfterMs: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
+  readonly refusedBy: string | undefined;
 
   /** Throws a TypeError for a code that is not in the table, which plugins in JavaScript may write. */
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
@@ -206,6 +209,7 @@ export class GatewayError extends Error {
     this.param = options.param;
     this.retryAfterMs = options.retryAfterMs;
     this.headers = options.headers ?? {};
+    this.refusedBy = options.refusedBy;
     Object.defineProperty(this, BRAND, { value: true });
   }
 

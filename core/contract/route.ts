@@ -46,6 +46,8 @@ export interface RouteState<Body = unknown> {
   readonly outcomes?: readonly { readonly call: Call; readonly outcome: Outcome }[] | undefined;
   /** Notes a call made for this request, for the access log; to be passed on as `CallContext.onOutcome`. */
   onOutcome(call: Call, outcome: Outcome): void;
+  /** Runs this when the response is over: its last byte is out, or its caller has left. Middleware has it too, as `ctx.state.onClosed`. */
+  onClosed(listener: () => void): void;
 }
 
 export type RouteContext<Body = unknown> = Koa.ParameterizedContext<RouteState<Body>> & {

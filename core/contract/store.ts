@@ -1,5 +1,5 @@
 import type Keyv from 'keyv';
-import type { Units } from './call.ts';
+import type { CallAttempt, Units } from './call.ts';
 
 /**
  * A store opens two halves: documents (Keyv) and what must be atomic (ledger, sets, counters). Keyv alone loses
@@ -206,10 +206,18 @@ export interface CallFacts {
   /** The model as the request named it, where that is an alias or a route. */
   readonly requested?: string;
   readonly stream: boolean;
-  /** `unknown` before a call has ended, `expired` when the sweeper charged it because nobody told its end. */
-  readonly outcome: 'ok' | 'error' | 'aborted' | 'expired' | 'unknown';
+  /**
+   * `refused` before any target was tried, `unknown` before a call has ended, `expired` when the sweeper charged it because its end
+   * was never reported.
+   */
+  readonly outcome: 'ok' | 'error' | 'aborted' | 'refused' | 'expired' | 'unknown';
   readonly errorCode?: string;
-  readonly attempts: number;
+  /** What the caller was sent as the error's message. */
+  readonly errorMessage?: string;
+  /** Of a refused call: the limit, budget, check or plugin that refused it. */
+  readonly refusedBy?: string;
+  /** The requests to providers that it took; stores keep the first 20, with texts of 256 characters. */
+  readonly attempts: readonly CallAttempt[];
   /** How the request went upstream: `native`, as the client wrote it, `translated`, or `mixed`. */
   readonly lane?: string;
   readonly startedAt: number;

@@ -1,4 +1,5 @@
 import type Koa from 'koa';
+import { type Call, type Caller, type CallInput, createId, type Destination } from '../calls/call.ts';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
 import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts';
@@ -6,7 +7,6 @@ import { type Counter, createCounter } from '../calls/count.ts';
 import { isAtCallersPlace } from '../calls/error-marks.ts';
 import { bodyFactsOf, freezeRequest } from '../calls/facts.ts';
 import type { Ingress } from '../calls/ingress.ts';
-import { type CallInit, type CallRequest, createId, type LiveCall } from '../calls/live-call.ts';
 import { deploymentOf } from '../calls/seals.ts';
 import { targetOfPath, targetsOfRequest } from '../calls/targets.ts';
 import type { Target } from '../contract/call.ts';
@@ -43,7 +43,7 @@ export function createDialectRoutes(
     dialect.routes.map((row) => {
       const respond = (ctx: RouteContext, conversation: Conversation): Promise<void> => {
         if (row.action === 'count') return respondCount(counter, dialect, ctx, conversation);
-        if (conversation.callRequest.stream) return respondStream(deps, dialect, ctx, conversation, keepAliveMs);
+        if (conversation.callInput.stream) return respondStream(deps, dialect, ctx, conversation, keepAliveMs);
         return respondWhole(deps, dialect, ctx, conversation);
       };
       const route = routeOf(dialect, row, (ctx) => {
@@ -77,13 +77,13 @@ async function respondWhole(
   ctx: RouteContext,
   conversation: Conversation,
 ): Promise<void> {
-  const { context, callRequest, init, owner } = conversation;
+  const { context, callInput, owner } = conversation;
   try {
-    const { native, response, headers, call } = await completeChat(deps, callRequest, init);
+    const { native, response, headers, call } = await completeChat(deps, callInput);
     conversation.onCall(call);
     const body =
       native !== undefined && dialect.native ? dialect.native.write(native, context) : dialect.write(response, context);
-    if (dialect.remember) await runAs(owner, () => dialect.remember?.(body, context, init.principal));
+    if (dialect.remember) await runAs(owner, () => dialect.remember?.(body, context, callInput.caller.principal));
     ctx.status = 200;
     ctx.set(headers());
     ctx.type = 'application/json; charset=utf-8';
@@ -142,12 +142,14 @@ function conversationOf(
       );
     },
   };
-  const { targets, requested, alias } = targetsOf(deps, dialect, read);
   const stream = request.stream === true;
   return {
     context,
-    callRequest: { operation: 'chat', request, ingress, stream, targets, requested, alias, follows: input.follows },
-    init: callInitOf(ctx),
+    callInput: {
+      ...{ operation: 'chat', request, ingress, stream, follows: input.follows },
+      caller: callerOf(ctx),
+      findTargets: () => targetsOf(deps, dialect, read),
+    },
     owner,
     onCall({ record: { target } }) {
       responder = target;
@@ -173,7 +175,7 @@ const MAX_PASSED = 4096;
 function ingressOf(
   { name, native }: DialectDefinition,
   input: DialectInput,
-  before: CallRequest<'chat'>['request'],
+  before: CallInput<'chat'>['request'],
   { needs = [], dropped = [] }: DialectRequest,
 ): Ingress {
   const cacheControl = input.headers['cache-control'];
@@ -219,14 +221,14 @@ function targetsOf(
   { partsOf, aliases }: CallDeps,
   { aliases: dialectAliases }: DialectDefinition,
   { request: { model }, provider }: DialectRequest,
-): Pick<CallRequest, 'targets' | 'requested' | 'alias'> {
+): Destination {
   const { catalog } = partsOf('chat');
   return provider === undefined
     ? targetsOfRequest({ catalog, aliases, dialectAliases }, model)
     : { targets: [targetOfPath(catalog, provider, model)] };
 }
 
-function callInitOf({ state, headers }: RouteContext): CallInit {
+function callerOf({ state, headers }: RouteContext): Caller {
   const { requestId, principal, signal, onOutcome, session } = state;
   const isIdempotent = Boolean(headers['idempotency-key']);
   return { requestId, principal, signal, onOutcome, session, isIdempotent };
@@ -247,12 +249,11 @@ function atCallersPlace(thrown: GatewayError, { place }: DialectRequest): Gatewa
 /** A request as its dialect read it. */
 interface Conversation {
   readonly context: DialectContext;
-  readonly callRequest: CallRequest<'chat'>;
-  readonly init: CallInit;
+  readonly callInput: CallInput<'chat'>;
   /** The plugin of the dialect. */
   readonly owner: string;
   /** Notes which call it became: its target is whose sealed texts the response has. */
-  onCall(call: LiveCall): void;
+  onCall(call: Call): void;
   /** An error as one about the caller's own body. */
   atCallersPlace(thrown: unknown): unknown;
 }
@@ -268,7 +269,7 @@ async function respondStream(
   conversation: Conversation,
   keepAliveMs: number,
 ): Promise<void> {
-  const { context, callRequest, init, owner } = conversation;
+  const { context, callInput, owner } = conversation;
   const { signal, requestId } = ctx.state;
   let written: FrameWriter = ofChunks(dialect.stream(context));
   const { contentType, keepAlive = dialect.keepAlive } = written;
@@ -282,9 +283,9 @@ async function respondStream(
   }, keepAliveMs);
   let stream: ChatStream | undefined;
   try {
-    stream = await streamChat(deps, callRequest, init).finally(() => clearTimeout(silence));
+    stream = await streamChat(deps, callInput).finally(() => clearTimeout(silence));
     conversation.onCall(stream.call);
-    if (dialect.native && stream.call.record.lane === 'native' && callRequest.ingress?.patch)
+    if (dialect.native && stream.call.record.lane === 'native' && callInput.ingress?.patch)
       written = ofEvents(dialect.native.stream(context));
     openStream(ctx, writer, stream.headers());
     for await (const batch of stream.batches) {
@@ -294,7 +295,8 @@ async function respondStream(
     const last = written.end();
     const response = dialect.remember && written.response?.();
     // Before the last frame: what follows it may refer to this response at once.
-    if (response !== undefined) await runAs(owner, () => dialect.remember?.(response, context, init.principal));
+    if (response !== undefined)
+      await runAs(owner, () => dialect.remember?.(response, context, callInput.caller.principal));
     writer.write(last);
     writer.end();
   } catch (thrown) {
@@ -354,10 +356,10 @@ async function respondCount(
   counter: Counter,
   dialect: DialectDefinition,
   ctx: RouteContext,
-  { context, callRequest, init, atCallersPlace }: Conversation,
+  { context, callInput, atCallersPlace }: Conversation,
 ): Promise<void> {
   try {
-    const { count, headers } = await counter(callRequest, context.input.body, init);
+    const { count, headers } = await counter(callInput, context.input.body);
     ctx.status = 200;
     ctx.set(headers);
     ctx.type = 'application/json; charset=utf-8';

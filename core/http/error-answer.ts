@@ -2,7 +2,7 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ErrorObject } from 'ajv';
 import type Koa from 'koa';
-import { createId } from '../calls/live-call.ts';
+import { createId } from '../calls/call.ts';
 import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/plugin.ts';
 import { ownerOf } from '../plugins/attribution.ts';

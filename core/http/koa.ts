@@ -1,6 +1,6 @@
 import cors from '@koa/cors';
 import Koa from 'koa';
-import { requestIdOf } from '../calls/live-call.ts';
+import { requestIdOf } from '../calls/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { ErrorNote } from '../contract/route.ts';
@@ -38,6 +38,8 @@ interface KoaDeps {
   readonly inner?: InnerRequests;
   /** Whether a parameter of a URL that may be a credential is one, where no dialect takes it as such. */
   readonly isUrlCredential?: (credential: UrlCredential) => boolean;
+  /** Runs at the end of each response, before all others who wait for it. */
+  readonly onClosed?: (() => void) | undefined;
   /** The plugin of an error that nothing on its way noted as that plugin's own. */
   readonly findOwner?: (error: unknown) => string | undefined;
 }
@@ -55,6 +57,7 @@ export function createKoa(
     prefixes = createDialectPrefixes([]),
     inner,
     isUrlCredential = () => true,
+    onClosed,
     findOwner = () => undefined,
   }: KoaDeps,
 ): Koa {
@@ -67,6 +70,14 @@ export function createKoa(
   answerLateErrors(app, log);
   app.use(async (ctx, next) => {
     const { req, res } = ctx;
+    let state: RequestState | undefined;
+    // The one listener for the end of the response; all others are told by it.
+    const end = (): void => {
+      onClosed?.();
+      state?.close();
+    };
+    if (res.closed) end();
+    else res.once('close', end);
     const requestId = requestIdOf(req.headers['x-request-id']);
     const path = normalisePath(ctx.path);
     cutUrlCredentials(
@@ -74,7 +85,8 @@ export function createKoa(
       prefixes.queryNames,
       (each) => prefixes.placesAt(path).query.includes(each.name) || isUrlCredential(each),
     );
-    const state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path), inner?.outerOf(req));
+    state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path), inner?.outerOf(req));
+    if (res.closed) state.close();
     state.dialect = prefixes.dialectAt(path, req.headers);
     // The router ignores case.
     state.errorNote = errorNotes?.get(path.toLowerCase());
@@ -91,9 +103,8 @@ export function createKoa(
     } catch (thrown) {
       answerError(ctx, thrown, log, findOwner);
     }
-    // After all who listen for the end, such as the access log.
-    if (res.closed) process.nextTick(release, state);
-    else res.once('close', () => process.nextTick(release, state));
+    // After all who wait for the end, also those with a listener of their own.
+    state.onClosed(() => process.nextTick(release, state));
   });
   if (crossOrigin.origins.length > 0) app.use(createCors(crossOrigin.origins));
   for (const each of middleware) app.use(each);

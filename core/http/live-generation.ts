@@ -28,7 +28,6 @@ export class LiveGeneration {
     if (!current) return void response.destroy();
     const { generation } = current;
     this.#running.set(generation, (this.#running.get(generation) ?? 0) + 1);
-    response.once('close', () => this.#leave(generation));
     current.served.listener(request, response);
   };
 
@@ -53,7 +52,7 @@ export class LiveGeneration {
   async prepare(generation: Generation, deps: ServeDeps): Promise<PreparedGeneration> {
     try {
       this.#assertRoom();
-      const served = serveGeneration(generation, deps);
+      const served = serveGeneration(generation, { ...deps, onClosed: () => this.#leave(generation) });
       await generation.ready();
       return {
         commit: () => this.#swap({ generation, served }),

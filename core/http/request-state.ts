@@ -33,8 +33,16 @@ export class RequestState {
   /** The state of the caller's request, for one that the gateway makes to itself in place of that: it has no line in the log of its own. */
   readonly outer: RequestState | undefined;
   readonly onOutcome: (call: Call, outcome: Outcome) => void;
+  /** Runs this at the end of the response, after those that were given before; at once where that has been. */
+  readonly onClosed: (listener: () => void) => void;
+  readonly #closers: (() => void)[] = [];
+  #isClosed = false;
 
   constructor(requestId: string, ip: string, isProbe = false, outer?: RequestState) {
+    this.onClosed = (listener) => {
+      if (this.#isClosed) listener();
+      else this.#closers.push(listener);
+    };
     this.isProbe = isProbe || outer !== undefined;
     this.outer = outer;
     this.requestId = requestId;
@@ -44,6 +52,19 @@ export class RequestState {
       this.outcomes.push({ call, outcome });
       this.outer?.onOutcome(call, outcome);
     };
+  }
+
+  /** Runs all who wait for the end of the response. What one throws is an uncaught error, as of any listener, and does not keep the others. */
+  close(): void {
+    this.#isClosed = true;
+    for (const listener of this.#closers.splice(0))
+      try {
+        listener();
+      } catch (error) {
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
   }
 
   /**

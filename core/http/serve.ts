@@ -66,10 +66,15 @@ export interface ServeDeps {
   readonly memory: Memory;
   readonly countAdmin: CountAdmin;
   readonly inner: InnerRequests;
+  /** Runs at the end of each response. */
+  readonly onClosed?: () => void;
 }
 
 /** Makes the listener of a generation: middleware of plugins, then all routes. Throws for a route that cannot work. */
-export function serveGeneration(generation: Generation, { lifecycle, memory, inner, countAdmin }: ServeDeps): Served {
+export function serveGeneration(
+  generation: Generation,
+  { lifecycle, memory, inner, countAdmin, onClosed }: ServeDeps,
+): Served {
   const { registry, deps, catalog, settings, foundation, requests } = generation;
   const { server } = generation.loaded.config;
   const owned = [...registry.dialects.values()];
@@ -118,7 +123,7 @@ export function serveGeneration(generation: Generation, { lifecycle, memory, inn
     routes.flatMap(({ value }) => (value.errorNote ? [[value.path.toLowerCase(), value.errorNote] as const] : [])),
   );
   const koa = createKoa([...ownedMiddleware(generation), router], {
-    ...{ ...server, lifecycle, log: foundation.log, probes, errorNotes, prefixes, inner },
+    ...{ ...server, lifecycle, log: foundation.log, probes, errorNotes, prefixes, inner, onClosed },
     isUrlCredential: urlCredentials(routes, isCredential),
     findOwner: (error) => findStrayOwner(error, generation.loaded),
   });
@@ -290,8 +295,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     if (owner !== CORE) state.plugin = owner;
     state.dialect = dialect ?? state.dialect;
     const hold = memory.book(ownerAt(state.ip));
-    if (ctx.res.closed) hold.release();
-    else ctx.res.once('close', () => hold.release());
+    state.onClosed(() => hold.release());
     let read: Promise<Buffer> | undefined;
     const bytes = (): Promise<Buffer> => {
       read ??= readBodyBytes(ctx.req, { maxBytes, hold, memory });
@@ -304,7 +308,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     state.session = sessionOf(ctx.headers);
     state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
-    state.signal = deps.lifecycle.abortSignal(ctx.res, route.isEndless);
+    state.signal = deps.lifecycle.abortSignal(ctx.res, state, route.isEndless);
     if (route.form)
       return handleForm(ctx, route.form, { hold, memory, bytes: await read }, validateBody, async () => {
         await run(ctx);

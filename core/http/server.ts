@@ -9,7 +9,7 @@ import https, { type ServerOptions as TlsServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import { requestIdOf } from '../calls/live-call.ts';
+import { requestIdOf } from '../calls/call.ts';
 import { SHUTDOWN } from '../calls/run-call.ts';
 import type { ReloadControl } from '../config/diff.ts';
 import type { TlsConfig } from '../config/tls.ts';
@@ -17,7 +17,7 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import { errorHeaders, type GatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/plugin.ts';
 import { answerClientError } from './error-answer.ts';
-import { normalisePath } from './request-state.ts';
+import { normalisePath, type RequestState } from './request-state.ts';
 
 interface ServerOptions {
   readonly host: string;
@@ -184,13 +184,13 @@ export class Lifecycle {
   #drained: Promise<void> | undefined;
 
   /** A signal that fires when the caller hangs up before the end of the response, or at the drain's deadline; of an endless one when it begins. */
-  abortSignal(response: ServerResponse, isEndless = false): AbortSignal {
+  abortSignal(response: ServerResponse, { onClosed }: Pick<RequestState, 'onClosed'>, isEndless = false): AbortSignal {
     const controller = new AbortController();
     if (this.#expired || (isEndless && this.draining)) controller.abort(SHUTDOWN);
     else if (response.destroyed || response.socket?.destroyed) controller.abort();
     this.#running.add(controller);
     if (isEndless) this.#endless.add(controller);
-    response.once('close', () => {
+    onClosed(() => {
       this.#running.delete(controller);
       this.#endless.delete(controller);
       if (!response.writableFinished) controller.abort();

@@ -3,7 +3,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
-import { createId } from '../calls/live-call.ts';
+import { createId } from '../calls/call.ts';
 import type { DialectConnection, DialectDefinition } from '../contract/dialect.ts';
 import { type ErrorCode, GatewayError, toGatewayError } from '../contract/errors.ts';
 import { isObject, parseJson } from '../contract/json.ts';

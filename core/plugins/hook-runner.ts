@@ -13,7 +13,7 @@ import {
 } from '../contract/hooks.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
-import { runAs } from './attribution.ts';
+import { own, runAs } from './attribution.ts';
 import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
 
 /** A hook as a plugin registered it. */
@@ -359,7 +359,9 @@ export function failLateSteps(nowMs: number): number | undefined {
 
 /** A GatewayError is the plugin's response and passes; anything else is a bug of the plugin, which the log names. */
 function attributeError(step: Pick<Step, 'owner' | 'name'>, error: unknown): GatewayError {
-  return pluginError(placeOf(step), error);
+  const attributed = pluginError(placeOf(step), error);
+  own(attributed, step.owner);
+  return attributed;
 }
 
 /** A step in words. */

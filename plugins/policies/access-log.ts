@@ -1,11 +1,15 @@
 import {
+  CALL_FIELDS,
   type Call,
+  type CallField,
+  type CallSummary,
   definePlugin,
   formatUsd,
   type GatewayError,
   type Outcome,
   type PluginApi,
   type Principal,
+  summaryOf,
 } from '../../core/index.ts';
 
 /** What core leaves in the Koa context of a request. */
@@ -16,6 +20,7 @@ interface RequestState {
   readonly route?: string;
   readonly principal?: Principal;
   readonly error?: GatewayError;
+  onClosed(listener: () => void): void;
   readonly outcomes?: readonly { readonly call: Call; readonly outcome: Outcome }[];
 }
 
@@ -33,14 +38,15 @@ export default definePlugin({
   },
   setup(api, config) {
     api.use(async (ctx, next) => {
-      if (!config.health && (ctx.state as RequestState).isProbe) return next();
+      const state: RequestState = ctx.state;
+      if (!config.health && state.isProbe) return next();
       const started = performance.now();
       let isHandled = false;
       // The line waits for both: the handler (a stream's outcome) and the socket (the last byte).
       const write = (): void => {
         if (isHandled && ctx.res.closed) api.log.info(fieldsOf(ctx, performance.now() - started), 'request');
       };
-      ctx.res.once('close', write);
+      state.onClosed(write);
       try {
         await next();
       } finally {
@@ -53,37 +59,49 @@ export default definePlugin({
 
 type Context = Parameters<Parameters<PluginApi['use']>[0]>[0];
 
+/** The fields of a call that a line has, with their names there. */
+const CALL = Object.freeze(
+  (Object.keys(CALL_FIELDS) as (keyof CallSummary)[]).flatMap((name) => {
+    const { log, type } = CALL_FIELDS[name];
+    return log === undefined ? [] : [{ name, log, type }];
+  }),
+);
+
 /** The fields of a line; undefined ones are not in it. */
 function fieldsOf({ method, path, res, state }: Context, durationMs: number): object {
   const { requestId, ip, route, principal, outcomes, error }: RequestState = state;
-  const { call, outcome } = outcomes?.at(-1) ?? {};
+  const last = outcomes?.at(-1);
   const isAborted = !res.writableFinished;
-  return {
-    req_id: requestId,
+  const fields: Record<string, unknown> = {
+    request_id: requestId,
     method,
     route: route ?? 'none',
     ip: ip || undefined,
     path: route === undefined ? hideKeys(path).slice(0, 200) : undefined,
     user: principal?.userId,
     key: principal?.keyId,
-    operation: call?.operation,
-    stream: call?.stream,
-    outcome: outcome?.status,
-    attempts: outcome?.attempts,
     calls: outcomes && outcomes.length > 1 ? outcomes.length : undefined,
-    provider: outcome?.target?.provider,
-    model: outcome?.target?.model.slice(0, 100),
-    tokens_in: outcome?.usage?.prompt_tokens,
-    tokens_out: outcome?.usage?.completion_tokens,
-    cost_usd: outcome?.cost === undefined ? undefined : formatUsd(outcome.cost),
-    saved_usd: outcome?.saved === undefined ? undefined : formatUsd(outcome.saved),
-    ttfb_ms: rounded(outcome?.firstByteMs),
-    upstream_ms: rounded(outcome?.upstreamMs),
-    error: (error ?? outcome?.error)?.code,
+    error: (error ?? last?.outcome.error)?.code,
     status: isAborted && !res.headersSent ? 499 : res.statusCode,
     dur_ms: rounded(durationMs),
     aborted: isAborted || undefined,
   };
+  if (last) {
+    const summary = summaryOf(last.call, last.outcome);
+    for (const { name, log, type } of CALL) fields[log] = shown(type, summary[name]);
+  }
+  return fields;
+}
+
+/** The longest text of a field, which a caller may have written: a model's name, an error about it. */
+const MAX_TEXT = 300;
+
+function shown(type: CallField['type'], value: unknown): unknown {
+  if (typeof value === 'string') return value.slice(0, MAX_TEXT);
+  if (type === 'attempts') return Array.isArray(value) ? value.length : undefined;
+  if (typeof value !== 'number') return value;
+  if (type === 'usd') return formatUsd(value);
+  return type === 'ms' ? rounded(value) : value;
 }
 
 /** What looks like a key: a part of a path that is long and has digits, or that begins as vendors' keys do. */
@@ -98,6 +116,6 @@ function hideKeys(path: string): string {
     .join('/');
 }
 
-function rounded(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : Math.round(ms * 100) / 100;
+function rounded(ms: number): number {
+  return Math.round(ms * 100) / 100;
 }

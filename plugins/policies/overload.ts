@@ -1,6 +1,6 @@
 import { Session } from 'node:inspector';
 import { getHeapStatistics } from 'node:v8';
-import { definePlugin, GatewayError, parseDuration } from '../../core/index.ts';
+import { definePlugin, GatewayError, parseDuration, type RouteState } from '../../core/index.ts';
 
 /** How often the event loop and the heap are measured. */
 const TICK_MS = 100;
@@ -80,13 +80,10 @@ export default definePlugin({
       if (ctx.state['isProbe'] === true) return next();
       // The only call in flight has nothing to wait for.
       if (reason === undefined || (reason === 'lag' && inFlight === 0)) {
-        // Of a caller who has left already there is no further sign.
-        if (!ctx.res.closed) {
-          inFlight += 1;
-          ctx.res.once('close', () => {
-            inFlight -= 1;
-          });
-        }
+        inFlight += 1;
+        (ctx.state as Pick<RouteState, 'onClosed'>).onClosed(() => {
+          inFlight -= 1;
+        });
         return next();
       }
       throw new GatewayError('overloaded', `${REASONS[reason]} Try again in a moment.`, { retryAfterMs: 1000 });

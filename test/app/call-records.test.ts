@@ -51,9 +51,10 @@ describe('the record of a call', function () {
     const record = await recordOf(await send(ask('one'), { 'x-session-id': 'morning' }));
     expect(record).to.include({
       ...{ account: 'local', userId: 'local', session: 'morning', operation: 'chat', provider: 'one', model: 'm' },
-      ...{ requested: 'fast', stream: false, outcome: 'ok', attempts: 1, lane: 'native', cost: USAGE_COST },
+      ...{ requested: 'fast', stream: false, outcome: 'ok', lane: 'native', cost: USAGE_COST },
       ...{ estimated: false, priced: true },
     });
+    expect(record.attempts.map(({ ms, ...attempt }) => attempt)).to.deep.equal([{ target: 'one/m', status: 200 }]);
     expect(record.key).to.match(/^tg_|^\w{12}$/);
     expect(record.units).to.deep.equal({
       ...{ prompt_tokens: 50, completion_tokens: 10, cached_tokens: 20, reasoning_tokens: 4 },
@@ -83,22 +84,87 @@ describe('the record of a call', function () {
     await send(ask('four'));
     const hit = await send(ask('four'));
     expect(hit.headers.get('x-tollgate-cache')).to.equal('hit');
-    expect(await recordOf(hit)).to.include({ outcome: 'ok', cost: 0, saved: USAGE_COST, attempts: 0 });
+    const record = await recordOf(hit);
+    expect(record).to.include({ outcome: 'ok', cost: 0, saved: USAGE_COST });
+    expect(record.attempts).to.deep.equal([]);
   });
 
-  it('is not written for a request that was refused before it was sent', async () => {
-    const words = ['keys', 'create', '--user', 'poor', '--budget', '0.00001'];
-    const { api_key } = await rig.gateway.command<{ api_key: string }>(...words);
+  it('E44: of a call that went on to another target has each attempt with its status, class, reason and time', async () => {
+    rig.vendor.script(answer(500, { error: { message: 'the disk is full' } }));
+    rig.second.script(answer(200, completion('fine')));
+    const record = await recordOf(await send(ask('failover', { model: 'both' })));
+    expect(record).to.include({ outcome: 'ok', provider: 'two' });
+    const [first, second] = record.attempts;
+    expect(first).to.include({ target: 'fresh/m', status: 500, class: 'upstream_error' });
+    expect(first?.reason).to.include('the disk is full');
+    expect(second).to.include({ target: 'two/m', status: 200 });
+    expect(record.attempts.every(({ ms }) => ms >= 0)).to.equal(true);
+    const shown = await rig.gateway.command<{ attempts: readonly object[] }>('calls', 'show', record.id);
+    expect(shown.attempts).to.deep.equal(record.attempts);
+  });
+
+  const lineOf = (response: Response): Promise<Readonly<Record<string, unknown>>> =>
+    eventually(async () => {
+      const id = response.headers.get('x-request-id');
+      const line = rig.gateway.logs.find((each) => each['request_id'] === id && each['msg'] === 'request');
+      expect(line).to.not.equal(undefined);
+      return line ?? {};
+    });
+
+  const createKey = async (...words: readonly string[]): Promise<Record<string, string>> => {
+    const { api_key } = await rig.gateway.command<{ api_key: string }>('keys', 'create', '--user', 'poor', ...words);
+    return { authorization: `Bearer ${api_key}` };
+  };
+
+  it('is not written for a body that is no call', async () => {
     const { calls } = await store.ledger.calls({ limit: 100 });
     expect((await send({ model: 'fast' })).status).to.equal(400);
-    expect((await send(ask('five'), { authorization: `Bearer ${api_key}` })).status).to.equal(402);
     expect((await store.ledger.calls({ limit: 100 })).calls).to.deep.equal(calls);
+  });
+
+  it('E43: of a call that the budget of its key refuses says so, costs nothing, and is in the log by the same words', async () => {
+    const response = await send(ask('five'), await createKey('--budget', '0.00001'));
+    expect(response.status).to.equal(402);
+    const record = await recordOf(response);
+    expect(record).to.include({
+      ...{ outcome: 'refused', errorCode: 'insufficient_balance', refusedBy: 'budget of the API key' },
+      ...{ userId: 'poor', provider: 'one', model: 'm', cost: 0 },
+    });
+    expect(record.errorMessage).to.include('The budget of this API key does not cover the call');
+    expect(record.attempts).to.deep.equal([]);
+    expect(await lineOf(response)).to.include({
+      ...{ outcome: 'refused', error: 'insufficient_balance', refused_by: 'budget of the API key' },
+      error_message: record.errorMessage,
+    });
+  });
+
+  it('E43: of a call over the limit of its key names the limit', async () => {
+    const key = await createKey('--rpm', '1');
+    rig.vendor.script(answer(200, completion('fine')));
+    expect((await send(ask('six'), key)).status).to.equal(200);
+    const response = await send(ask('seven'), key);
+    expect(response.status).to.equal(429);
+    const record = await recordOf(response);
+    expect(record).to.include({ outcome: 'refused', errorCode: 'rate_limited' });
+    expect(record.refusedBy).to.equal('limit of 1 requests a minute of this API key');
+  });
+
+  it('E43: of a call to a model that its key may not use, or that does not exist, says which', async () => {
+    const forbidden = await send(ask('eight'), await createKey('--models', 'two/*'));
+    expect(forbidden.status).to.equal(403);
+    expect(await recordOf(forbidden)).to.include({ outcome: 'refused', errorCode: 'model_not_allowed', model: 'm' });
+    const unknown = await send(ask('nine', { model: 'no-such-model' }));
+    expect(unknown.status).to.equal(404);
+    const record = await recordOf(unknown);
+    expect(record).to.include({ outcome: 'refused', errorCode: 'unsupported_model', model: 'no-such-model' });
+    expect(record.provider).to.equal('-');
   });
 
   it('adds up, with all others, to what the account has spent', async () => {
     const { spent } = await store.ledger.balance('local');
     const rows = await store.ledger.report({ edges: [0, Date.now() + 1000], by: ['user', 'model'] });
-    expect(rows.reduce((sum, { cost }) => sum + cost, 0)).to.equal(spent);
+    const own = rows.filter(({ user }) => user === 'local');
+    expect(own.reduce((sum, { cost }) => sum + cost, 0)).to.equal(spent);
     expect(spent).to.be.above(0);
   });
 });

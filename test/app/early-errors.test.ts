@@ -25,7 +25,7 @@ describe('an error that is answered while its request still arrives', () => {
     });
 
   /** The log's lines about one request. */
-  const linesOf = (id: string) => gateway.logs.filter((line) => line['req_id'] === id || line['request_id'] === id);
+  const linesOf = (id: string) => gateway.logs.filter((line) => line['request_id'] === id);
 
   it('is logged as answered, not as aborted', async () => {
     await fetch(`${gateway.url}/v1/chat/completions`, {

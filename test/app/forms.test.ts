@@ -82,7 +82,7 @@ describe('a route that takes a form', () => {
     );
     await new Promise((resolve) => setTimeout(resolve, 50));
     socket.destroy();
-    const lines = () => gateway.logs.filter((line) => line['req_id'] === 'hang-up-2');
+    const lines = () => gateway.logs.filter((line) => line['request_id'] === 'hang-up-2');
     await until('the request is logged', () => lines().length > 0 && uploads() === left);
     expect(lines()[0]).to.include({ msg: 'request', status: 499 });
     expect(lines()[0]).not.to.have.property('error');

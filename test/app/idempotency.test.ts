@@ -195,7 +195,8 @@ describe('a request with an Idempotency-Key', function () {
         { ...freshKey(), 'x-request-id': requestId },
       )
     ).text();
-    const lines = () => rig.gateway.logs.filter((line) => line['req_id'] === requestId && line['msg'] === 'request');
+    const lines = () =>
+      rig.gateway.logs.filter((line) => line['request_id'] === requestId && line['msg'] === 'request');
     await eventually(async () => expect(lines()).to.have.lengthOf(1));
     expect(lines()[0]).to.include({ outcome: 'ok', provider: 'one', status: 200, cost_usd: '0.00007' });
   });

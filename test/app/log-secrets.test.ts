@@ -33,14 +33,14 @@ describe('the log of what callers do wrong', function () {
       it(`hides ${key.slice(0, 14)}…`, async () => {
         const id = `path-${KEYS.indexOf(key)}-0000`;
         await gateway.get(`/v1/${key}/models`, { 'x-request-id': id });
-        await until('the line is there', () => gateway.logs.some((line) => line['req_id'] === id));
+        await until('the line is there', () => gateway.logs.some((line) => line['request_id'] === id));
         expect(gateway.logText()).not.to.include(key);
-        expect(gateway.logs.find((line) => line['req_id'] === id)?.['path']).to.equal('/v1/[redacted]/models');
+        expect(gateway.logs.find((line) => line['request_id'] === id)?.['path']).to.equal('/v1/[redacted]/models');
       });
 
     it('shows a path that holds no key', async () => {
       await gateway.get('/v1/chat/completionz', { 'x-request-id': 'path-plain-000' });
-      await until('the line is there', () => gateway.logs.some((line) => line['req_id'] === 'path-plain-000'));
+      await until('the line is there', () => gateway.logs.some((line) => line['request_id'] === 'path-plain-000'));
       expect(gateway.logText()).to.include('/v1/chat/completionz');
     });
   });

@@ -16,8 +16,8 @@ describe('what operators see', () => {
   after(() => gateway.stop());
 
   const lineOf = async (id: string) => {
-    await until('the line is there', () => gateway.logs.some((line) => line['req_id'] === id));
-    return gateway.logs.filter((line) => line['req_id'] === id);
+    await until('the line is there', () => gateway.logs.some((line) => line['request_id'] === id));
+    return gateway.logs.filter((line) => line['request_id'] === id);
   };
 
   it('is one access-log line a request, with what it came to and nothing of what was said', async () => {
@@ -67,7 +67,7 @@ describe('what operators see', () => {
     await gateway.get('/livez', { 'x-request-id': 'log-test-0004' });
     await (await gateway.post('/v1/chat/completions', chat('x'), { 'x-request-id': 'log-test-0005' })).text();
     await lineOf('log-test-0005');
-    expect(gateway.logs.some((line) => line['req_id'] === 'log-test-0004')).to.equal(false);
+    expect(gateway.logs.some((line) => line['request_id'] === 'log-test-0004')).to.equal(false);
   });
 
   it('D47 is no line for metrics at a path of their own, nor for a plugin’s route for monitors', async () => {

@@ -242,7 +242,7 @@ describe('usage over HTTP', function () {
     expect(new Set([...body.data, ...rest.body.data].map(({ id }: Loose) => id)).size).to.equal(6);
     const [tagged] = (await get('/api/core/admin/calls?tag=project=x', admin)).body.data;
     expect(tagged).to.include({ user_id: 'ann', account: 'team', provider: 'echo', model: 'echo', outcome: 'ok' });
-    expect(tagged).to.include({ cost_usd: '0.000002', estimated: false, priced: true, attempts: 1 });
+    expect(tagged).to.include({ cost_usd: '0.000002', estimated: false, priced: true });
     expect(tagged.tags).to.deep.equal(['project=x', 'team=search']);
     expect(tagged.units).to.include({ prompt_tokens: 1, completion_tokens: 1 });
     const one = await get(`/api/core/admin/calls/${tagged.id}`, admin);

@@ -65,7 +65,9 @@ describe('an answer of a vendor that is too much', function () {
     expect(response.status).to.equal(200);
     expect(response.headers.get('x-tollgate-provider')).to.equal('two');
     expect(await response.text()).to.include('rescued');
-    expect(await recordOf(response)).to.include({ outcome: 'ok', attempts: 2, provider: 'two' });
+    const record = await recordOf(response);
+    expect(record).to.include({ outcome: 'ok', provider: 'two' });
+    expect(record.attempts).to.have.length(2);
   });
 
   it('E28: so does it instead of one whose first event of a stream is nested deeply', async () => {

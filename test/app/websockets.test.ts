@@ -139,7 +139,7 @@ describe('a websocket of a dialect', function () {
     expect(second.map(({ text }) => text ?? '|').join('')).to.match(/^first\|second\|$/);
     await until('all three are logged', () => gateway.logs.filter(({ route }) => route === 'POST /tiny').length === 3);
     const lines = gateway.logs.filter(({ route }) => route === 'POST /tiny');
-    expect(new Set(lines.map((line) => line['req_id'])).size).to.equal(3);
+    expect(new Set(lines.map((line) => line['request_id'])).size).to.equal(3);
     expect(lines[0]).to.include({ user: 'local', status: 200 });
     expect(gateway.logText()).not.to.include(gateway.key);
     client.socket.close();

@@ -54,7 +54,12 @@ export function testCalls(subject: StoreUnderTest): void {
         stream: true,
         outcome: 'aborted',
         errorCode: 'upstream_error',
-        attempts: 3,
+        attempts: [
+          { target: 'echo/echo-1', class: 'timeout', reason: 'no response within 5 s', ms: 5000 },
+          { target: 'echo/echo-2', status: 200, ms: 11 },
+        ],
+        errorMessage: 'The caller hung up.',
+        refusedBy: 'budget "search"',
         lane: 'native',
         startedAt: NOW - 5000,
         durationMs: 4321,

@@ -90,7 +90,7 @@ export const FACTS: CallFacts = Object.freeze({
   model: 'echo-1',
   stream: false,
   outcome: 'ok',
-  attempts: 1,
+  attempts: [{ target: 'echo/echo-1', status: 200, ms: 12 }],
   startedAt: 1,
   durationMs: 12,
   units: { prompt_tokens: 3, completion_tokens: 5 },

@@ -218,10 +218,13 @@ async function ask(
     { provider: 'p0', model: 'm' },
     { provider: 'p1', model: 'm' },
   ].slice(0, wanted);
-  const asked = { operation: 'chat', request, stream: isStream, targets } as const;
+  const asked = {
+    ...({ operation: 'chat', request, stream: isStream, caller: init } as const),
+    findTargets: () => ({ targets }),
+  };
   try {
     if (isStream) {
-      const stream = await streamChat(deps, asked, init);
+      const stream = await streamChat(deps, asked);
       for await (const { chunks: batch } of stream.batches) {
         for (const { choices } of batch) pieces += (choices[0]?.delta.content ?? '').length / PIECE.length;
         if (leavesAt !== undefined && pieces >= leavesAt) {
@@ -232,7 +235,7 @@ async function ask(
       stream.close();
     } else {
       if (leavesAt !== undefined) setImmediate(() => caller.abort());
-      const { response } = await completeChat(deps, asked, init);
+      const { response } = await completeChat(deps, asked);
       pieces = (response.choices[0]?.message.content ?? '').length / PIECE.length;
     }
   } catch {

@@ -2,14 +2,14 @@ import type { OpenCause, Target } from '../../contract/call.ts';
 import type { AttemptReport } from '../../contract/hooks.ts';
 import type { FailureClass } from '../../contract/provider.ts';
 import { attemptReport, type FailedAttempt, redact } from '../attempt.ts';
+import { type Call, noteAttemptEnd } from '../call.ts';
 import type { CallDeps } from '../call-deps.ts';
-import type { LiveCall } from '../live-call.ts';
 import type { RunningAttempt, Scope } from './health-book.ts';
 import type { Verdict } from './target-health.ts';
 
 /** One attempt: alone, or one of two that run at the same time on copies of the call. */
 export interface Lap {
-  readonly call: LiveCall;
+  readonly call: Call;
   readonly target: Target;
   /** Whether it was begun because another one takes long. */
   readonly isSecond: boolean;
@@ -32,7 +32,7 @@ interface Ending {
 }
 
 /** Notes and tells what broke a response off that had begun: its attempt was told as one that responded. */
-export function tellBroken(deps: CallDeps, call: LiveCall, target: Target, failed: FailedAttempt): void {
+export function tellBroken(deps: CallDeps, call: Call, target: Target, failed: FailedAttempt): void {
   if (!isOfTarget(failed)) return;
   const { running, status } = call.record;
   if (running) reportFailure(running, failed, { status, requestId: call.requestId, isBroken: true });
@@ -40,10 +40,12 @@ export function tellBroken(deps: CallDeps, call: LiveCall, target: Target, faile
 }
 
 /** Tells operators and observers of an attempt that is over. */
-export function tellAttempt({ log }: CallDeps, call: LiveCall, lap: Lap, ending: Ending): void {
+export function tellAttempt({ log }: CallDeps, call: Call, lap: Lap, ending: Ending): void {
   const { target, isSecond, call: own } = lap;
   const { startedMs, failed, next, then } = ending;
   const number = call.targets.indexOf(target) + 1;
+  const reason = failed ? redact(failed.message) : next === 'left' ? 'another target responded first' : undefined;
+  noteAttemptEnd(own, target, reason === undefined ? undefined : { class: failed?.class, reason });
   // A missing key would be a line for each call, and a plugin's error has one of its own.
   if (failed && isOfTarget(failed))
     log.warn(
@@ -53,7 +55,7 @@ export function tellAttempt({ log }: CallDeps, call: LiveCall, lap: Lap, ending:
         status: own.record.status,
         errno: failed.errno,
         class: failed.class,
-        reason: redact(failed.message),
+        reason,
         ms: Math.round(call.elapsedMs - startedMs),
         next: next === 'next target' && then ? nameOf(then) : next,
       },

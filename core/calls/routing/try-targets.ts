@@ -5,9 +5,8 @@ import { GatewayError } from '../../contract/errors.ts';
 import type { AttemptReport } from '../../contract/hooks.ts';
 import type { Timeouts } from '../../contract/provider.ts';
 import { type FailedAttempt, readFailedAttempt } from '../attempt.ts';
+import { type Call, joinRecords, owedBy } from '../call.ts';
 import type { CallDeps } from '../call-deps.ts';
-import { joinRecords, owedBy } from '../call-record.ts';
-import type { LiveCall } from '../live-call.ts';
 import { meterUnfinished } from '../meter.ts';
 import { retryDelayMs } from './retries.ts';
 import { type Lap, nameOf, reportFailure, tellAttempt } from './tell-attempt.ts';
@@ -54,10 +53,10 @@ export function clocksFor(provider: Clocks = {}, alias: Clocks = {}, facts: Cloc
 }
 
 /** One attempt; `own` is the call, or a copy of it where two attempts run at once. */
-type AttemptOf<T extends object> = (target: Target, own: LiveCall) => Promise<T>;
+type AttemptOf<T extends object> = (target: Target, own: Call) => Promise<T>;
 
 /** Tries the targets in order until one responds; throws what the last one failed with. */
-export function tryTargets<T extends object>(deps: CallDeps, call: LiveCall, attempt: AttemptOf<T>): Promise<T> {
+export function tryTargets<T extends object>(deps: CallDeps, call: Call, attempt: AttemptOf<T>): Promise<T> {
   deps.routing.shared?.refresh();
   deps.routing.budget.enter(call.ended);
   if (call.hedge && call.alias !== undefined) deps.routing.hedges.enter(call.alias, call.hedge);
@@ -79,7 +78,7 @@ const ATTEMPTS_OF_SDKS = 3;
 /** The targets of one call: which comes next, and what is left when all have failed. */
 class TargetRun<T extends object> {
   readonly #deps: CallDeps;
-  readonly #call: LiveCall;
+  readonly #call: Call;
   readonly #attempt: AttemptOf<T>;
   /** Those that were not tried, in order. */
   #remaining: readonly Target[];
@@ -93,7 +92,7 @@ class TargetRun<T extends object> {
   /** Whether the last failure was one that another target may not have. */
   #mayHelpElsewhere = false;
 
-  constructor(deps: CallDeps, call: LiveCall, attempt: AttemptOf<T>) {
+  constructor(deps: CallDeps, call: Call, attempt: AttemptOf<T>) {
     this.#deps = deps;
     this.#call = call;
     this.#attempt = attempt;
@@ -108,7 +107,7 @@ class TargetRun<T extends object> {
       if ('response' in tried) return tried.response;
       step = tried.next;
     }
-    if (this.#error && this.#mayHelpElsewhere && this.#call.record.attempts >= ATTEMPTS_OF_SDKS)
+    if (this.#error && this.#mayHelpElsewhere && this.#call.record.attempts.length >= ATTEMPTS_OF_SDKS)
       throw inVain(this.#error);
     throw this.#error ?? new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
   }
@@ -161,7 +160,7 @@ class TargetRun<T extends object> {
     const { offers } = this.#deps.partsOf(call.operation);
     const { running, status } = own.record;
     const hasOther = lap.end();
-    this.#wasSent ||= own.record.attempts > 0;
+    this.#wasSent ||= own.record.attempts.length > 0;
     // Says nothing about the target, unless a failure is read from it.
     own.record.running = undefined;
     running?.leave();
@@ -255,7 +254,7 @@ class TargetRun<T extends object> {
 }
 
 /** A response says that its target works; of one that goes on, the end of the call says it. */
-function noteResponse({ record, stream }: LiveCall, response: object, durationMs: number): void {
+function noteResponse({ record, stream }: Call, response: object, durationMs: number): void {
   const { running } = record;
   if ('isStreaming' in response && response.isStreaming === true) {
     running?.report({ kind: 'answered', stream, durationMs });
@@ -306,7 +305,7 @@ interface Runner<R> {
  * Asks a target, and another one when that takes long. The first response wins; the other attempt is left, and what its target has
  * done by then is owed too. What became of both is in the call's record afterwards.
  */
-async function hedge<R extends object>(deps: CallDeps, call: LiveCall, target: Target, plan: HedgePlan<R>): Promise<R> {
+async function hedge<R extends object>(deps: CallDeps, call: Call, target: Target, plan: HedgePlan<R>): Promise<R> {
   const running = new Set<Lap>();
   const first = start(call, target, false, running, plan);
   await endOrTime(first.ended, plan.afterMs);
@@ -336,7 +335,7 @@ async function hedge<R extends object>(deps: CallDeps, call: LiveCall, target: T
 }
 
 function start<R extends object>(
-  call: LiveCall,
+  call: Call,
   target: Target,
   isSecond: boolean,
   running: Set<Lap>,
@@ -362,7 +361,7 @@ function start<R extends object>(
 /** Puts together what came of the attempts; what was left without a failure is owed beside the last one. */
 async function settle<R extends object>(
   deps: CallDeps,
-  call: LiveCall,
+  call: Call,
   last: Runner<R>,
   others: readonly Runner<R>[],
 ): Promise<R> {

@@ -6,7 +6,8 @@ import {
   type Outcome,
   type PluginApi,
   type Principal,
-  type Units,
+  plannedFacts,
+  summaryOf,
 } from '../../../core/index.ts';
 import { keyBudgetId, userBudgetId } from '../../../core/operators.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
@@ -50,6 +51,7 @@ export interface Books {
   /** By the id of the call. */
   readonly running: Map<string, RunningCall>;
   readonly budgets: CallBudgets;
+  readonly refusals: RefusalCount;
 }
 
 /** How long a change may wait for the store: what comes after the sweeper still corrects it. */
@@ -93,7 +95,7 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
     floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY,
     expiresAt,
     budgets,
-    facts: factsOf(call, undefined),
+    facts: plannedFacts(call),
     now: Date.now(),
   });
   hold.state = result.outcome === 'held' ? 'held' : 'refused';
@@ -107,8 +109,14 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const refusing = result.outcome === 'over_budget' ? counted[result.budget - own.length] : undefined;
   if (refusing && result.outcome === 'over_budget') throw books.budgets.refuse(refusing, result.used, amount);
   const whose = result.outcome === 'insufficient' ? 'account' : (own[result.budget]?.whose ?? 'key');
-  throw new GatewayError('insufficient_balance', REFUSALS[whose]);
+  throw new GatewayError('insufficient_balance', REFUSALS[whose], { refusedBy: REFUSED_BY[whose] });
 }
+
+const REFUSED_BY = Object.freeze({
+  account: 'balance of the account',
+  key: 'budget of the API key',
+  user: 'budget of the user',
+});
 
 const REFUSALS = Object.freeze({
   account:
@@ -138,11 +146,12 @@ export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcom
   const { queues, running } = books;
   running.delete(call.id);
   const hold = call.state.get(HOLD) as Hold | undefined;
-  // A call was refused, or an `answer` hook responded before anything was reserved.
+  if (outcome.refusedBy !== undefined && hold?.state !== 'held') return recordRefused(api, books, call, outcome);
+  // An `answer` hook responded before anything was reserved.
   if (!hold) return chargeAnswered(api, books, call, outcome);
   if (hold.state === 'refused') return undefined;
   const { account } = call.principal;
-  const facts = factsOf(call, outcome);
+  const facts = summaryOf(call, outcome);
   const queue = hold.state === 'held' ? queues.certain : queues.uncertain;
   const now = Date.now();
   const until = now + LONGEST_WAIT_MS;
@@ -160,6 +169,54 @@ function unknownPrice({ targets: [target] }: Call): GatewayError {
     `The model "${target?.provider}/${target?.model}" has no known price, so it cannot be charged. Its operator sets one under the provider's "prices".`,
     { param: 'model' },
   );
+}
+
+/** Refused calls of one key, or of a user without one, that get a record in a minute: a loop that is refused must not fill the store. */
+const MAX_REFUSED = 60;
+const MAX_CALLERS = 10_000;
+const MINUTE_MS = 60_000;
+
+/** Counts the records of refused calls; made once for a process. */
+export class RefusalCount {
+  #since = 0;
+  readonly #counts = new Map<string, number>();
+
+  /** Whether one more call of a caller may be recorded in this minute. */
+  admit({ keyId, userId }: Principal, now: number): boolean {
+    if (now - this.#since >= MINUTE_MS) {
+      this.#since = now;
+      this.#counts.clear();
+    }
+    const caller = keyId ?? `user ${userId}`;
+    const count = (this.#counts.get(caller) ?? 0) + 1;
+    if (count > MAX_REFUSED || (count === 1 && this.#counts.size >= MAX_CALLERS)) return false;
+    this.#counts.set(caller, count);
+    return true;
+  }
+}
+
+/** Writes the record of a call that was refused before anything was sent. It costs nothing, and counts in no budget. */
+function recordRefused(
+  api: Pick<PluginApi, 'ledger'>,
+  { queues, refusals }: Books,
+  call: Call,
+  outcome: Outcome,
+): Promise<void> | undefined {
+  if (!refusals.admit(call.principal, performance.now())) return undefined;
+  return queues.uncertain.add({
+    id: call.id,
+    until: Date.now() + CHARGE_WAIT_MS,
+    write: () => writeFree(api, call, summaryOf(call, outcome)),
+  });
+}
+
+/** Holds nothing and releases it: what is left is the record. */
+async function writeFree(api: Pick<PluginApi, 'ledger'>, call: Call, facts: CallFacts): Promise<void> {
+  const { account } = call.principal;
+  const now = Date.now();
+  const floor = Number.NEGATIVE_INFINITY;
+  await api.ledger.reserve({ account, requestId: call.id, amount: 0, floor, expiresAt: now + HOLD_MS, facts, now });
+  await api.ledger.release(account, call.id, facts, now);
 }
 
 /** How long the charge may wait for the store. */
@@ -182,7 +239,7 @@ export function chargeAnswered(
   if (outcome.sent || (amount <= 0 && outcome.saved === undefined)) return undefined;
   const { id, principal } = call;
   const { account } = principal;
-  const facts = factsOf(call, outcome);
+  const facts = summaryOf(call, outcome);
   const floor = Number.NEGATIVE_INFINITY;
   const now = Date.now();
   return queues.certain.add({
@@ -199,61 +256,4 @@ export function chargeAnswered(
       else await api.ledger.release(account, id, facts, now);
     },
   });
-}
-
-type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
-
-/**
- * What the ledger records of a call: what is planned, while it has no outcome. One literal, and what not every call has put after
- * it: spread together, the same is a hash table, which costs ten times as much here and wherever it goes.
- */
-function factsOf(call: Call, outcome: Outcome | undefined): CallFacts {
-  const { requestId, principal, tags, session, operation, stream, startedAt } = call;
-  const target = outcome?.target ?? call.targets[0];
-  const requested = requestedModel(call);
-  const facts: Mutable<CallFacts> = {
-    requestId,
-    userId: principal.userId,
-    key: principal.keyId ?? '-',
-    tags,
-    operation,
-    provider: target?.provider ?? '-',
-    model: target?.model ?? '-',
-    stream,
-    outcome: outcome?.status ?? 'unknown',
-    attempts: outcome?.attempts ?? 0,
-    startedAt,
-    durationMs: outcome?.durationMs ?? 0,
-    units: outcome ? unitsOf(outcome) : {},
-    estimated: outcome?.estimated ?? true,
-    priced: !outcome || outcome.cost !== undefined || outcome.units === undefined,
-  };
-  if (session !== undefined) facts.session = session;
-  if (requested !== undefined && requested !== facts.model) facts.requested = requested;
-  if (outcome) addEnd(facts, outcome);
-  return facts;
-}
-
-function addEnd(facts: Mutable<CallFacts>, { error, lane, firstByteMs, saved }: Outcome): void {
-  if (error) facts.errorCode = error.code;
-  if (lane !== undefined) facts.lane = lane;
-  if (firstByteMs !== undefined) facts.firstByteMs = firstByteMs;
-  if (saved !== undefined) facts.saved = saved;
-}
-
-/** What the request named: an alias, a route, or a target itself. */
-function requestedModel({ request }: Call): string | undefined {
-  return 'model' in request && typeof request.model === 'string' ? request.model : undefined;
-}
-
-/** What was used, with those tokens that only the details of the usage tell. */
-function unitsOf({ units = {}, usage }: Outcome): Units {
-  const cached = usage?.prompt_tokens_details?.cached_tokens;
-  const reasoning = usage?.completion_tokens_details?.reasoning_tokens;
-  if (!cached && !reasoning) return units;
-  return {
-    ...units,
-    ...(cached && { cached_tokens: cached }),
-    ...(reasoning && { reasoning_tokens: reasoning }),
-  };
 }

@@ -16,7 +16,15 @@ import { registerAccounts, showBalance } from './accounts.ts';
 import type { ReadBudgets } from './budgets/balance.ts';
 import { setUpBudgets } from './budgets/set-up.ts';
 import { CALLER_BUDGET } from './budgets/view.ts';
-import { type Books, type ChargeRules, type RunningCall, reserve, settle, type WriteQueues } from './charges.ts';
+import {
+  type Books,
+  type ChargeRules,
+  RefusalCount,
+  type RunningCall,
+  reserve,
+  settle,
+  type WriteQueues,
+} from './charges.ts';
 import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
 import { registerPlans } from './plans.ts';
 
@@ -208,7 +216,8 @@ export default definePlugin({
       help: 'Changes of the ledger that wait for the store.',
       read: () => queues.certain.size + queues.uncertain.size,
     });
-    const books: Books = { rules, queues, clock, running, budgets: budgets.calls };
+    const refusals = api.keep('refusals', () => new RefusalCount());
+    const books: Books = { rules, queues, clock, running, budgets: budgets.calls, refusals };
     const sweep = () => sweepBooks(api, clock, running);
     const forget = createForgetting(api, parseDuration(config.keepCalls));
 
@@ -219,7 +228,7 @@ export default definePlugin({
           await reserve(api, call, books);
         } catch (error) {
           if (!isOpen || !isStoreFailure(error)) throw error;
-          api.log.warn({ req_id: call.requestId }, 'the store is down: this call is not metered');
+          api.log.warn({ request_id: call.requestId }, 'the store is down: this call is not metered');
         }
       },
     });

@@ -278,7 +278,7 @@ function refusal(limit: string, retryAfterMs: number, headers: Record<string, st
   return new GatewayError(
     'rate_limited',
     `The limit of ${limit} is reached. Try again in ${Math.max(1, Math.ceil(retryAfterMs / 1000))} s.`,
-    { retryAfterMs, headers },
+    { retryAfterMs, headers, refusedBy: `limit of ${limit}` },
   );
 }
 

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { Call, Outcome, PluginApi } from '../../../core/index.ts';
+import type { Call, Outcome, PluginApi, RouteState } from '../../../core/index.ts';
 
 type Target = NonNullable<Outcome['target']>;
 
@@ -25,7 +25,7 @@ export function countCalls(
     metrics.calls.inc({ operation, provider, model, status, error, stream });
     metrics.seconds.observe({ operation, provider, stream }, durationMs / 1000);
     metrics.overheadSeconds.observe({ operation }, Math.max(durationMs - upstreamMs, 0) / 1000);
-    if (attempts > 0) metrics.attempts.inc({ provider }, attempts);
+    for (const { target: to } of attempts) metrics.attempts.inc({ provider: to.slice(0, to.indexOf('/')) });
     if (firstByteMs !== undefined) metrics.firstByteSeconds.observe({ operation, provider }, firstByteMs / 1000);
     const { firstTokenMs, lastTokenMs } = outcome;
     if (firstTokenMs !== undefined) metrics.firstTokenSeconds.observe({ provider, model }, firstTokenMs / 1000);
@@ -105,6 +105,7 @@ function createMetrics(registry: Registry) {
 }
 
 type Middleware = Parameters<PluginApi['use']>[0];
+type RequestState = Pick<RouteState, 'onClosed'>;
 
 /** Counts HTTP requests, each after its last byte. */
 export function countRequests(registry: Registry): Middleware {
@@ -131,7 +132,7 @@ export function countRequests(registry: Registry): Middleware {
     const { res } = ctx;
     const started = performance.now();
     inflight.inc();
-    res.on('close', () => {
+    (ctx.state as RequestState).onClosed(() => {
       inflight.dec();
       const route = routeLabel(String(ctx.state['route'] ?? 'none'), () => 'listed');
       requests.inc({ route, status: String(res.statusCode) });

@@ -1,61 +1,78 @@
-import { type CallRow, type CommandIo, formatUsd, type Schema } from '../../../core/index.ts';
+import {
+  CALL_FIELDS,
+  type CallFacts,
+  type CallFieldType,
+  type CallRow,
+  type CommandIo,
+  formatUsd,
+  type Schema,
+  UNKNOWN_FACTS,
+} from '../../../core/index.ts';
 import { printable } from '../kit/printable.ts';
 
-/** A call's record as the API tells it. */
+/** How a call may have ended. */
+export const OUTCOMES: readonly CallFacts['outcome'][] = Object.freeze([
+  ...(['ok', 'error', 'aborted', 'refused', 'expired', 'unknown'] as const),
+]);
+
+/** The fields that lists of calls have, by the names that they have there. */
+const SHOWN = Object.freeze(
+  Object.entries(CALL_FIELDS).flatMap(([name, { shown, type, about }]) =>
+    shown === undefined ? [] : [{ name: name as keyof CallRow, shown, type, about }],
+  ),
+);
+
+/** A call's record as the API returns it. */
 export function tellCall(call: CallRow): Readonly<Record<string, unknown>> {
-  return {
-    id: call.id,
-    request_id: call.requestId,
-    at: new Date(call.at).toISOString(),
-    started_at: new Date(call.startedAt).toISOString(),
-    account: call.account,
-    user_id: call.userId,
-    key: call.key,
-    tags: call.tags,
-    session: call.session ?? null,
-    operation: call.operation,
-    provider: call.provider,
-    model: call.model,
-    requested: call.requested ?? null,
-    stream: call.stream,
-    outcome: call.outcome,
-    error_code: call.errorCode ?? null,
-    attempts: call.attempts,
-    lane: call.lane ?? null,
-    duration_ms: call.durationMs,
-    first_byte_ms: call.firstByteMs ?? null,
-    units: call.units,
-    cost_usd: formatUsd(call.cost),
-    saved_usd: call.saved === undefined ? null : formatUsd(call.saved),
-    estimated: call.estimated,
-    priced: call.priced,
-  };
+  return Object.fromEntries(SHOWN.map(({ name, shown, type }) => [shown, showValue(type, call[name])]));
 }
 
-const TEXT = { type: 'string' } as const;
-const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
-const COUNT = { type: 'integer', minimum: 0 } as const;
+function showValue(type: CallFieldType, value: unknown): unknown {
+  if (value === undefined) return null;
+  if (type === 'usd') return formatUsd(Number(value));
+  return type === 'time' ? new Date(Number(value)).toISOString() : value;
+}
+
+const COUNT: Schema = { type: 'integer', minimum: 0 };
+
+const ATTEMPT: Schema = {
+  type: 'object',
+  required: ['target', 'ms'],
+  properties: {
+    target: { type: 'string', description: '`provider/model`.' },
+    status: { type: 'integer', description: 'The HTTP status; absent when the provider sent none.' },
+    class: { type: 'string', description: 'The class of the failure; absent when there was none.' },
+    reason: { type: 'string', description: 'The provider’s or the network’s words, keys and addresses cut out.' },
+    ms: { ...COUNT, description: 'To the response, or to the failure.' },
+  },
+};
+
+const SCHEMAS: Readonly<Record<CallFieldType, Schema>> = Object.freeze({
+  text: { type: 'string' },
+  texts: { type: 'array', items: { type: 'string' } },
+  flag: { type: 'boolean' },
+  count: COUNT,
+  ms: COUNT,
+  time: { type: 'string', format: 'date-time' },
+  usd: { type: 'string' },
+  units: { type: 'object', additionalProperties: COUNT },
+  attempts: { type: 'array', items: ATTEMPT },
+});
+
+/** What each record has. */
+const REQUIRED: ReadonlySet<string> = new Set([...Object.keys(UNKNOWN_FACTS), 'id', 'at', 'account', 'cost']);
 
 export const CALL: Schema = Object.freeze({
   type: 'object',
-  properties: {
-    id: TEXT,
-    request_id: TEXT,
-    at: { type: 'string', format: 'date-time', description: 'When it was settled: reports count it then.' },
-    started_at: { type: 'string', format: 'date-time' },
-    ...{ account: TEXT, user_id: TEXT, key: TEXT, tags: { type: 'array', items: TEXT }, session: TEXT_OR_NULL },
-    ...{ operation: TEXT, provider: TEXT, model: TEXT, requested: TEXT_OR_NULL, stream: { type: 'boolean' } },
-    outcome: {
-      enum: ['ok', 'error', 'aborted', 'expired', 'unknown'],
-      description: '`expired`: nobody told its end, and it was charged at its estimate.',
-    },
-    ...{ error_code: TEXT_OR_NULL, attempts: COUNT, lane: TEXT_OR_NULL, duration_ms: COUNT },
-    first_byte_ms: { type: ['integer', 'null'] },
-    units: { type: 'object', additionalProperties: COUNT },
-    ...{ cost_usd: TEXT, saved_usd: TEXT_OR_NULL },
-    estimated: { type: 'boolean', description: 'Whether the units are an estimate.' },
-    priced: { type: 'boolean', description: 'Whether the price was known; otherwise nothing was charged.' },
-  },
+  properties: Object.fromEntries(
+    SHOWN.map(({ name, shown, type, about }) => {
+      const described = about === undefined ? {} : { description: about };
+      if (name === 'outcome') return [shown, { enum: OUTCOMES, ...described }];
+      const schema = SCHEMAS[type];
+      const typed = REQUIRED.has(name) ? schema : { ...schema, type: [schema['type'], 'null'] };
+      return [shown, { ...typed, ...described }];
+    }),
+  ),
 });
 
 /** The head of a table of calls, each column with its unit. */
@@ -98,7 +115,7 @@ function cellsOf(call: CallRow): readonly string[] {
     call.key,
     printable(`${call.provider}/${call.model}`),
     call.errorCode === undefined ? call.outcome : `${call.outcome} ${call.errorCode}`,
-    String(call.attempts),
+    String(call.attempts.length),
     String(call.durationMs),
     String(prompt_tokens ?? '-'),
     String(completion_tokens ?? '-'),

@@ -1,10 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import type { CallFacts, CallFilter, CallPage, CallRow, Ledger } from '../../../core/index.ts';
+import type { CallFilter, CallPage, CallRow, Ledger } from '../../../core/index.ts';
+import { OUTCOMES } from './call-shapes.ts';
 import { readRange } from './range.ts';
 import { readFilter, readLimit, type Words, wrongWord } from './words.ts';
-
-/** How a call may have ended. */
-const OUTCOMES: readonly CallFacts['outcome'][] = Object.freeze(['ok', 'error', 'aborted', 'expired', 'unknown']);
 
 /** A page of calls as it was asked for. */
 export interface CallsQuery {

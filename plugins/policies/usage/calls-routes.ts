@@ -19,7 +19,7 @@ import { FILTER_WORDS, MAX_LIMIT, readChoice, type Words, wrongWord } from './wo
 export type FindBodies = (id: string) => Promise<object | undefined>;
 
 const LIST_WORDS = Object.freeze({
-  outcome: 'Calls that ended so: ok, error, aborted, expired or unknown.',
+  outcome: 'Calls that ended so: ok, error, aborted, refused, expired or unknown.',
   request: 'Calls made for the HTTP request with this id (`x-request-id`).',
   ...RANGE_WORDS,
   limit: `The most calls of a page, 1 to ${MAX_LIMIT}; 50 unless given.`,

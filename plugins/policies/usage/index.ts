@@ -271,7 +271,7 @@ export function callsCommand(ledger: Calls, findBodies: FindBodies): Command {
     changesStore: false,
     options: [
       ...chooseOptions(FILTER_WORDS),
-      { flags: '--outcome <how>', summary: 'ok, error, aborted, expired or unknown' },
+      { flags: '--outcome <how>', summary: 'ok, error, aborted, refused, expired or unknown' },
       { flags: '--request <id>', summary: 'made for the HTTP request with this id (x-request-id)' },
       { flags: '--since <when>', summary: 'a duration until now, such as 1h, or as --from' },
       { flags: '--limit <n>', summary: 'how many; 50 by default, 10 with --follow' },

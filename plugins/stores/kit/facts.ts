@@ -1,4 +1,12 @@
-import type { CallFacts, LedgerEntry } from '../../../core/index.ts';
+import {
+  CALL_FIELDS,
+  type CallAttempt,
+  type CallFacts,
+  type CallFieldType,
+  FACT_NAMES,
+  type LedgerEntry,
+  UNKNOWN_FACTS,
+} from '../../../core/index.ts';
 import { digest, entryId } from './check.ts';
 
 /** The longest text that a record keeps whole. */
@@ -9,6 +17,7 @@ const CLIPPED = 200;
 const UNSAFE = /[\0\p{Surrogate}]/u;
 const MAX_TAGS = 20;
 const MAX_UNITS = 32;
+const MAX_ATTEMPTS = 20;
 
 /** A text as records have it: itself, or its beginning with `~` and the hash of the whole, so that no two texts become one. Twice is as once. */
 export function factText(text: string): string {
@@ -16,37 +25,50 @@ export function factText(text: string): string {
   return `${text.slice(0, CLIPPED).replace(/[\0\p{Surrogate}]/gu, '\u{fffd}')}~${digest(text)}`;
 }
 
-type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
-
-/** Facts as records have them: texts bounded, tags sorted and each once, numbers whole and not negative. */
+/** Facts as records have them: texts bounded, tags sorted and each once, numbers whole and not negative. Twice is as once. */
 export function cleanFacts(facts: CallFacts): CallFacts {
-  const { session, requested, errorCode, lane, firstByteMs, saved } = facts;
-  const units = Object.entries(facts.units).slice(0, MAX_UNITS);
-  // One literal, and what not every call has put after it: spread together, it would be a hash table.
-  const clean: Mutable<CallFacts> = {
-    requestId: factText(facts.requestId),
-    userId: factText(facts.userId),
-    key: factText(facts.key),
-    tags: facts.tags.length === 0 ? facts.tags : [...new Set(facts.tags.map(factText))].sort().slice(0, MAX_TAGS),
-    operation: factText(facts.operation),
-    provider: factText(facts.provider),
-    model: factText(facts.model),
-    stream: facts.stream,
-    outcome: facts.outcome,
-    attempts: whole(facts.attempts),
-    startedAt: whole(facts.startedAt),
-    durationMs: whole(facts.durationMs),
-    units: Object.fromEntries(units.map(([unit, amount]) => [factText(unit), whole(amount)])),
-    estimated: facts.estimated,
-    priced: facts.priced,
-  };
-  if (session !== undefined) clean.session = factText(session);
-  if (requested !== undefined) clean.requested = factText(requested);
-  if (errorCode !== undefined) clean.errorCode = factText(errorCode);
-  if (lane !== undefined) clean.lane = factText(lane);
-  if (firstByteMs !== undefined) clean.firstByteMs = whole(firstByteMs);
-  if (saved !== undefined) clean.saved = whole(saved);
+  const clean = { ...UNKNOWN_FACTS };
+  for (const name of FACT_NAMES) put(clean, name, facts[name]);
   return clean;
+}
+
+function put<N extends keyof CallFacts>(
+  clean: { -readonly [Name in keyof CallFacts]: CallFacts[Name] },
+  name: N,
+  value: CallFacts[N] | undefined,
+): void {
+  if (value !== undefined) clean[name] = cleanValue(CALL_FIELDS[name].type, value) as CallFacts[N];
+}
+
+function cleanValue(type: CallFieldType, value: unknown): unknown {
+  switch (type) {
+    case 'flag':
+      return value;
+    case 'text':
+      return factText(String(value));
+    case 'texts':
+      return [...new Set((value as CallFacts['tags']).map(factText))].sort().slice(0, MAX_TAGS);
+    case 'units':
+      return cleanUnits(value as CallFacts['units']);
+    case 'attempts':
+      return (value as CallFacts['attempts']).slice(0, MAX_ATTEMPTS).map(cleanAttempt);
+    default:
+      return whole(value);
+  }
+}
+
+function cleanUnits(units: CallFacts['units']): CallFacts['units'] {
+  const kept = Object.entries(units).slice(0, MAX_UNITS);
+  return Object.fromEntries(kept.map(([unit, amount]) => [factText(unit), whole(amount)]));
+}
+
+function cleanAttempt({ target, status, class: kind, reason, ms }: CallAttempt): CallAttempt {
+  return {
+    ...{ target: factText(target), ms: whole(ms) },
+    ...(status !== undefined && { status: whole(status) }),
+    ...(kind !== undefined && { class: kind }),
+    ...(reason !== undefined && { reason: factText(reason) }),
+  };
 }
 
 /** The nearest whole number that a store can count with; 0 for what is none. */
@@ -80,17 +102,11 @@ export function expiredFacts(facts: CallFacts): CallFacts {
  */
 export function readFacts(text: unknown): CallFacts {
   try {
-    const found = JSON.parse(String(text)) as Partial<Record<keyof CallFacts, unknown>> | null;
-    const known = Object.entries(UNKNOWN_FACTS).map(([name, unknown]) => {
-      const value = found?.[name as keyof CallFacts];
-      return [name, isLike(value, unknown) ? value : unknown];
-    });
-    const { session, requested } = found ?? {};
-    return cleanFacts({
-      ...(Object.fromEntries(known) as unknown as CallFacts),
-      ...(typeof session === 'string' && { session }),
-      ...(typeof requested === 'string' && { requested }),
-    });
+    const found = JSON.parse(String(text)) as Partial<CallFacts> | null;
+    const facts = { ...UNKNOWN_FACTS };
+    for (const name of FACT_NAMES)
+      if (isLike(found?.[name], UNKNOWN_FACTS[name] ?? '')) put(facts, name, found?.[name]);
+    return facts;
   } catch {
     return UNKNOWN_FACTS;
   }
@@ -100,25 +116,6 @@ function isLike(value: unknown, sample: unknown): boolean {
   if (Array.isArray(sample)) return Array.isArray(value) && value.every((each) => typeof each === 'string');
   return typeof value === typeof sample && value !== null && !Array.isArray(value);
 }
-
-/** The facts of a call of which nothing is known. */
-const UNKNOWN_FACTS: CallFacts = Object.freeze({
-  requestId: '-',
-  userId: '-',
-  key: '-',
-  tags: [],
-  operation: 'unknown',
-  provider: '-',
-  model: '-',
-  stream: false,
-  outcome: 'unknown',
-  attempts: 0,
-  startedAt: 0,
-  durationMs: 0,
-  units: {},
-  estimated: true,
-  priced: true,
-});
 
 /** A row as a database's driver gives it. */
 type Row = Readonly<Record<string, unknown>>;

@@ -96,7 +96,7 @@ describe('the log', () => {
 describe('the log for a person', () => {
   const REQUEST = {
     plugin: 'access-log',
-    req_id: 'req_1',
+    request_id: 'req_1',
     method: 'POST',
     route: 'POST /v1/chat/completions',
     ip: '127.0.0.1',

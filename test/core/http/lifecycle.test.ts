@@ -10,7 +10,10 @@ describe('a server', () => {
     const lifecycle = new Lifecycle();
     const open: { readonly response: ServerResponse; readonly signal: AbortSignal }[] = [];
     const server = http.createServer((_request, response) => {
-      open.push({ response, signal: lifecycle.abortSignal(response) });
+      open.push({
+        response,
+        signal: lifecycle.abortSignal(response, { onClosed: (done) => response.once('close', done) }),
+      });
     });
     const port = await listen(server, '127.0.0.1', 0);
     const ask = () => {

@@ -141,7 +141,7 @@ export function refusalOf(budget: CountedBudget, used: number, amount: number, n
     `The budget "${rule.name}" of ${formatUsd(limit)} USD ${PER[rule.every]} does not cover the call: ${formatUsd(left)} USD are left, and the call may cost ${formatUsd(amount)} USD. ${
       resets === null ? 'It does not begin anew.' : `It begins anew at ${resets}.`
     } Ask for fewer tokens with "max_tokens"${resets === null ? '' : ', or wait'}.`,
-    { headers },
+    { headers, refusedBy: `budget "${rule.name}"` },
   );
 }
 

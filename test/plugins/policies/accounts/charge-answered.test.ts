@@ -96,13 +96,21 @@ describe('the cost that an answer hook gives', function () {
       startedAt: 1,
     };
     const budgets = { findWithoutTarget: async () => [] } as unknown as CallBudgets;
-    const outcome = { status: 'ok', sent: false, cost: 29.5, attempts: 0, durationMs: 1, estimated: false } as Outcome;
+    const outcome = {
+      status: 'ok',
+      sent: false,
+      cost: 29.5,
+      attempts: [],
+      durationMs: 1,
+      upstreamMs: 0,
+      estimated: false,
+    } as Outcome;
     for (const [id, fault] of [
       ['first', 'refuses'],
       ['second', 'loses answers'],
     ] as const) {
       faulty.fault = fault;
-      const call = { id, principal, ...told } as unknown as Call;
+      const call = { id, principal, state: new Map(), ...told } as unknown as Call;
       await chargeAnswered(
         { ledger: faulty.ledger },
         { queues: { certain: queue, uncertain: queue }, budgets },

@@ -1,4 +1,4 @@
-import { LiveCall } from '../../../../core/calls/live-call.ts';
+import { Call } from '../../../../core/calls/call.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../../../core/index.ts';
 import { compileHooks } from '../../../../core/plugins/hook-runner.ts';
 import { Kept } from '../../../../core/plugins/kept.ts';
@@ -83,8 +83,9 @@ export async function startCharging(
     async admit(requestId, estimate, principal) {
       const request = { model: 'm', max_tokens: estimate, messages: [] };
       const init = { requestId, principal, signal: new AbortController().signal };
-      const asked = { operation: 'chat', request, stream: false, targets: [TARGET] } as const;
-      const call = new LiveCall(asked, init, hooks);
+      const asked = { operation: 'chat', request, stream: false, findTargets: () => ({ targets: [TARGET] }) } as const;
+      const call = new Call({ ...asked, caller: init }, hooks, init.signal);
+      call.findTargets();
       try {
         await hooks.admit?.(call);
         await hooks.reserve?.(call);

@@ -21,7 +21,7 @@ import { createSilentLog } from '../../../support/log.ts';
 const LEASE_MS = 60_000;
 const outcome = (tokens: number | undefined): Outcome => ({
   status: 'ok',
-  attempts: 1,
+  attempts: [],
   estimated: false,
   sent: true,
   durationMs: 1,

@@ -13,7 +13,11 @@ function countAll(calls: readonly Counted[]): Registry {
     const outcome: Outcome = {
       status,
       target: { provider: 'p', model },
-      attempts: 2,
+      attempts: [
+        { target: 'q/m', status: 500, ms: 1 },
+        { target: 'p/m', status: 500, ms: 1 },
+        { target: 'p/m', status: 200, ms: 1 },
+      ],
       usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7, prompt_tokens_details: { cached_tokens: 1 } },
       estimated: false,
       cost: 2_500_000,
@@ -45,6 +49,7 @@ describe('metrics of calls', () => {
       'tollgate_overhead_seconds_bucket{le="0.0005",operation="chat"} 0',
       'tollgate_overhead_seconds_bucket{le="0.001",operation="chat"} 1',
       'tollgate_upstream_attempts_total{provider="p"} 2',
+      'tollgate_upstream_attempts_total{provider="q"} 1',
       'tollgate_tokens_total{provider="p",model="m",type="input"} 3',
       'tollgate_tokens_total{provider="p",model="m",type="output"} 4',
       'tollgate_tokens_total{provider="p",model="m",type="cached_input"} 1',

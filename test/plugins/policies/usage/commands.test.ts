@@ -8,7 +8,15 @@ import { eventually } from '../../../support/wait.ts';
 
 const FACTS: CallFacts = {
   ...{ requestId: 'req_1', userId: 'ann', key: 'k', tags: [], operation: 'chat', provider: 'p', model: 'm' },
-  ...{ stream: false, outcome: 'ok', attempts: 1, startedAt: 0, durationMs: 12, estimated: false, priced: true },
+  ...{
+    stream: false,
+    outcome: 'ok',
+    attempts: [{ target: 'p/m', status: 200, ms: 9 }],
+    startedAt: 0,
+    durationMs: 12,
+    estimated: false,
+    priced: true,
+  },
   units: { prompt_tokens: 7, completion_tokens: 3 },
 };
 

@@ -6,7 +6,7 @@ import { createBudgetBook } from '../../../../../plugins/policies/accounts/budge
 import { createCallBudgets } from '../../../../../plugins/policies/accounts/budgets/call-budgets.ts';
 import { createNotices, type Notice } from '../../../../../plugins/policies/accounts/budgets/notices.ts';
 import { createBudgetRecords } from '../../../../../plugins/policies/accounts/budgets/records.ts';
-import { type Books, reserve, settle } from '../../../../../plugins/policies/accounts/charges.ts';
+import { type Books, RefusalCount, reserve, settle } from '../../../../../plugins/policies/accounts/charges.ts';
 import { createWriteQueue } from '../../../../../plugins/policies/kit/write-queue.ts';
 import { createSilentLog } from '../../../../support/log.ts';
 
@@ -41,6 +41,7 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
     queues: { certain: queue, uncertain: queue },
     clock: { now: () => Date.now() },
     running: new Map(),
+    refusals: new RefusalCount(),
     budgets: createCallBudgets({ book, notices, ledger: store.ledger, now }),
   };
   return {
@@ -68,7 +69,7 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
           cost,
           units: {},
           target,
-          attempts: 1,
+          attempts: [],
           durationMs: 1,
           estimated: false,
         };

@@ -1,0 +1,169 @@
+import type { Call, Outcome, Target } from './call.ts';
+import type { Usage } from './chat.ts';
+import type { CallFacts, CallRow } from './store.ts';
+
+/** What a field of a call's record holds: `ms` milliseconds, `time` Unix milliseconds, `usd` whole micro-dollars. */
+export type CallFieldType = 'text' | 'texts' | 'flag' | 'count' | 'ms' | 'time' | 'usd' | 'units' | 'attempts';
+
+/** One field of the record of a call, and every place that it goes to. */
+export interface CallField {
+  readonly type: CallFieldType;
+  /** Its name in the access log. */
+  readonly log?: string;
+  /** Its name in lists of calls. */
+  readonly shown?: string;
+  /** What the OpenAPI document says of it, where its name does not. */
+  readonly about?: string;
+}
+
+/** What came of a call: the facts that stores keep, and what is only logged. */
+export interface CallSummary extends CallFacts {
+  readonly upstreamMs?: number;
+  readonly tokensIn?: number;
+  readonly tokensOut?: number;
+  /** Micro-dollars by the price; what was charged is known to the store. */
+  readonly spent?: number;
+}
+
+/**
+ * The record of a call, field by field, in the order of lists of calls. The line of the access log, what stores keep, and what
+ * lists and `calls show` print all come from this table. A field is added here, and where {@link summaryOf} reads it.
+ */
+export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, CallField>> = Object.freeze({
+  id: { type: 'text', shown: 'id' },
+  requestId: { type: 'text', shown: 'request_id' },
+  at: { type: 'time', shown: 'at', about: 'When it was settled: reports count it then.' },
+  startedAt: { type: 'time', shown: 'started_at' },
+  account: { type: 'text', shown: 'account' },
+  userId: { type: 'text', shown: 'user_id' },
+  key: { type: 'text', shown: 'key' },
+  tags: { type: 'texts', shown: 'tags' },
+  session: { type: 'text', shown: 'session' },
+  operation: { type: 'text', shown: 'operation', log: 'operation' },
+  provider: { type: 'text', shown: 'provider', log: 'provider' },
+  model: { type: 'text', shown: 'model', log: 'model' },
+  requested: { type: 'text', shown: 'requested' },
+  stream: { type: 'flag', shown: 'stream', log: 'stream' },
+  outcome: {
+    type: 'text',
+    shown: 'outcome',
+    log: 'outcome',
+    about:
+      '`refused`: before any target was tried; `expired`: its end was never reported, and it was charged at its estimate.',
+  },
+  errorCode: { type: 'text', shown: 'error_code' },
+  errorMessage: { type: 'text', shown: 'error_message', log: 'error_message' },
+  refusedBy: {
+    type: 'text',
+    shown: 'refused_by',
+    log: 'refused_by',
+    about: 'Of a refused call: the limit, budget, check or plugin that refused it.',
+  },
+  attempts: {
+    type: 'attempts',
+    shown: 'attempts',
+    log: 'attempts',
+    about: 'The requests to providers that it took, in order; at most 20 are kept.',
+  },
+  lane: { type: 'text', shown: 'lane' },
+  durationMs: { type: 'ms', shown: 'duration_ms' },
+  firstByteMs: { type: 'ms', shown: 'first_byte_ms', log: 'ttfb_ms' },
+  upstreamMs: { type: 'ms', log: 'upstream_ms' },
+  units: { type: 'units', shown: 'units' },
+  tokensIn: { type: 'count', log: 'tokens_in' },
+  tokensOut: { type: 'count', log: 'tokens_out' },
+  cost: { type: 'usd', shown: 'cost_usd' },
+  spent: { type: 'usd', log: 'cost_usd' },
+  saved: { type: 'usd', shown: 'saved_usd', log: 'saved_usd' },
+  estimated: { type: 'flag', shown: 'estimated', about: 'Whether the units are an estimate.' },
+  priced: { type: 'flag', shown: 'priced', about: 'Whether the price was known; otherwise nothing was charged.' },
+});
+
+/** The facts of a call of which nothing is known; every other field is absent where a call has none. */
+export const UNKNOWN_FACTS: CallFacts = {
+  requestId: '-',
+  userId: '-',
+  key: '-',
+  tags: [],
+  operation: 'unknown',
+  provider: '-',
+  model: '-',
+  stream: false,
+  outcome: 'unknown',
+  attempts: [],
+  startedAt: 0,
+  durationMs: 0,
+  units: {},
+  estimated: true,
+  priced: true,
+};
+
+const WRITTEN_BY_STORES: ReadonlySet<string> = new Set(['id', 'account', 'cost', 'at']);
+
+/** The fields that stores are given of each call: those that lists show, but for what they write themselves. */
+export const FACT_NAMES: readonly (keyof CallFacts)[] = Object.freeze(
+  (Object.keys(CALL_FIELDS) as (keyof typeof CALL_FIELDS)[]).filter(isFactName),
+);
+
+function isFactName(name: keyof typeof CALL_FIELDS): name is keyof CallFacts {
+  return CALL_FIELDS[name].shown !== undefined && !WRITTEN_BY_STORES.has(name);
+}
+
+const SUMMARY = Symbol('summary');
+
+/** What came of a call that has ended; made once, whoever asks for it. */
+export function summaryOf(call: Call, outcome: Outcome): CallSummary {
+  const known = call.state.get(SUMMARY) as CallSummary | undefined;
+  if (known) return known;
+  const { error, refusedBy, lane, firstByteMs, upstreamMs, usage, cost, saved, units = {} } = outcome;
+  const target = outcome.target ?? call.targets[0];
+  const summary: Mutable<CallSummary> = {
+    ...plannedFacts(call, target),
+    outcome: refusedBy === undefined ? outcome.status : 'refused',
+    attempts: outcome.attempts,
+    durationMs: outcome.durationMs,
+    units,
+    estimated: outcome.estimated,
+    priced: cost !== undefined || outcome.units === undefined,
+  };
+  summary.upstreamMs = upstreamMs;
+  if (error) {
+    summary.errorCode = error.code;
+    summary.errorMessage = error.message;
+  }
+  if (refusedBy !== undefined) summary.refusedBy = refusedBy;
+  if (lane !== undefined) summary.lane = lane;
+  if (firstByteMs !== undefined) summary.firstByteMs = firstByteMs;
+  if (cost !== undefined) summary.spent = cost;
+  if (saved !== undefined) summary.saved = saved;
+  if (usage) addTokens(summary, usage);
+  call.state.set(SUMMARY, summary);
+  return summary;
+}
+
+type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
+
+/** What is planned of a call: the record of one that never ends. */
+export function plannedFacts(call: Call, target: Target | undefined = call.targets[0]): CallFacts {
+  const { requestId, principal, tags, session, operation, stream, startedAt, request } = call;
+  const named = 'model' in request && typeof request.model === 'string' ? request.model : undefined;
+  const model = target?.model ?? named ?? '-';
+  // A copy has the shape of the literal: fields put together one by one would make a hash table, which costs ten times as much.
+  const facts: Mutable<CallFacts> = { ...UNKNOWN_FACTS, requestId, tags, operation, stream, startedAt, model };
+  facts.userId = principal.userId;
+  facts.key = principal.keyId ?? '-';
+  facts.provider = target?.provider ?? '-';
+  if (session !== undefined) facts.session = session;
+  if (named !== undefined && named !== model) facts.requested = named;
+  return facts;
+}
+
+/** The tokens of a call, those among its units that only the details of the usage have included. */
+function addTokens(summary: Mutable<CallSummary>, usage: Usage): void {
+  summary.tokensIn = usage.prompt_tokens;
+  summary.tokensOut = usage.completion_tokens;
+  const cached = usage.prompt_tokens_details?.cached_tokens;
+  const reasoning = usage.completion_tokens_details?.reasoning_tokens;
+  if (cached) summary.units = { ...summary.units, cached_tokens: cached };
+  if (reasoning) summary.units = { ...summary.units, reasoning_tokens: reasoning };
+}
