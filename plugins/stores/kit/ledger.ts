@@ -31,26 +31,20 @@ export interface BudgetRow extends BudgetState {
   readonly until: number | undefined;
 }
 
-interface OpenRequest {
+/**
+ * A request that holds its estimate, or one that the sweeper has charged with it: the call of that may still end, which then
+ * corrects it.
+ */
+export interface OpenRequest {
+  readonly state: 'held' | 'swept';
   readonly amount: number;
   /** Store keys. */
   readonly budgets: readonly string[];
   readonly facts: CallFacts;
-}
-
-/** A request that holds its estimate. */
-export interface HeldRequest extends OpenRequest {
-  readonly state: 'held';
-  readonly expiresAt: number;
-}
-
-/** A request that the sweeper has charged: its call may still end, which then corrects it. */
-export interface SweptRequest extends OpenRequest {
-  readonly state: 'swept';
-  /** When it was swept: its record is of that time. */
-  readonly at: number;
-  /** Unix milliseconds until which it may be corrected. */
+  /** Unix milliseconds until which it is held, or may be corrected. */
   readonly until: number;
+  /** When it was swept, which is the time of its record; 0 while it is held. */
+  readonly sweptAt: number;
 }
 
 /** A request that was settled or released, or a credit that was given: neither happens twice. */
@@ -60,7 +54,7 @@ export interface EndedRequest {
   readonly until: number | undefined;
 }
 
-export type RequestRow = HeldRequest | SweptRequest | EndedRequest;
+export type RequestRow = OpenRequest | EndedRequest;
 
 /** The rows as they are; undefined where there is none. */
 export interface LedgerRows {
@@ -94,18 +88,16 @@ export interface LedgerChange<T> {
 export interface LedgerTables {
   /**
    * Runs `change` over the rows that the keys name, and writes all that it makes or nothing: no other change comes between its read and
-   * its write. It may run more than once. `now` is the store's time.
+   * its write. It may run more than once. `now` is the store's time, `operation` its name for the time it took.
    */
   transact<T>(
-    operation: LedgerOperation,
+    operation: string,
     keys: LedgerKeys,
     change: (rows: LedgerRows, now: number) => LedgerChange<T>,
   ): Promise<T>;
   /** Some requests whose hold expired before `now`; none when there are no more. */
   findExpired(now: number): Promise<readonly LedgerKeys[]>;
 }
-
-type LedgerOperation = `ledger.${'reserve' | 'settle' | 'release' | 'credit' | 'sweep'}`;
 
 /** The changes of a ledger, over the rows of a store. */
 export function createLedgerChanges({
@@ -115,37 +107,41 @@ export function createLedgerChanges({
   return {
     reserve(reservation) {
       const { account, requestId, budgets = [] } = reservation;
-      const keys = { ...chargeKeys(account, requestId), budgets: budgets.map(({ id }) => storeKey(id)) };
+      const keys = { ...keysOf('charge', account, requestId), budgets: budgets.map(({ id }) => storeKey(id)) };
       return transact('ledger.reserve', keys, (rows) => reserve(rows, reservation, keys.budgets));
     },
     settle: ({ account, requestId, ...ending }) =>
-      transact('ledger.settle', chargeKeys(account, requestId), (rows, now) => {
+      transact('ledger.settle', keysOf('charge', account, requestId), (rows, now) => {
         checkAmount(ending.amount);
         return end(rows, ending, now);
       }),
     release: (account, requestId, facts, at = Date.now()) =>
-      transact('ledger.release', chargeKeys(account, requestId), (rows, now) =>
+      transact('ledger.release', keysOf('charge', account, requestId), (rows, now) =>
         end(rows, { amount: undefined, facts, now: at }, now),
       ),
-    credit(account, id, amount, reason, now) {
-      const keys: LedgerKeys = { account: storeKey(account), name: account, kind: 'credit', ref: storeKey(id) };
-      return transact('ledger.credit', keys, (rows) => credit(rows, amount, reason, now));
-    },
+    credit: (account, id, amount, reason, now) =>
+      transact('ledger.credit', keysOf('credit', account, id), (rows) => credit(rows, amount, reason, now)),
     async sweep(now) {
       let total = 0;
-      for (let found = await findExpired(now); found.length > 0; found = await findExpired(now)) {
+      for (let settled = 1; settled > 0; total += settled) {
+        const found = await findExpired(now);
         const swept = await Promise.all(
           found.map((keys) => transact('ledger.sweep', keys, (rows) => sweep(rows, now))),
         );
-        total += swept.filter(Boolean).length;
+        settled = swept.filter(Boolean).length;
       }
       return total;
     },
   };
 }
 
-function chargeKeys(account: string, requestId: string): LedgerKeys {
-  return { account: storeKey(account), name: account, kind: 'charge', ref: storeKey(requestId) };
+function keysOf(kind: LedgerKeys['kind'], name: string, ref: string): LedgerKeys {
+  return { account: storeKey(name), name, kind, ref: storeKey(ref) };
+}
+
+/** One text for a request or credit; no store key holds a NUL. */
+export function requestKey({ account, kind, ref }: Pick<LedgerKeys, 'account' | 'kind' | 'ref'>): string {
+  return `${kind}\0${account}\0${ref}`;
 }
 
 /** The sums of an account that was never used. */
@@ -169,7 +165,7 @@ function reserve(rows: LedgerRows, reservation: Reservation, ids: readonly strin
     result: { outcome: 'held', used: budgets.map(({ spent, held }) => spent + held) },
     account: { ...account, held: account.held + amount },
     budgets,
-    request: { state: 'held', amount, budgets: ids, facts, expiresAt },
+    request: { state: 'held', amount, budgets: ids, facts, until: expiresAt, sweptAt: 0 },
   };
 }
 
@@ -196,7 +192,7 @@ function end(rows: LedgerRows, ending: Ending, storeNow: number): LedgerChange<b
 function endHold(
   rows: LedgerRows,
   account: AccountBalance,
-  hold: HeldRequest,
+  hold: OpenRequest,
   { amount, facts, uncharged, now }: Ending,
 ): LedgerChange<boolean> {
   const cost = amount ?? 0;
@@ -204,8 +200,8 @@ function endHold(
   return {
     result: true,
     account: amount === undefined ? released : spend(released, cost, now),
-    budgets: spendBudgets(rows, uncharged, { held: hold.amount, back: 0, cost }),
-    request: { state: 'ended', until: (amount === undefined ? hold.expiresAt : now) + REMEMBER_MS },
+    budgets: spendBudgets(rows, uncharged, cost, 0, hold.amount),
+    request: { state: 'ended', until: (amount === undefined ? hold.until : now) + REMEMBER_MS },
     ...(amount !== undefined && {
       entry: { kind: 'charge', amount: 0 - cost, reason: facts ? chargeReason(facts) : '', at: now },
     }),
@@ -216,11 +212,11 @@ function endHold(
 /** Charges an expired hold at its estimate, and remembers that so that its end can correct it. */
 function sweep(rows: LedgerRows, now: number): LedgerChange<boolean> {
   const { account, request: hold } = rows;
-  if (!account || hold?.state !== 'held' || hold.expiresAt >= now) return { result: false };
+  if (!account || hold?.state !== 'held' || hold.until >= now) return { result: false };
   const { amount, budgets, facts } = hold;
   return {
     ...endHold(rows, account, hold, { amount, facts: expiredFacts(facts), now }),
-    request: { state: 'swept', amount, budgets, facts, at: now, until: now + CORRECTABLE_MS },
+    request: { state: 'swept', amount, budgets, facts, until: now + CORRECTABLE_MS, sweptAt: now },
   };
 }
 
@@ -228,7 +224,7 @@ function sweep(rows: LedgerRows, now: number): LedgerChange<boolean> {
 function correct(
   rows: LedgerRows,
   account: AccountBalance,
-  swept: SweptRequest,
+  swept: OpenRequest,
   { amount = 0, facts, uncharged }: Ending,
   now: number,
 ): LedgerChange<boolean> {
@@ -238,10 +234,10 @@ function correct(
   return {
     result: true,
     account: spend(account, 0 - back, now),
-    budgets: spendBudgets(rows, uncharged, { held: 0, back: swept.amount, cost: amount }),
+    budgets: spendBudgets(rows, uncharged, amount, swept.amount, 0),
     request: { state: 'ended', until: now + REMEMBER_MS },
     entry: { kind: 'charge', amount: back, reason: correctionReason(facts ?? before), at: now },
-    record: { facts: after, cost: amount, at: swept.at, before: { facts: before, cost: swept.amount } },
+    record: { facts: after, cost: amount, at: swept.sweptAt, before: { facts: before, cost: swept.amount } },
   };
 }
 
@@ -253,7 +249,9 @@ function spend(account: AccountBalance, cost: number, now: number): AccountBalan
 function spendBudgets(
   { budgets }: LedgerRows,
   uncharged: readonly string[] = [],
-  { held, back, cost }: { readonly held: number; readonly back: number; readonly cost: number },
+  cost: number,
+  back: number,
+  held: number,
 ): readonly BudgetRow[] {
   const free = uncharged.map(storeKey);
   return budgets.flatMap((budget) => {

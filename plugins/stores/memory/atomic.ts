@@ -17,10 +17,11 @@ import {
   type LedgerKeys,
   type LedgerRows,
   NEW_ACCOUNT,
-  type RequestRow,
+  type OpenRequest,
+  requestKey,
 } from '../kit/ledger.ts';
 import { timeOperations } from '../kit/timed.ts';
-import { type CallRecords, createCallRecords } from './records.ts';
+import { createCallRecords } from './records.ts';
 
 /** The atomic half of a store in this process's memory; the `keyv` store uses it beside documents elsewhere. */
 export function createMemoryAtomic(
@@ -98,32 +99,23 @@ interface Account {
 
 type Entry = Omit<LedgerEntry, 'account'>;
 
-/** A request that is held or swept. */
-interface Open {
-  readonly keys: LedgerKeys;
-  readonly row: RequestRow;
-}
+type Books = ReturnType<typeof createBooks>;
 
-/** Accounts, budgets and requests of this process, and the records of calls. */
-interface Books {
-  readonly accounts: Map<string, Account>;
-  readonly budgets: Map<string, BudgetRow>;
-  /** By {@link requestKey}. */
-  readonly open: Map<string, Open>;
-  /** The same of requests that have ended and of credits, the longest ended first. */
-  readonly ended: Map<string, EndedRequest>;
-  readonly records: CallRecords;
+/** The books of this process; requests are by {@link requestKey}. */
+function createBooks() {
+  return {
+    accounts: new Map<string, Account>(),
+    budgets: new Map<string, BudgetRow>(),
+    open: new Map<string, OpenRequest & { readonly keys: LedgerKeys }>(),
+    /** The longest ended first; with the credits that were given. */
+    ended: new Map<string, EndedRequest>(),
+    records: createCallRecords(),
+  };
 }
 
 /** Money in this process's memory: a change runs to its end without giving way to another, which is what makes it atomic. */
 function createMemoryLedger(): Ledger {
-  const books: Books = {
-    accounts: new Map(),
-    budgets: new Map(),
-    open: new Map(),
-    ended: new Map(),
-    records: createCallRecords(),
-  };
+  const books = createBooks();
   const { accounts, budgets, open, records } = books;
   const changes = createLedgerChanges({
     transact: async (_operation, keys, change) => {
@@ -131,7 +123,8 @@ function createMemoryLedger(): Ledger {
       write(books, keys, made);
       return made.result;
     },
-    findExpired: async (now) => [...open.values()].flatMap(({ keys, row }) => (isExpired(row, now) ? [keys] : [])),
+    findExpired: async (now) =>
+      [...open.values()].flatMap(({ state, until, keys }) => (state === 'held' && until < now ? [keys] : [])),
   });
   return {
     ...changes,
@@ -165,14 +158,9 @@ function createMemoryLedger(): Ledger {
   };
 }
 
-/** No key holds a NUL. */
-function requestKey({ account, kind, ref }: Pick<LedgerKeys, 'account' | 'kind' | 'ref'>): string {
-  return `${kind}\0${account}\0${ref}`;
-}
-
 function readRows({ accounts, budgets, open, ended }: Books, keys: LedgerKeys): LedgerRows {
   const key = requestKey(keys);
-  const request = open.get(key)?.row ?? ended.get(key);
+  const request = open.get(key) ?? ended.get(key);
   const ids = keys.budgets ?? (request && request.state !== 'ended' ? request.budgets : []);
   return { account: accounts.get(keys.account)?.sums, request, budgets: ids.map((id) => budgets.get(id)) };
 }
@@ -187,7 +175,7 @@ function write(
   if (request?.state === 'ended') {
     open.delete(key);
     ended.set(key, request);
-  } else if (request) open.set(key, { keys, row: request });
+  } else if (request) open.set(key, { ...request, keys });
   if (sums) {
     const account = accounts.get(keys.account) ?? { name: keys.name, sums, lastEntry: 0, entries: [] };
     accounts.set(keys.account, account);
@@ -198,14 +186,10 @@ function write(
   if (record) records.write(keys.name, keys.ref, record);
 }
 
-function isExpired(row: RequestRow, now: number): boolean {
-  return row.state === 'held' && row.expiresAt < now;
-}
-
 /** Forgets what is no longer to be remembered. */
 function purge({ budgets, open, ended }: Books, now: number): void {
   const isOver = ({ until }: { readonly until: number | undefined }): boolean => until !== undefined && until < now;
-  for (const [key, { row }] of open) if (row.state === 'swept' && isOver(row)) open.delete(key);
+  for (const [key, request] of open) if (request.state === 'swept' && isOver(request)) open.delete(key);
   for (const [id, budget] of budgets) if (isOver(budget)) budgets.delete(id);
   for (const [key, request] of ended) {
     if (isOver(request)) ended.delete(key);
