@@ -150,12 +150,12 @@ export const NEW_ACCOUNT: AccountBalance = Object.freeze({ balance: 0, held: 0, 
 /** Holds the estimate in the account and in all budgets, or nothing in any of them. */
 function reserve(rows: LedgerRows, reservation: Reservation, ids: readonly string[]): LedgerChange<ReserveResult> {
   checkReservation(reservation);
-  const { amount, floor, expiresAt, facts, budgets: asked = [] } = reservation;
+  const { amount, floor, expiresAt, facts, budgets: limits = [] } = reservation;
   const { account = NEW_ACCOUNT, request } = rows;
   if (request) return { result: { outcome: 'duplicate' } };
   if (account.balance - account.held - amount < finite(floor)) return { result: { outcome: 'insufficient' } };
   const budgets: BudgetRow[] = [];
-  for (const [at, { limit, until }] of asked.entries()) {
+  for (const [at, { limit, until }] of limits.entries()) {
     const known = rows.budgets[at] ?? { id: ids[at] ?? '', spent: 0, held: 0, until };
     const used = known.spent + known.held;
     if (used + amount > finite(limit)) return { result: { outcome: 'over_budget', budget: at, used } };
