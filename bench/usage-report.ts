@@ -14,7 +14,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import type { CallFacts, CallFilter, ReportQuery, Store } from '../core/index.ts';
 import { listCalls } from '../plugins/policies/usage/calls-query.ts';
-import { CallGroups, callKeys, recordCall } from '../plugins/stores/sqlite/call-records.ts';
+import { CallGroups, writeCall } from '../plugins/stores/sqlite/call-records.ts';
 import { prepareCalls } from '../plugins/stores/sqlite/calls-sql.ts';
 import { closeDatabase, FILE, openDatabase, openSqlite } from '../plugins/stores/sqlite/index.ts';
 import { median } from './numbers.ts';
@@ -61,7 +61,8 @@ async function fill(folder: string): Promise<void> {
     database.exec('BEGIN');
     for (let n = first; n < Math.min(first + BATCH, CALLS); n++) {
       const facts = callOf(n);
-      recordCall(tables, { of: callKeys(facts.userId, `call_${n}`), facts, cost: n % 3000, at: facts.startedAt });
+      const keys = { account: facts.userId, name: facts.userId, ref: `call_${n}` };
+      writeCall(tables, keys, { facts, cost: n % 3000, at: facts.startedAt });
       entry.run(n + 1, newest.get(facts.userId) ?? 0, facts.userId, `call_${n}`);
       newest.set(facts.userId, n + 1);
       if (n % 20 !== 0) continue;

@@ -1,33 +1,27 @@
 import {
-  type BudgetHold,
-  type BudgetState,
-  type CallFacts,
+  type AccountBalance,
   createLocalCounters,
   type Ledger,
   type LedgerEntry,
-  type Reservation,
-  type ReserveResult,
   type Sets,
-  type Settlement,
   type Store,
   type StoreWatcher,
 } from '../../../core/index.ts';
-import {
-  CORRECTABLE_MS,
-  checkAmount,
-  checkCredit,
-  checkMember,
-  checkReservation,
-  entryId,
-  finite,
-  pageLimit,
-  REMEMBER_MS,
-  readCursor,
-} from '../kit/check.ts';
-import { chargeReason, correctionReason, expiredFacts } from '../kit/facts.ts';
+import { checkMember, entryId, pageLimit, readCursor, storeKey } from '../kit/check.ts';
 import { storeClosed } from '../kit/failure.ts';
+import {
+  type BudgetRow,
+  createLedgerChanges,
+  type EndedRequest,
+  type LedgerChange,
+  type LedgerKeys,
+  type LedgerRows,
+  NEW_ACCOUNT,
+  type OpenRequest,
+  requestKey,
+} from '../kit/ledger.ts';
 import { timeOperations } from '../kit/timed.ts';
-import { type CallRecords, createCallRecords } from './records.ts';
+import { createCallRecords } from './records.ts';
 
 /** The atomic half of a store in this process's memory; the `keyv` store uses it beside documents elsewhere. */
 export function createMemoryAtomic(
@@ -89,284 +83,131 @@ function byBytes(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** The accounts and budgets of this process, what they hold, and the records of calls. */
-interface Books {
-  readonly accounts: Map<string, Account>;
-  readonly budgets: Map<string, Budget>;
-  readonly open: Set<Hold>;
-  readonly records: CallRecords;
-}
-
-/**
- * Money in this process's memory: every method runs to its end without giving way to another, which is what makes it
- * atomic. The reference that the other stores are compared with.
- */
-function createMemoryLedger(): Ledger {
-  const books: Books = { accounts: new Map(), budgets: new Map(), open: new Set(), records: createCallRecords() };
-  return {
-    reserve: async (reservation) => reserve(books, reservation),
-    settle: async (settlement) => settle(books, settlement),
-    release: async (id, requestId, facts, now = Date.now()) => release(books, id, requestId, facts, now),
-    credit: async (id, ref, amount, reason, now) => {
-      checkCredit(amount);
-      const account = accountOf(books, id);
-      if (account.refs.has(`credit ${ref}`)) return false;
-      account.balance += amount;
-      account.credited += amount;
-      account.updatedAt = now;
-      append(account, { account: id, kind: 'credit', amount, reason, ref, at: now });
-      return true;
-    },
-    sweep: async (now) => sweep(books, now),
-    calls: async (query) => books.records.calls(query),
-    report: async (query) => books.records.report(query),
-    forgetCalls: async (before) => books.records.forget(before),
-    ...createReads(books),
-  };
-}
-
-function accountOf({ accounts }: Books, id: string): Account {
-  const account = accounts.get(id) ?? createAccount();
-  accounts.set(id, account);
-  return account;
-}
-
-const NO_BUDGETS: readonly BudgetHold[] = Object.freeze([]);
-
-function reserve(books: Books, reservation: Reservation): ReserveResult {
-  checkReservation(reservation);
-  const { account: id, requestId, amount, budgets = NO_BUDGETS, expiresAt, facts } = reservation;
-  const known = books.accounts.get(id);
-  if (known?.holds.has(requestId) || known?.refs.has(`charge ${requestId}`) || known?.released.has(requestId))
-    return { outcome: 'duplicate' };
-  if ((known?.balance ?? 0) - (known?.held ?? 0) - amount < finite(reservation.floor))
-    return { outcome: 'insufficient' };
-  for (const [index, budget] of budgets.entries()) {
-    const { spent, held } = books.budgets.get(budget.id) ?? NOTHING;
-    if (spent + held + amount > finite(budget.limit))
-      return { outcome: 'over_budget', budget: index, used: spent + held };
-  }
-  const used = budgets.map((budget) => holdInBudget(books, budget, amount));
-  const account = accountOf(books, id);
-  account.held += amount;
-  const hold = { account: id, requestId, amount, budgets: budgets.map((budget) => budget.id), expiresAt, facts };
-  account.holds.set(requestId, hold);
-  books.open.add(hold);
-  return { outcome: 'held', used };
-}
-
-const NOTHING = Object.freeze({ spent: 0, held: 0 });
-
-function holdInBudget({ budgets }: Books, { id, until }: BudgetHold, amount: number): number {
-  const budget = budgets.get(id) ?? { spent: 0, held: 0, until };
-  budgets.set(id, budget);
-  budget.held += amount;
-  return budget.spent + budget.held;
-}
-
-function settle(books: Books, settlement: Settlement): boolean {
-  const { account: id, requestId, amount, facts, uncharged, now } = settlement;
-  checkAmount(amount);
-  const account = books.accounts.get(id);
-  const hold = account?.holds.get(requestId);
-  if (!account || !hold) return correctSwept(books, id, requestId, amount, facts, uncharged);
-  books.open.delete(hold);
-  dropHold(account, books.budgets, hold);
-  spend(books.budgets, hold, amount, uncharged);
-  charge(account, hold, amount, facts, now);
-  books.records.add({ account: id, id: requestId, facts, cost: amount, at: now });
-  return true;
-}
-
-function release(books: Books, id: string, requestId: string, facts: CallFacts | undefined, now: number): boolean {
-  const account = books.accounts.get(id);
-  const hold = account?.holds.get(requestId);
-  if (!account || !hold) return correctSwept(books, id, requestId, 0, facts);
-  books.open.delete(hold);
-  dropHold(account, books.budgets, hold);
-  account.released.set(requestId, hold.expiresAt + REMEMBER_MS);
-  if (facts) books.records.add({ account: id, id: requestId, facts, cost: 0, at: now });
-  return true;
-}
-
-/** Corrects what the sweeper charged for a request that ends after it; false when it charged nothing. */
-function correctSwept(
-  books: Books,
-  id: string,
-  requestId: string,
-  amount: number,
-  told?: CallFacts,
-  uncharged?: readonly string[],
-): boolean {
-  const account = books.accounts.get(id);
-  const swept = account?.swept.get(requestId);
-  if (!account || !swept) return false;
-  const before = expiredFacts(swept.facts);
-  const facts = told ?? before;
-  correct(account, swept, amount, facts, Date.now());
-  spend(books.budgets, swept, -swept.amount);
-  spend(books.budgets, swept, amount, uncharged);
-  const call = { account: id, id: requestId, at: swept.at };
-  books.records.correct({ ...call, facts: before, cost: swept.amount }, { ...call, facts, cost: amount });
-  return true;
-}
-
-function sweep(books: Books, now: number): number {
-  let settled = 0;
-  for (const hold of books.open) {
-    if (hold.expiresAt >= now) continue;
-    const { account, requestId, amount, facts } = hold;
-    if (!settle(books, { account, requestId, amount, facts: expiredFacts(facts), now })) continue;
-    settled += 1;
-    accountOf(books, account).swept.set(requestId, { ...hold, at: now });
-  }
-  for (const account of books.accounts.values()) {
-    for (const [requestId, until] of account.released) if (until < now) account.released.delete(requestId);
-    for (const [requestId, { at }] of account.swept) if (at + CORRECTABLE_MS < now) account.swept.delete(requestId);
-  }
-  for (const [id, { until }] of books.budgets) if (until !== undefined && until < now) books.budgets.delete(id);
-  return settled;
-}
-
-function createReads({ accounts, budgets }: Books): Pick<Ledger, 'balance' | 'accounts' | 'budgets' | 'entries'> {
-  return {
-    balance: async (id) => balanceOf(accounts.get(id) ?? createAccount()),
-    accounts: async ({ limit, after }) => {
-      const ids = [...accounts.keys()].sort();
-      const rest = after === undefined ? ids : ids.filter((id) => id > after);
-      return rest
-        .slice(0, pageLimit(limit))
-        .map((account) => ({ account, ...balanceOf(accounts.get(account) ?? createAccount()) }));
-    },
-    budgets: async (ids) =>
-      ids.map((id) => {
-        const { spent, held } = budgets.get(id) ?? NOTHING;
-        return { spent, held };
-      }),
-    entries: async (id, { limit, after }) => {
-      const before = readCursor(after);
-      const older = (accounts.get(id)?.entries ?? []).filter((entry) => Number(entry.id) < before);
-      return older.slice(-pageLimit(limit)).reverse();
-    },
-  };
-}
-
-function balanceOf({ balance, held, spent, credited, updatedAt }: Account) {
-  return { balance, held, spent, credited, updatedAt };
-}
-
 /** How many entries an account keeps; the oldest beyond that become one "carried forward" line. */
 const MAX_ENTRIES = 10_000;
 /** How many are carried forward at once. */
 const CARRIED = 1000;
 
-interface Hold extends Pick<Reservation, 'account' | 'requestId' | 'amount' | 'expiresAt' | 'facts'> {
-  readonly budgets: readonly string[];
-}
-
-/** A hold that the sweeper has charged: its call may still end, which then corrects it. */
-interface Swept extends Hold {
-  /** When it was swept: its record is of that time. */
-  readonly at: number;
-}
-
-/** What one budget has spent and holds, over all accounts. */
-type Budget = { -readonly [K in keyof BudgetState]: BudgetState[K] } & { readonly until: number | undefined };
-
-type Budgets = ReadonlyMap<string, Budget>;
-
 /** One account's books in this process. */
 interface Account {
-  balance: number;
-  held: number;
-  spent: number;
-  credited: number;
-  updatedAt: number;
+  readonly name: string;
+  sums: AccountBalance;
   lastEntry: number;
-  readonly holds: Map<string, Hold>;
-  /** Released request ids and until when they are remembered. */
-  readonly released: Map<string, number>;
-  /** By request id. */
-  readonly swept: Map<string, Swept>;
   /** Oldest first. */
-  readonly entries: LedgerEntry[];
-  /** `kind ref` of every entry that is kept. */
-  readonly refs: Set<string>;
+  readonly entries: Entry[];
 }
 
-function createAccount(): Account {
+type Entry = Omit<LedgerEntry, 'account'>;
+
+type Books = ReturnType<typeof createBooks>;
+
+/** The books of this process; requests are by {@link requestKey}. */
+function createBooks() {
   return {
-    balance: 0,
-    held: 0,
-    spent: 0,
-    credited: 0,
-    updatedAt: 0,
-    lastEntry: 0,
-    holds: new Map(),
-    released: new Map(),
-    swept: new Map(),
-    entries: [],
-    refs: new Set(),
+    accounts: new Map<string, Account>(),
+    budgets: new Map<string, BudgetRow>(),
+    open: new Map<string, OpenRequest & { readonly keys: LedgerKeys }>(),
+    /** The longest ended first; with the credits that were given. */
+    ended: new Map<string, EndedRequest>(),
+    records: createCallRecords(),
   };
 }
 
-/** Removes a hold from the account and its budgets. */
-function dropHold(account: Account, budgets: Budgets, hold: Hold): void {
-  account.holds.delete(hold.requestId);
-  account.held -= hold.amount;
-  for (const id of hold.budgets) {
-    const budget = budgets.get(id);
-    if (budget) budget.held -= hold.amount;
+/** Money in this process's memory: a change runs to its end without giving way to another, which is what makes it atomic. */
+function createMemoryLedger(): Ledger {
+  const books = createBooks();
+  const { accounts, budgets, open, records } = books;
+  const changes = createLedgerChanges({
+    transact: async (_operation, keys, change) => {
+      const made = change(readRows(books, keys), Date.now());
+      write(books, keys, made);
+      return made.result;
+    },
+    findExpired: async (now) =>
+      [...open.values()].flatMap(({ state, until, keys }) => (state === 'held' && until < now ? [keys] : [])),
+  });
+  return {
+    ...changes,
+    sweep: async (now) => {
+      const swept = await changes.sweep(now);
+      purge(books, now);
+      return swept;
+    },
+    calls: async (query) => records.calls(query),
+    report: async (query) => records.report(query),
+    forgetCalls: async (before) => records.forget(before),
+    balance: async (name) => accounts.get(storeKey(name))?.sums ?? NEW_ACCOUNT,
+    accounts: async ({ limit, after }) => {
+      const all = [...accounts.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+      const rest = after === undefined ? all : all.filter(({ name }) => name > after);
+      return rest.slice(0, pageLimit(limit)).map(({ name, sums }) => ({ account: name, ...sums }));
+    },
+    budgets: async (ids) =>
+      ids.map((id) => {
+        const { spent = 0, held = 0 } = budgets.get(storeKey(id)) ?? {};
+        return { spent, held };
+      }),
+    entries: async (account, { limit, after }) => {
+      const before = readCursor(after);
+      const older = (accounts.get(storeKey(account))?.entries ?? []).filter((entry) => Number(entry.id) < before);
+      return older
+        .slice(-pageLimit(limit))
+        .reverse()
+        .map((entry) => ({ ...entry, account }));
+    },
+  };
+}
+
+function readRows({ accounts, budgets, open, ended }: Books, keys: LedgerKeys): LedgerRows {
+  const key = requestKey(keys);
+  const request = open.get(key) ?? ended.get(key);
+  const ids = keys.budgets ?? (request && request.state !== 'ended' ? request.budgets : []);
+  return { account: accounts.get(keys.account)?.sums, request, budgets: ids.map((id) => budgets.get(id)) };
+}
+
+function write(
+  { accounts, budgets, open, ended, records }: Books,
+  keys: LedgerKeys,
+  { account: sums, request, budgets: rows = [], entry, record }: LedgerChange<unknown>,
+): void {
+  for (const row of rows) budgets.set(row.id, row);
+  const key = requestKey(keys);
+  if (request?.state === 'ended') {
+    open.delete(key);
+    ended.set(key, request);
+  } else if (request) open.set(key, { ...request, keys });
+  if (sums) {
+    const account = accounts.get(keys.account) ?? { name: keys.name, sums, lastEntry: 0, entries: [] };
+    accounts.set(keys.account, account);
+    account.sums = sums;
+    const forget = ({ kind, ref }: Entry) => ended.delete(requestKey({ account: keys.account, kind, ref }));
+    if (entry) append(account, { ...entry, ref: keys.ref }, forget);
+  }
+  if (record) records.write(keys.name, keys.ref, record);
+}
+
+/** Forgets what is no longer to be remembered. */
+function purge({ budgets, open, ended }: Books, now: number): void {
+  const isOver = ({ until }: { readonly until: number | undefined }): boolean => until !== undefined && until < now;
+  for (const [key, request] of open) if (request.state === 'swept' && isOver(request)) open.delete(key);
+  for (const [id, budget] of budgets) if (isOver(budget)) budgets.delete(id);
+  for (const [key, request] of ended) {
+    if (isOver(request)) ended.delete(key);
+    // Those behind it have ended later.
+    else if (request.until !== undefined) break;
   }
 }
 
-/** Adds to what the budgets of a hold have spent, but to those in `uncharged`. */
-function spend(budgets: Budgets, hold: Hold, amount: number, uncharged: readonly string[] = []): void {
-  for (const id of hold.budgets) {
-    const budget = budgets.get(id);
-    if (budget && !uncharged.includes(id)) budget.spent += amount;
-  }
-}
-
-/** Turns a dropped hold into a charge of `amount`: entry and balance. */
-function charge(account: Account, hold: Hold, amount: number, facts: CallFacts, now: number): void {
-  account.balance -= amount;
-  account.spent += amount;
-  account.updatedAt = now;
-  const entry = { account: hold.account, kind: 'charge', ref: hold.requestId, at: now } as const;
-  append(account, { ...entry, amount: 0 - amount, reason: chargeReason(facts) });
-}
-
-/** Replaces what the sweeper charged by what the call came to. */
-function correct(account: Account, swept: Swept, amount: number, facts: CallFacts, now: number): void {
-  account.swept.delete(swept.requestId);
-  const back = swept.amount - amount;
-  account.balance += back;
-  account.spent -= back;
-  account.updatedAt = now;
-  const entry = { account: swept.account, kind: 'charge', amount: back, ref: swept.requestId, at: now } as const;
-  append(account, { ...entry, reason: correctionReason(facts) });
-}
-
-/** Adds an entry to the books; when there are too many, the oldest ones become one line. */
-function append(account: Account, entry: Omit<LedgerEntry, 'id'>): void {
+/** Adds an entry to the books; when there are too many, the oldest ones become one line and are forgotten. */
+function append(account: Account, entry: Omit<Entry, 'id'>, forget: (entry: Entry) => void): void {
   account.lastEntry += 1;
   account.entries.push({ id: entryId(account.lastEntry), ...entry });
-  account.refs.add(`${entry.kind} ${entry.ref}`);
-  if (account.entries.length > MAX_ENTRIES + CARRIED) carryForward(account);
-}
-
-function carryForward(account: Account): void {
+  if (account.entries.length <= MAX_ENTRIES + CARRIED) return;
   const old = account.entries.splice(0, CARRIED + 1);
   const last = old.at(-1);
   if (!last) return;
-  for (const entry of old) account.refs.delete(`${entry.kind} ${entry.ref}`);
-  const amount = old.reduce((sum, entry) => sum + entry.amount, 0);
-  account.entries.unshift({
-    ...last,
-    kind: amount < 0 ? 'charge' : 'credit',
-    amount,
-    reason: 'carried forward',
-    ref: '',
-  });
+  for (const each of old) forget(each);
+  const amount = old.reduce((sum, each) => sum + each.amount, 0);
+  const carried = { kind: amount < 0 ? 'charge' : 'credit', amount, reason: 'carried forward', ref: '' } as const;
+  account.entries.unshift({ ...last, ...carried });
 }

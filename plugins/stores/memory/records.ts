@@ -1,4 +1,4 @@
-import type { CallFacts, CallPage, CallQuery, CallRow, ReportQuery, ReportRow } from '../../../core/index.ts';
+import type { CallPage, CallQuery, CallRow, ReportQuery, ReportRow } from '../../../core/index.ts';
 import {
   type CallCursor,
   callCursor,
@@ -10,7 +10,8 @@ import {
   readCallSpan,
 } from '../kit/call-filter.ts';
 import { type Dimensions, dimensionsOf, hourOf, negated, nextHour, type Sums, sumsOf } from '../kit/call-rows.ts';
-import { cleanFacts, factText } from '../kit/facts.ts';
+import { factText } from '../kit/facts.ts';
+import type { CallRecord } from '../kit/ledger.ts';
 import { createReport, findSpan } from '../kit/report.ts';
 import { PIECE_MS, Turns } from '../kit/turns.ts';
 
@@ -101,20 +102,10 @@ const FORGOTTEN = 1000;
 /** How many rows of a report are between two looks at the clock. */
 const LOOK_AT_CLOCK = 256;
 
-/** What of a call its record is made of. */
-interface Ended {
-  readonly account: string;
-  readonly id: string;
-  readonly facts: CallFacts;
-  readonly cost: number;
-  readonly at: number;
-}
-
 /** The records of calls in this process, and the rollup that outlives them. */
 export interface CallRecords {
-  add(call: Ended): void;
-  /** Replaces what was told of a call by what it came to. */
-  correct(before: Ended, after: Ended): void;
+  /** Adds the record of a call, or replaces what was recorded of it before; also where that is gone. */
+  write(account: string, id: string, record: CallRecord): void;
   calls(query: CallQuery): CallPage;
   report(query: ReportQuery): Promise<readonly ReportRow[]>;
   forget(before: number): number;
@@ -133,26 +124,20 @@ class Records implements CallRecords {
   readonly #turns = new Turns();
   #wholeBefore = 0;
 
-  add(call: Ended): void {
-    const facts = cleanFacts(call.facts);
-    const account = factText(call.account);
-    const row = { ...facts, id: factText(call.id), account, cost: call.cost, at: call.at };
-    insert(this.#rows, row);
-    for (const [name, value] of indexedBy(row)) this.#index(row, name, value);
-    this.#rollup.add(call.at, dimensionsOf(account, facts), sumsOf(facts, call.cost));
+  write(accountName: string, id: string, { facts, cost, at, before }: CallRecord): void {
+    const account = factText(accountName);
+    const row = { ...facts, id, account, cost, at };
+    if (before) {
+      this.#rollup.add(at, dimensionsOf(account, before.facts), negated(sumsOf(before.facts, before.cost)));
+      const known = remove(this.#rows, row);
+      if (known) for (const [name, value] of indexedBy(known)) remove(this.#indexes.get(keyOf(name, value)) ?? [], row);
+      if (known) this.#add(row);
+    } else this.#add(row);
+    this.#rollup.add(at, dimensionsOf(account, facts), sumsOf(facts, cost));
     if (this.#rows.length > MAX_RECORDS + FORGOTTEN) this.#forgetOldest();
   }
 
-  correct(before: Ended, after: Ended): void {
-    const [old, facts] = [cleanFacts(before.facts), cleanFacts(after.facts)];
-    const account = factText(before.account);
-    const { at } = before;
-    this.#rollup.add(at, dimensionsOf(account, old), negated(sumsOf(old, before.cost)));
-    this.#rollup.add(at, dimensionsOf(account, facts), sumsOf(facts, after.cost));
-    const row = { ...facts, id: factText(before.id), account, cost: after.cost, at };
-    const known = remove(this.#rows, row);
-    if (!known) return;
-    for (const [name, value] of indexedBy(known)) remove(this.#indexes.get(keyOf(name, value)) ?? [], row);
+  #add(row: CallRow): void {
     insert(this.#rows, row);
     for (const [name, value] of indexedBy(row)) this.#index(row, name, value);
   }

@@ -1,7 +1,7 @@
 import type { CallFacts } from '../../../core/index.ts';
 import { type Dimensions, dimensionsOf, hourOf, negated, packFacts, type Sums, sumsOf } from '../kit/call-rows.ts';
-import { storeKey } from '../kit/check.ts';
-import { cleanFacts, factText } from '../kit/facts.ts';
+import { factText } from '../kit/facts.ts';
+import type { CallRecord, LedgerKeys } from '../kit/ledger.ts';
 import type { CallsSql } from './calls-sql.ts';
 
 /** How many groups are remembered; a gateway has as many as its users have models. */
@@ -53,59 +53,29 @@ export interface CallsTables {
   readonly groups: CallGroups;
 }
 
-/** Which call: the store keys of its account and of its request, and the account's whole name. */
-export interface CallKeys {
-  readonly account: string;
-  readonly ref: string;
-  readonly name: string;
-}
-
-/** The keys of a request of an account. */
-export function callKeys(name: string, requestId: string): CallKeys {
-  return { account: storeKey(name), ref: storeKey(requestId), name };
-}
-
-/** What of a call its record is made of. */
-export interface EndedCall {
-  readonly of: CallKeys;
-  readonly facts: CallFacts;
-  readonly cost: number;
-  readonly at: number;
-}
-
-/** Writes the record of a call and counts it. */
-export function recordCall({ sql, groups }: CallsTables, { of, facts, cost, at }: EndedCall): void {
-  const clean = cleanFacts(facts);
-  const group = groups.idOf(dimensionsOf(factText(of.name), clean));
-  const sums = sumsOf(clean, cost);
-  sql.add.run(at, tieOf(of), group, ...columnsOf(factText(of.name), clean), ...sums.slice(1));
-  sql.count.run(hourOf(at), group, ...sums);
-}
-
-/** Replaces what was recorded of a call by what it came to, at the same time; also where its record is gone. */
-export function correctCall({ sql, groups }: CallsTables, before: EndedCall, facts: CallFacts, cost: number): void {
-  const { of, at } = before;
+/** Writes the record of a call and counts it, or replaces what was recorded of it before; also where that is gone. */
+export function writeCall(
+  { sql, groups }: CallsTables,
+  { account, name, ref }: Pick<LedgerKeys, 'account' | 'name' | 'ref'>,
+  { facts, cost, at, before }: CallRecord,
+): void {
   const hour = hourOf(at);
-  const name = factText(of.name);
-  const [old, clean] = [cleanFacts(before.facts), cleanFacts(facts)];
+  const shown = factText(name);
+  const tie = JSON.stringify([ref, account]);
   const count = (each: CallFacts, sums: Sums): number => {
-    const group = groups.idOf(dimensionsOf(name, each));
+    const group = groups.idOf(dimensionsOf(shown, each));
     sql.count.run(hour, group, ...sums);
-    sql.dropEmpty.run(hour, group);
+    if (before) sql.dropEmpty.run(hour, group);
     return group;
   };
-  count(old, negated(sumsOf(old, before.cost)));
-  const sums = sumsOf(clean, cost);
-  const group = count(clean, sums);
-  sql.replace.run(group, ...columnsOf(name, clean), ...sums.slice(1), at, tieOf(of));
+  if (before) count(before.facts, negated(sumsOf(before.facts, before.cost)));
+  const sums = sumsOf(facts, cost);
+  const values = [count(facts, sums), ...columnsOf(shown, facts), ...sums.slice(1)] as const;
+  if (before) sql.replace.run(...values, at, tie);
+  else sql.add.run(at, tie, ...values);
 }
 
 function columnsOf(account: string, facts: CallFacts) {
   const { userId, key, requestId, session, outcome } = facts;
   return [account, userId, key, requestId, session ?? null, outcome, packFacts(facts)] as const;
-}
-
-/** What tells calls of one moment apart, and orders them. */
-function tieOf({ ref, account }: CallKeys): string {
-  return JSON.stringify([ref, account]);
 }

@@ -1,5 +1,4 @@
 import type {
-  AccountBalance,
   AccountRow,
   CallPage,
   CallQuery,
@@ -20,66 +19,47 @@ import {
 import { hourOf, ROLLUP_DIMENSIONS, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
 import { pageLimit, readCursor, storeKey } from '../kit/check.ts';
 import { readEntryRow } from '../kit/facts.ts';
+import { createLedgerChanges } from '../kit/ledger.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
 import { PIECE_MS, Turns } from '../kit/turns.ts';
-import { readName } from './account-names.ts';
-import { CallGroups, type CallsTables, callKeys } from './call-records.ts';
+import { CallGroups, type CallsTables } from './call-records.ts';
 import { type CallsSql, prepareCalls } from './calls-sql.ts';
 import type { Database, Statement } from './driver.ts';
-import {
-  addCredit,
-  type LedgerTables,
-  readBudget,
-  release,
-  reserve,
-  SWEEP_BATCH,
-  settle,
-  sweepSome,
-} from './ledger-changes.ts';
-import { type LedgerSql, prepareLedger } from './ledger-sql.ts';
+import { type LedgerSql, LedgerTables, readBalance, readName } from './ledger-rows.ts';
 import type { Writer } from './writer.ts';
 
-/** Money in SQLite: each change is part of a transaction of the {@link Writer}, and reads see what is queued there. */
+/**
+ * Money in SQLite: each change is part of a transaction of the {@link Writer}, and reads see what is queued there. One for each
+ * connection: it would not see what another ledger writes on the same one.
+ */
 export function createSqliteLedger(database: Database, writer: Writer): Ledger {
   const calls = prepareCalls(database);
   const groups = new CallGroups(calls);
   writer.onRollback(() => groups.clear());
-  const sql = prepareLedger(database);
-  const tables: LedgerTables = { ledger: sql, sql: calls, groups };
+  const callTables = { sql: calls, groups };
+  const tables = new LedgerTables(database, writer, callTables);
+  const { sql } = tables;
+  const read = <T>(operation: string, query: () => T): Promise<T> =>
+    writer.readLatest(operation, () => {
+      tables.flush();
+      return query();
+    });
   return {
-    reserve: (reservation) => writer.write('ledger.reserve', () => reserve(tables, reservation)),
-    settle: ({ account, requestId, ...rest }) =>
-      writer.write('ledger.settle', () => settle(tables, { of: callKeys(account, requestId), ...rest })),
-    release: (account, requestId, facts, now = Date.now()) =>
-      writer.write('ledger.release', () =>
-        release(tables, { of: callKeys(account, requestId), amount: 0, facts, now }),
+    ...createLedgerChanges({
+      transact: (operation, keys, change) => writer.write(operation, () => tables.apply(keys, change)),
+      findExpired: (now) => read('ledger.sweep', () => tables.findExpired(now)),
+    }),
+    balance: (account) => read('ledger.balance', () => readBalance(sql.account.get(storeKey(account)))),
+    accounts: (page) => read('ledger.accounts', () => readAccounts(sql, page)),
+    budgets: (ids) =>
+      read('ledger.budgets', () =>
+        ids.map((id) => {
+          const row = sql.budget.get(storeKey(id));
+          return { spent: Number(row?.['spent'] ?? 0), held: Number(row?.['held'] ?? 0) };
+        }),
       ),
-    credit: (account, id, amount, reason, now) =>
-      writer.write('ledger.credit', () => addCredit(tables, account, id, amount, reason, now)),
-    balance: (account) => writer.readLatest('ledger.balance', () => readBalance(sql.balance.get(storeKey(account)))),
-    accounts: (page) => writer.readLatest('ledger.accounts', () => readAccounts(sql, page)),
-    budgets: (ids) => writer.readLatest('ledger.budgets', () => ids.map((id) => readBudget(sql, storeKey(id)))),
-    entries: (account, page) => writer.readLatest('ledger.entries', () => readEntries(sql, account, page)),
-    sweep: async (now) => {
-      let total = 0;
-      for (let settled = SWEEP_BATCH; settled === SWEEP_BATCH; total += settled) {
-        settled = await writer.write('ledger.sweep', () => sweepSome(tables, now));
-      }
-      return total;
-    },
-    ...createCallReads(tables, writer),
-  };
-}
-
-// What the ledger answers, from the tables.
-
-function readBalance(row: ReturnType<Statement['get']>): AccountBalance {
-  return {
-    balance: Number(row?.['balance'] ?? 0),
-    held: Number(row?.['held'] ?? 0),
-    spent: Number(row?.['spent'] ?? 0),
-    credited: Number(row?.['credited'] ?? 0),
-    updatedAt: Number(row?.['updated_at'] ?? 0),
+    entries: (account, page) => read('ledger.entries', () => readEntries(sql, account, page)),
+    ...createCallReads(callTables, writer),
   };
 }
 

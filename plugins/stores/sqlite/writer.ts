@@ -30,7 +30,9 @@ export class Writer {
   #queue: Job[] = [];
   #isScheduled = false;
   #isClosed = false;
-  #onRollback: () => void = () => undefined;
+  #transaction = 0;
+  readonly #onCommit: (() => void)[] = [];
+  readonly #onRollback: (() => void)[] = [];
 
   /** `file` is named in errors for the operator; `observe` is told what each named operation took. */
   constructor(database: Database, file: string, observe: StoreWatcher = () => undefined) {
@@ -41,9 +43,19 @@ export class Writer {
     this.#rollback = database.prepare('ROLLBACK');
   }
 
+  /** Calls `listener` at the end of each transaction, which it is a part of. */
+  onCommit(listener: () => void): void {
+    this.#onCommit.push(listener);
+  }
+
   /** Calls `listener` when changes were undone: what it remembers of the tables may never have been there. */
   onRollback(listener: () => void): void {
-    this.#onRollback = listener;
+    this.#onRollback.push(listener);
+  }
+
+  /** The number of the transaction: a change knows by it whether it is the first in its own. */
+  get transaction(): number {
+    return this.#transaction;
   }
 
   /** Queues a change, which is synchronous and uses the database only: it may run more than once until it is committed. */
@@ -135,12 +147,14 @@ export class Writer {
 
   #transact(jobs: readonly Job[]): readonly (() => void)[] {
     this.#begin.run();
+    this.#transaction += 1;
     try {
       const resolvers = jobs.map((job) => job.run());
+      for (const listener of this.#onCommit) listener();
       this.#commit.run();
       return resolvers;
     } catch (error) {
-      this.#onRollback();
+      for (const listener of this.#onRollback) listener();
       try {
         this.#rollback.run();
       } catch {

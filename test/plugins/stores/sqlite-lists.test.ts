@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { CallFacts, CallPage, CallQuery, Ledger } from '../../../core/index.ts';
-import { CallGroups, callKeys, recordCall } from '../../../plugins/stores/sqlite/call-records.ts';
+import { CallGroups, writeCall } from '../../../plugins/stores/sqlite/call-records.ts';
 import { type CallsSql, prepareCalls, type RecordReads } from '../../../plugins/stores/sqlite/calls-sql.ts';
 import type { Database, Statement } from '../../../plugins/stores/sqlite/driver.ts';
 import { closeDatabase, openDatabase } from '../../../plugins/stores/sqlite/index.ts';
@@ -39,7 +39,8 @@ describe('lists and reports of a sqlite store with many calls', () => {
     database.exec('BEGIN');
     for (let n = 0; n < CALLS; n++) {
       const facts = callOf(n);
-      recordCall({ sql, groups }, { of: callKeys(facts.userId, `call_${n}`), facts, cost: 1, at: NOW + n });
+      const keys = { account: facts.userId, name: facts.userId, ref: `call_${n}` };
+      writeCall({ sql, groups }, keys, { facts, cost: 1, at: NOW + n });
     }
     database.exec('COMMIT');
     ledger = createCallReads({ sql: counted(sql), groups }, new Writer(database, 'tollgate.db'));

@@ -3,7 +3,7 @@ import type { Database } from '../../../plugins/stores/sqlite/driver.ts';
 import { createDocumentAdapters, createPurge, openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { createSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
-import { FACTS, NOW, rejectsUnavailable, reservation } from '../../conformance/store.ts';
+import { FACTS, NOW, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
 
 describe('the writer of the sqlite store', () => {
@@ -89,6 +89,30 @@ describe('the writer of the sqlite store', () => {
     const write = writer.write('test', () => insert('queued'));
     expect(await Promise.all([writer.read('test', count), writer.readLatest('test', count)])).to.deep.equal([0, 1]);
     await write;
+  });
+
+  it('remembers no row of the ledger that was undone with a failing change, or changed by another process', async () => {
+    const ledger = openLedger();
+    await ledger.credit('turn', 'first', 100, 'x', NOW);
+    const hold = (requestId: string) => ledger.reserve(reservation({ account: 'turn', requestId, amount: 40 }));
+    const turn = await Promise.allSettled([
+      hold('r1'),
+      writer.write('test', () => {
+        throw new RangeError('a fault of the program');
+      }),
+      hold('r2'),
+      hold('r3'),
+    ]);
+    const outcomes = turn.map((each) => (each.status === 'fulfilled' ? each.value.outcome : 'failed'));
+    expect(outcomes).to.deep.equal(['held', 'failed', 'held', 'insufficient']);
+    const elsewhere = createSqliteLedger(other, new Writer(other, 'tollgate.db'));
+    expect(await elsewhere.balance('turn')).to.include({ balance: 100, held: 80 });
+    expect(await elsewhere.settle(settlement({ account: 'turn', requestId: 'r1', amount: 10 }))).to.equal(true);
+    expect(await ledger.settle(settlement({ account: 'turn', requestId: 'r1', amount: 10 }))).to.equal(false);
+    expect(await hold('r4')).to.include({ outcome: 'held' });
+    expect(await hold('r5')).to.include({ outcome: 'insufficient' });
+    expect(await elsewhere.balance('turn')).to.include({ balance: 90, held: 80, spent: 10 });
+    expect((await elsewhere.entries('turn', { limit: 10 })).map(({ amount }) => amount)).to.deep.equal([-10, 100]);
   });
 
   it('refuses changes on a full disk, keeps what was there, and goes on when there is room again', async () => {

@@ -1,0 +1,280 @@
+import type {
+  AccountBalance,
+  BudgetState,
+  CallFacts,
+  Ledger,
+  LedgerEntry,
+  Reservation,
+  ReserveResult,
+} from '../../../core/index.ts';
+import { CORRECTABLE_MS, checkAmount, checkCredit, checkReservation, finite, REMEMBER_MS, storeKey } from './check.ts';
+import { chargeReason, cleanFacts, correctionReason, expiredFacts } from './facts.ts';
+
+// The algorithm of the ledger, once for all stores that can run it: functions of a few rows that say which rows to write.
+
+/** The rows of one change; keys are those of `storeKey`. */
+export interface LedgerKeys {
+  readonly account: string;
+  /** The account's name as the caller has it. */
+  readonly name: string;
+  /** What of the account: a request that is charged, or the id of a credit. */
+  readonly kind: LedgerEntry['kind'];
+  readonly ref: string;
+  /** Undefined means those that the held or swept request names. */
+  readonly budgets?: readonly string[];
+}
+
+/** What is spent of a budget and held in it, over all accounts. */
+export interface BudgetRow extends BudgetState {
+  readonly id: string;
+  /** Unix milliseconds after which it may be deleted. */
+  readonly until: number | undefined;
+}
+
+/**
+ * A request that holds its estimate, or one that the sweeper has charged with it: the call of that may still end, which then
+ * corrects it.
+ */
+export interface OpenRequest {
+  readonly state: 'held' | 'swept';
+  readonly amount: number;
+  /** Store keys. */
+  readonly budgets: readonly string[];
+  readonly facts: CallFacts;
+  /** Unix milliseconds until which it is held, or may be corrected. */
+  readonly until: number;
+  /** When it was swept, which is the time of its record; 0 while it is held. */
+  readonly sweptAt: number;
+}
+
+/** A request that was settled or released, or a credit that was given: neither happens twice. */
+export interface EndedRequest {
+  readonly state: 'ended';
+  /** Unix milliseconds after which it may be forgotten; undefined means never. */
+  readonly until: number | undefined;
+}
+
+export type RequestRow = OpenRequest | EndedRequest;
+
+/** The rows as they are; undefined where there is none. */
+export interface LedgerRows {
+  readonly account: AccountBalance | undefined;
+  readonly request: RequestRow | undefined;
+  /** In the order of the keys. */
+  readonly budgets: readonly (BudgetRow | undefined)[];
+}
+
+/** The record of a call that has ended, or what it is now where it replaces one. */
+export interface CallRecord {
+  /** Clean. */
+  readonly facts: CallFacts;
+  readonly cost: number;
+  readonly at: number;
+  /** What was recorded before, at the same time. */
+  readonly before?: { readonly facts: CallFacts; readonly cost: number };
+}
+
+/** What a change returns, and the rows that it writes. */
+export interface LedgerChange<T> {
+  readonly result: T;
+  readonly account?: AccountBalance;
+  readonly request?: RequestRow;
+  readonly budgets?: readonly BudgetRow[];
+  readonly entry?: Pick<LedgerEntry, 'kind' | 'amount' | 'reason' | 'at'>;
+  readonly record?: CallRecord;
+}
+
+/** What a store does so that {@link createLedgerChanges} makes a ledger of it. */
+export interface LedgerTables {
+  /**
+   * Runs `change` over the rows that the keys name, and writes all that it makes or nothing: no other change comes between its read and
+   * its write. It may run more than once. `now` is the store's time, `operation` its name for the time it took.
+   */
+  transact<T>(
+    operation: string,
+    keys: LedgerKeys,
+    change: (rows: LedgerRows, now: number) => LedgerChange<T>,
+  ): Promise<T>;
+  /** Some requests whose hold expired before `now`; none when there are no more. */
+  findExpired(now: number): Promise<readonly LedgerKeys[]>;
+}
+
+/** The changes of a ledger, over the rows of a store. */
+export function createLedgerChanges({
+  transact,
+  findExpired,
+}: LedgerTables): Pick<Ledger, 'reserve' | 'settle' | 'release' | 'credit' | 'sweep'> {
+  return {
+    reserve(reservation) {
+      const { account, requestId, budgets = [] } = reservation;
+      const keys = { ...keysOf('charge', account, requestId), budgets: budgets.map(({ id }) => storeKey(id)) };
+      return transact('ledger.reserve', keys, (rows) => reserve(rows, reservation, keys.budgets));
+    },
+    settle: ({ account, requestId, ...ending }) =>
+      transact('ledger.settle', keysOf('charge', account, requestId), (rows, now) => {
+        checkAmount(ending.amount);
+        return end(rows, ending, now);
+      }),
+    release: (account, requestId, facts, at = Date.now()) =>
+      transact('ledger.release', keysOf('charge', account, requestId), (rows, now) =>
+        end(rows, { amount: undefined, facts, now: at }, now),
+      ),
+    credit: (account, id, amount, reason, now) =>
+      transact('ledger.credit', keysOf('credit', account, id), (rows) => credit(rows, amount, reason, now)),
+    async sweep(now) {
+      let total = 0;
+      for (let settled = 1; settled > 0; total += settled) {
+        const found = await findExpired(now);
+        const swept = await Promise.all(
+          found.map((keys) => transact('ledger.sweep', keys, (rows) => sweep(rows, now))),
+        );
+        settled = swept.filter(Boolean).length;
+      }
+      return total;
+    },
+  };
+}
+
+function keysOf(kind: LedgerKeys['kind'], name: string, ref: string): LedgerKeys {
+  return { account: storeKey(name), name, kind, ref: storeKey(ref) };
+}
+
+/** One text for a request or credit; no store key holds a NUL. */
+export function requestKey({ account, kind, ref }: Pick<LedgerKeys, 'account' | 'kind' | 'ref'>): string {
+  return `${kind}\0${account}\0${ref}`;
+}
+
+/** The sums of an account that was never used. */
+export const NEW_ACCOUNT: AccountBalance = Object.freeze({ balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0 });
+
+/** Holds the estimate in the account and in all budgets, or nothing in any of them. */
+function reserve(rows: LedgerRows, reservation: Reservation, ids: readonly string[]): LedgerChange<ReserveResult> {
+  checkReservation(reservation);
+  const { amount, floor, expiresAt, facts, budgets: limits = [] } = reservation;
+  const { account = NEW_ACCOUNT, request } = rows;
+  if (request) return { result: { outcome: 'duplicate' } };
+  if (account.balance - account.held - amount < finite(floor)) return { result: { outcome: 'insufficient' } };
+  const budgets: BudgetRow[] = [];
+  for (const [at, { limit, until }] of limits.entries()) {
+    const known = rows.budgets[at] ?? { id: ids[at] ?? '', spent: 0, held: 0, until };
+    const used = known.spent + known.held;
+    if (used + amount > finite(limit)) return { result: { outcome: 'over_budget', budget: at, used } };
+    budgets.push({ ...known, held: known.held + amount });
+  }
+  return {
+    result: { outcome: 'held', used: budgets.map(({ spent, held }) => spent + held) },
+    account: { ...account, held: account.held + amount },
+    budgets,
+    request: { state: 'held', amount, budgets: ids, facts, until: expiresAt, sweptAt: 0 },
+  };
+}
+
+/** How a request ends. */
+interface Ending {
+  /** What it is charged; undefined for a release, which leaves no entry. */
+  readonly amount: number | undefined;
+  /** Undefined leaves no record. */
+  readonly facts: CallFacts | undefined;
+  /** Names of budgets that it is not charged in. */
+  readonly uncharged?: readonly string[] | undefined;
+  readonly now: number;
+}
+
+/** Ends a held request, or corrects the charge of a swept one; false when it is neither. */
+function end(rows: LedgerRows, ending: Ending, storeNow: number): LedgerChange<boolean> {
+  const { account, request } = rows;
+  if (!account || !request || request.state === 'ended') return { result: false };
+  return request.state === 'held'
+    ? endHold(rows, account, request, ending)
+    : correct(rows, account, request, ending, storeNow);
+}
+
+function endHold(
+  rows: LedgerRows,
+  account: AccountBalance,
+  hold: OpenRequest,
+  { amount, facts, uncharged, now }: Ending,
+): LedgerChange<boolean> {
+  const cost = amount ?? 0;
+  const released = { ...account, held: account.held - hold.amount };
+  return {
+    result: true,
+    account: amount === undefined ? released : spend(released, cost, now),
+    budgets: spendBudgets(rows, uncharged, cost, 0, hold.amount),
+    request: { state: 'ended', until: (amount === undefined ? hold.until : now) + REMEMBER_MS },
+    ...(amount !== undefined && {
+      entry: { kind: 'charge', amount: 0 - cost, reason: facts ? chargeReason(facts) : '', at: now },
+    }),
+    ...(facts && { record: { facts: cleanFacts(facts), cost, at: now } }),
+  };
+}
+
+/** Charges an expired hold at its estimate, and remembers that so that its end can correct it. */
+function sweep(rows: LedgerRows, now: number): LedgerChange<boolean> {
+  const { account, request: hold } = rows;
+  if (!account || hold?.state !== 'held' || hold.until >= now) return { result: false };
+  const { amount, budgets, facts } = hold;
+  return {
+    ...endHold(rows, account, hold, { amount, facts: expiredFacts(facts), now }),
+    request: { state: 'swept', amount, budgets, facts, until: now + CORRECTABLE_MS, sweptAt: now },
+  };
+}
+
+/** Replaces what the sweeper has charged for a request by what it came to. */
+function correct(
+  rows: LedgerRows,
+  account: AccountBalance,
+  swept: OpenRequest,
+  { amount = 0, facts, uncharged }: Ending,
+  now: number,
+): LedgerChange<boolean> {
+  const back = swept.amount - amount;
+  const before = cleanFacts(expiredFacts(swept.facts));
+  const after = facts ? cleanFacts(facts) : before;
+  return {
+    result: true,
+    account: spend(account, 0 - back, now),
+    budgets: spendBudgets(rows, uncharged, amount, swept.amount, 0),
+    request: { state: 'ended', until: now + REMEMBER_MS },
+    entry: { kind: 'charge', amount: back, reason: correctionReason(facts ?? before), at: now },
+    record: { facts: after, cost: amount, at: swept.sweptAt, before: { facts: before, cost: swept.amount } },
+  };
+}
+
+function spend(account: AccountBalance, cost: number, now: number): AccountBalance {
+  return { ...account, balance: account.balance - cost, spent: account.spent + cost, updatedAt: now };
+}
+
+/** The budgets of a request that ends: `held` is no longer held, `back` is given back, `cost` is spent but in those that are uncharged. */
+function spendBudgets(
+  { budgets }: LedgerRows,
+  uncharged: readonly string[] = [],
+  cost: number,
+  back: number,
+  held: number,
+): readonly BudgetRow[] {
+  const free = uncharged.map(storeKey);
+  return budgets.flatMap((budget) => {
+    // Its period is long over, and it is deleted.
+    if (!budget) return [];
+    const spent = budget.spent - back + (free.includes(budget.id) ? 0 : cost);
+    return [{ ...budget, spent, held: budget.held - held }];
+  });
+}
+
+function credit(
+  { account = NEW_ACCOUNT, request }: LedgerRows,
+  amount: number,
+  reason: string,
+  now: number,
+): LedgerChange<boolean> {
+  checkCredit(amount);
+  if (request) return { result: false };
+  const { balance, credited } = account;
+  return {
+    result: true,
+    account: { ...account, balance: balance + amount, credited: credited + amount, updatedAt: now },
+    request: { state: 'ended', until: undefined },
+    entry: { kind: 'credit', amount, reason, at: now },
+  };
+}
