@@ -137,7 +137,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
       'plugins/providers/openai-compatible/request.ts',
       'plugins/providers/openai-compatible/rules.ts',
       'plugins/providers/xai.ts',
-      'plugins/dialects/completions/schema.ts',
+      'plugins/dialects/completions/index.ts',
       'plugins/formats/google/read-request.ts',
       'plugins/formats/google/types.ts',
     ],

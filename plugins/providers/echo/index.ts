@@ -1,6 +1,170 @@
-import { parseDuration } from '../../../core/index.ts';
+import { createHash } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import {
+  type HttpRequest,
+  isObject,
+  parseDuration,
+  readString,
+  type Transport,
+  type TransportResponse,
+} from '../../../core/index.ts';
+import { minimalInstance, toUnitLength } from '../kit/index.ts';
 import { drop, OPENAI_ONLY, openaiCompatible, refuse } from '../openai-compatible.ts';
-import { echoTransport } from './transport.ts';
+
+const DEFAULT_DIMENSIONS = 64;
+const MAX_DIMENSIONS = 4096;
+const MAX_CHOICES = 16;
+
+/** A vendor that lives in this process and speaks OpenAI's wire. `delayMs` is waited before every word. */
+function echoTransport({ delayMs }: { readonly delayMs: number }): Transport {
+  return async (request, signal) => {
+    signal.throwIfAborted();
+    const body = readBody(request);
+    if (request.path === '/models') return json({ object: 'list', data: [{ id: 'echo' }, { id: 'echo-embedding' }] });
+    if (request.path === '/embeddings') return embed(body);
+    const reply = readChat(body);
+    if (body['stream'] !== true) {
+      if (delayMs > 0) await wait(delayMs * reply.words.length, undefined, { signal });
+      return json(completion(reply));
+    }
+    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body: stream(reply, delayMs, signal) };
+  };
+}
+
+interface Reply {
+  readonly model: string;
+  readonly words: readonly string[];
+  readonly finish: 'stop' | 'length';
+  readonly choices: number;
+  readonly usage: Readonly<Record<'prompt_tokens' | 'completion_tokens' | 'total_tokens', number>>;
+}
+
+/** The last user message, cut by `stop` and `max_tokens`; a word counts as a token. */
+function readChat(body: Readonly<Record<string, unknown>>): Reply {
+  const messages = Array.isArray(body['messages']) ? body['messages'].filter(isObject) : [];
+  const last = messages.findLast((message) => message['role'] === 'user');
+  const said = splitWords(formatted(cutAtStop(contentText(last?.['content']), body['stop']), body['response_format']));
+  const limit =
+    wholeNumber(body['max_completion_tokens']) ?? wholeNumber(body['max_tokens']) ?? Number.POSITIVE_INFINITY;
+  const words = said.slice(0, limit);
+  const choices = Math.min(Math.max(wholeNumber(body['n']) ?? 1, 1), MAX_CHOICES);
+  const prompt = messages.reduce((sum, message) => sum + splitWords(contentText(message['content'])).length, 0);
+  const completed = words.length * choices;
+  return {
+    model: readString(body['model']) ?? 'echo',
+    words,
+    finish: words.length < said.length ? 'length' : 'stop',
+    choices,
+    usage: { prompt_tokens: prompt, completion_tokens: completed, total_tokens: prompt + completed },
+  };
+}
+
+function completion({ words, finish, choices, ...rest }: Reply): object {
+  const message = { role: 'assistant', content: words.join(''), refusal: null };
+  return {
+    object: 'chat.completion',
+    model: rest.model,
+    choices: Array.from({ length: choices }, (_, index) => ({ index, message, logprobs: null, finish_reason: finish })),
+    usage: rest.usage,
+  };
+}
+
+async function* stream(reply: Reply, delayMs: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const { model, words, finish, choices, usage } = reply;
+  const all = Array.from({ length: choices }, (_, index) => index);
+  const frame = (delta: object, reason: string | null = null) =>
+    all.map((index) => event({ model, choices: [{ index, delta, logprobs: null, finish_reason: reason }] })).join('');
+  yield bytes(frame({ role: 'assistant', content: '' }));
+  for (const content of words) {
+    signal.throwIfAborted();
+    if (delayMs > 0) await wait(delayMs, undefined, { signal });
+    yield bytes(frame({ content }));
+  }
+  yield bytes(`${frame({}, finish)}${event({ model, choices: [], usage })}data: [DONE]\n\n`);
+}
+
+function embed(body: Readonly<Record<string, unknown>>): TransportResponse {
+  const { input } = body;
+  const inputs: readonly unknown[] = Array.isArray(input) && typeof input[0] !== 'number' ? input : [input];
+  const wanted = wholeNumber(body['dimensions']) ?? DEFAULT_DIMENSIONS;
+  const dimensions = Math.min(Math.max(wanted, 1), MAX_DIMENSIONS);
+  const texts = inputs.map((item) => (typeof item === 'string' ? item : JSON.stringify(item)));
+  const tokens = texts.reduce((sum, item) => sum + Math.max(splitWords(item).length, 1), 0);
+  return json({
+    object: 'list',
+    data: texts.map((item, index) => ({ object: 'embedding', index, embedding: embedWords(item, dimensions) })),
+    model: readString(body['model']) ?? 'echo-embedding',
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+  });
+}
+
+/** The words in the JSON that was asked for: an instance of the schema with the words where it takes text. */
+function formatted(said: string, format: unknown): string {
+  if (!isObject(format)) return said;
+  if (format['type'] === 'json_object') return JSON.stringify({ message: said });
+  const { schema } = isObject(format['json_schema']) ? format['json_schema'] : {};
+  return isObject(schema) ? JSON.stringify(minimalInstance(schema, said)) : said;
+}
+
+/** Words with the space before them, the last also with what follows; joined they are the text again. */
+function splitWords(said: string): readonly string[] {
+  const words = said.trimEnd().match(/\s*\S+/g) ?? [];
+  const rest = said.slice(words.join('').length);
+  return rest === '' ? words : [...words.slice(0, -1), `${words.at(-1) ?? ''}${rest}`];
+}
+
+function contentText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.map((part: unknown) => (isObject(part) ? (readString(part['text']) ?? '') : '')).join('');
+}
+
+function cutAtStop(said: string, stop: unknown): string {
+  const stops = (Array.isArray(stop) ? stop : [stop]).filter((item): item is string => readString(item) !== undefined);
+  return stops.reduce((left, item) => left.split(item, 1)[0] ?? '', said);
+}
+
+function wholeNumber(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined;
+}
+
+function readBody({ body }: HttpRequest): Readonly<Record<string, unknown>> {
+  const value: unknown = body instanceof Uint8Array ? JSON.parse(new TextDecoder().decode(body)) : body;
+  return isObject(value) ? value : {};
+}
+
+function json(value: object): TransportResponse {
+  return { status: 200, headers: { 'content-type': 'application/json' }, body: once(bytes(JSON.stringify(value))) };
+}
+
+async function* once(value: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield value;
+}
+
+function event(value: object): string {
+  return `data: ${JSON.stringify(value)}\n\n`;
+}
+
+function bytes(value: string): Uint8Array {
+  return new TextEncoder().encode(value);
+}
+
+/**
+ * A vector made of the text's words by hashing: the same for the same text, nearer for texts that share words. No
+ * model is behind it.
+ */
+export function embedWords(text: string, dimensions: number): readonly number[] {
+  const vector = new Array<number>(dimensions).fill(0);
+  for (const word of text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text]) {
+    const hash = createHash('sha256').update(word).digest();
+    for (let at = 0; at < 4; at++) {
+      const bits = hash.readUInt32LE(at * 4);
+      const slot = bits % dimensions;
+      vector[slot] = (vector[slot] ?? 0) + (bits >>> 31 === 0 ? 1 : -1);
+    }
+  }
+  return toUnitLength(vector);
+}
 
 /** Answers with the last user message, without a network and without a key: for the quickstart and for tests. */
 export default openaiCompatible({

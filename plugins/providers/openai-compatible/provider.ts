@@ -9,9 +9,15 @@ import {
   problemsOf,
   readString,
   type Schema,
+  StreamFailure,
 } from '../../../core/index.ts';
 import { createResponsesCodec } from '../../formats/openai-responses/index.ts';
 import {
+  base64ToFloats,
+  type EmbeddingCodec,
+  type EmbeddingRequest,
+  type EmbeddingResponse,
+  floatsToBase64,
   LEGACY_FUNCTIONS,
   lenientChat,
   nativeRows,
@@ -19,14 +25,14 @@ import {
   type ProviderConfig,
   readProviderOptions,
 } from '../kit/index.ts';
-import { createEmbedCodec } from './embeddings.ts';
-import { classifyError } from './errors.ts';
+import { classifyError, failureIn } from './errors.ts';
 import { type FileRules, NO_FILES } from './files.ts';
 import { TOOL_IDS } from './messages.ts';
-import { cacheRule, compileRules, createRequestMapper } from './request.ts';
+import { cacheRule, compileRules, createRequestMapper, mapFields } from './request.ts';
 import { readResponse } from './response.ts';
 import type { CompatibleSpec, Differences, Variant } from './spec.ts';
 import { decodeStream } from './stream.ts';
+import { count } from './usage.ts';
 
 /**
  * Makes a provider plugin of a vendor that speaks OpenAI's chat completions, with its differences as data:
@@ -231,4 +237,62 @@ function streamRule({ streamUsage = 'ask', streamOptions }: Differences): FieldR
     return { rule: 'emulated', note: 'Not sent: usage always comes. Callers see it when they ask.' };
   const own = streamOptions ? `, and \`${JSON.stringify(streamOptions)}\`` : '';
   return { rule: 'passed', note: `Usage is always asked for${own}. Callers see it when they ask.` };
+}
+
+const OWN = new Set(['model', 'input']);
+const KNOWN = ['encoding_format', 'dimensions', 'user'];
+
+/** The embeddings codec; vectors come in the encoding that the caller asked for, whatever the vendor sends. */
+function createEmbedCodec(differences: Differences): EmbeddingCodec | undefined {
+  const { embeddings } = differences;
+  if (!embeddings) return undefined;
+  const rulesFor = compileRules({ ...embeddings, extras: [...KNOWN, ...(differences.extras ?? [])] });
+  return {
+    request(input, call) {
+      const { ruleOf } = rulesFor({ ...input, messages: [] });
+      const { body, dropped } = mapFields(input, ruleOf, OWN);
+      return {
+        path: differences.path?.('embeddings', call.model) ?? '/embeddings',
+        body: { model: call.model, input: input.input, ...body },
+        ...(dropped.length > 0 && { dropped }),
+      };
+    },
+    response: (body, input, call) => readEmbeddings(body, input, call, differences),
+  };
+}
+
+function readEmbeddings(
+  body: unknown,
+  input: EmbeddingRequest,
+  call: CodecCall,
+  differences: Differences,
+): EmbeddingResponse {
+  const failure = failureIn(body, differences.errors);
+  if (failure) throw new StreamFailure(failure);
+  if (!isObject(body) || !Array.isArray(body['data'])) {
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `data`.' });
+  }
+  const usage = isObject(body['usage']) ? body['usage'] : {};
+  const tokens = count(usage['prompt_tokens']) ?? count(usage['total_tokens']) ?? 0;
+  return {
+    object: 'list',
+    data: body['data'].filter(isObject).map((item, position) => ({
+      object: 'embedding',
+      index: count(item['index']) ?? position,
+      embedding: encoded(item['embedding'], input.encoding_format === 'base64'),
+    })),
+    model: readString(body['model']) ?? call.model,
+    usage: { prompt_tokens: tokens, total_tokens: Math.max(tokens, count(usage['total_tokens']) ?? 0) },
+  };
+}
+
+function encoded(embedding: unknown, asBase64: boolean): readonly number[] | string {
+  if (typeof embedding === 'string') return asBase64 ? embedding : base64ToFloats(embedding);
+  if (Array.isArray(embedding) && embedding.every((value) => typeof value === 'number')) {
+    return asBase64 ? floatsToBase64(embedding) : embedding;
+  }
+  throw new StreamFailure({
+    class: 'upstream_error',
+    message: 'The provider answered with an embedding that is no vector.',
+  });
 }

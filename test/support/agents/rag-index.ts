@@ -9,7 +9,7 @@ import { type Hit, loadVectorTable, searchPassages } from '../../../plugins/agen
 import { toQueryWords } from '../../../plugins/agents/rag/terms.ts';
 import { type UpdateDeps, type UpdateResult, updateIndex } from '../../../plugins/agents/rag/update-index.ts';
 import type { UpdateJob } from '../../../plugins/agents/rag/update-job.ts';
-import { embedWords } from '../../../plugins/providers/echo/embed.ts';
+import { embedWords } from '../../../plugins/providers/echo/index.ts';
 
 /** Vectors as the echo provider makes them. */
 export const embedHashes = (text: string): Float32Array => normalise(embedWords(text, 384));

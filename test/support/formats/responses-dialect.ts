@@ -7,11 +7,11 @@ import type {
   DialectRequest,
   DialectRoute,
 } from '../../../core/index.ts';
+import { write } from '../../../plugins/dialects/responses/index.ts';
 import { native } from '../../../plugins/dialects/responses/native.ts';
 import { readRequest } from '../../../plugins/dialects/responses/read.ts';
 import { nativeStream, stream } from '../../../plugins/dialects/responses/stream.ts';
 import type { ResponsesBody } from '../../../plugins/dialects/responses/types.ts';
-import { write } from '../../../plugins/dialects/responses/write.ts';
 import { readSse } from './codec.ts';
 import type { Event } from './responses-grammar.ts';
 

@@ -2,7 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { GatewayError } from '../../../../core/index.ts';
-import { RESPONSES_REQUEST } from '../../../../plugins/dialects/responses/schema.ts';
+import { RESPONSES_REQUEST } from '../../../../plugins/dialects/responses/index.ts';
 import type { ResponsesBody } from '../../../../plugins/dialects/responses/types.ts';
 import { contextOf, native, readBody, stream } from '../../../support/formats/responses-dialect.ts';
 

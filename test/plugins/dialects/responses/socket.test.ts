@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { socket } from '../../../../plugins/dialects/responses/socket.ts';
-import { createSocketHistory } from '../../../../plugins/dialects/responses/socket-history.ts';
+import { createSocketHistory, socket } from '../../../../plugins/dialects/responses/socket.ts';
 
 type Message = Record<string, unknown>;
 
