@@ -284,7 +284,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
   const label = `${route.method} ${route.path}`;
   const dialect = deps.dialectOf?.(route);
   const shape = dialect && { isChat: dialect.request === CHAT_REQUEST, effects: dialect.native?.effects };
-  const run = (ctx: Koa.Context): unknown => {
+  const run = (ctx: Koa.Context): void | Promise<void> => {
     const work = () => route.handler(ctx as RouteContext);
     // Core itself handles the routes of dialects.
     return owner === CORE || dialect ? work() : runOwned(owner, work);
