@@ -211,14 +211,14 @@ describe('what a plugin may do', () => {
             usage: { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 },
           });
         else expect(JSON.parse(text)).to.have.nested.property('usage.total_tokens', 9);
-        expect(await seen()).to.deep.equal([{ status: 'ok', sent: false, cost: 0, attempts: 0 }]);
+        expect(await seen()).to.deep.equal([{ status: 'ok', sent: false, cost: 0, attempts: [] }]);
         expect(await spent()).to.equal('0.00');
       });
 
       it(`${how}: a caller owes what the hook says, once`, async () => {
         await start(CACHE, { billing: 'track' });
         await (await ask(chatOf('x', { stream, user: 'dear' }))).text();
-        expect(await seen()).to.deep.equal([{ status: 'ok', sent: false, cost: 1500, attempts: 0 }]);
+        expect(await seen()).to.deep.equal([{ status: 'ok', sent: false, cost: 1500, attempts: [] }]);
       });
 
       it(`${how}: undefined lets the call go on`, async () => {

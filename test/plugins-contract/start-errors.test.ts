@@ -73,7 +73,7 @@ const REFUSED: readonly (readonly [title: string, plugin: PluginText, message: R
   [
     'an unknown code of an error',
     { setup: `throw new GatewayError('teapot', 'Short and stout.');` },
-    /setup failed: there is no error code "teapot"; docs\/errors\.md lists all of them/,
+    /setup failed: there is no error code "teapot"; docs\/http\.md lists all of them/,
   ],
   [
     'a command that it does not list',

@@ -49,7 +49,8 @@ describe('the policy overload', () => {
   const begin = async (isProbe = false): Promise<{ end(): void } | undefined> => {
     const res = new EventEmitter();
     try {
-      await middleware({ res, state: { isProbe } }, async () => {});
+      const onClosed = (listener: () => void): unknown => res.once('close', listener);
+      await middleware({ res, state: { isProbe, onClosed } }, async () => {});
       return { end: () => res.emit('close') };
     } catch (error) {
       expect(isGatewayError(error) && error.code).to.equal('overloaded');
