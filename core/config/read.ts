@@ -8,6 +8,7 @@ import { planOf } from './check-budgets.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
 import { createLookup, type Lookup } from './interpolate.ts';
 import { readModelRoute, targetNames } from './model-routes.ts';
+import { PACKAGE_ROOT } from './package-root.ts';
 import {
   ConfigError,
   displayPath,
@@ -19,7 +20,7 @@ import {
   SourceError,
 } from './problems.ts';
 import { mapLeaves } from './schema-at.ts';
-import { type Environment, envFiles, loadEnv, PACKAGE_ROOT, parseFile, parseYaml, toPlain } from './sources.ts';
+import { type Environment, envFiles, loadEnv, parseFile, parseYaml, toPlain } from './sources.ts';
 import { readTls } from './tls.ts';
 
 const DEFAULT_FILE = 'config/default.yaml';

@@ -4,9 +4,9 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { checkConfig, findInstances } from '../config/check.ts';
 import type { GatewayConfig, InstanceRef, PluginInstance, PluginSchema } from '../config/core-schema.ts';
+import { PACKAGE_ROOT, VERSION } from '../config/package-root.ts';
 import { createConfigError, didYouMean, type ProblemAt } from '../config/problems.ts';
 import { type ConfigInput, type RawConfig, readRawConfig } from '../config/read.ts';
-import { PACKAGE_ROOT, VERSION } from '../config/sources.ts';
 import { isObject } from '../contract/json.ts';
 import {
   API_VERSION,

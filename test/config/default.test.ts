@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import { renderConfigPage } from '../../config/config-page.ts';
 import { composeSchema } from '../../core/config/compose-schema.ts';
 import type { GatewayConfig } from '../../core/config/core-schema.ts';
-import { PACKAGE_ROOT } from '../../core/config/sources.ts';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { compileSettings } from '../../core/config/validate.ts';
 import type { Schema } from '../../core/contract/json.ts';
 import { FORMATS } from '../../core/contract/units.ts';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { PACKAGE_ROOT } from '../../core/config/sources.ts';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 

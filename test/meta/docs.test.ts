@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { COMMANDS } from '../../core/cli/program.ts';
-import { PACKAGE_ROOT } from '../../core/config/sources.ts';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
 import { HOOKS } from '../../core/contract/hooks.ts';
 import type { Plugin } from '../../core/contract/plugin.ts';

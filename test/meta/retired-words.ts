@@ -145,18 +145,22 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   },
   {
     word: 'trouble',
-    files: ['plugins/agents/medical/rules/breathing.ts', 'plugins/agents/medical/rules/index.ts'],
+    files: ['plugins/agents/medical/rules/breathing-and-heart.ts'],
     why: 'what patients say: “trouble breathing”',
   },
-  { word: 'troubles', files: ['plugins/agents/medical/rules/index.ts'], why: 'French: “troubles de la vue”' },
+  {
+    word: 'troubles',
+    files: ['plugins/agents/medical/rules/obstetrics-and-children.ts'],
+    why: 'French: “troubles de la vue”',
+  },
   {
     word: 'pulled',
-    files: ['plugins/agents/medical/rules/burns.ts', 'plugins/agents/medical/rules/index.ts'],
+    files: ['plugins/agents/medical/rules/breathing-and-heart.ts', 'plugins/agents/medical/rules/injury.ts'],
     why: 'what patients say: “pulled the hot tea over himself”',
   },
   {
     word: 'shelf',
-    files: ['plugins/agents/medical/rules/head-injury.ts'],
+    files: ['plugins/agents/medical/rules/neurology.ts'],
     why: 'what patients say: “bumped my head on a shelf”',
   },
   {
