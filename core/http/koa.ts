@@ -45,22 +45,8 @@ interface KoaDeps {
 }
 
 /** The Koa application: request id, errors as JSON, then the given middleware in order. */
-export function createKoa(
-  middleware: readonly Koa.Middleware[],
-  {
-    lifecycle,
-    log,
-    cors: crossOrigin = { origins: [] },
-    trustProxy = 0,
-    probes,
-    errorNotes,
-    prefixes = createDialectPrefixes([]),
-    inner,
-    isUrlCredential = () => true,
-    onClosed,
-    findOwner = () => undefined,
-  }: KoaDeps,
-): Koa {
+export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps): Koa {
+  const { lifecycle, log, cors: crossOrigin = { origins: [] }, onClosed, findOwner = () => undefined } = deps;
   const app = new Koa();
   app.proxy = false;
   app.silent = true;
@@ -68,6 +54,7 @@ export function createKoa(
     if (!CALLER_LEFT.has(error.code ?? '')) log.error({ err: error }, 'answer failed');
   });
   answerLateErrors(app, log);
+  const createState = stateMaker(deps);
   app.use(async (ctx, next) => {
     const { req, res } = ctx;
     let state: RequestState | undefined;
@@ -78,22 +65,13 @@ export function createKoa(
     };
     if (res.closed) end();
     else res.once('close', end);
-    const requestId = requestIdOf(req.headers['x-request-id']);
     const path = normalisePath(ctx.path);
-    cutUrlCredentials(
-      ctx,
-      prefixes.queryNames,
-      (each) => prefixes.placesAt(path).query.includes(each.name) || isUrlCredential(each),
-    );
-    state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path), inner?.outerOf(req));
+    state = createState(ctx, path);
     if (res.closed) state.close();
-    state.dialect = prefixes.dialectAt(path, req.headers);
-    // The router ignores case.
-    state.errorNote = errorNotes?.get(path.toLowerCase());
     ctx.state = state;
     res.setMaxListeners(MAX_LISTENERS);
-    res.setHeader('x-request-id', requestId);
-    res.setHeader('request-id', requestId);
+    res.setHeader('x-request-id', state.requestId);
+    res.setHeader('request-id', state.requestId);
     if (lifecycle.draining) res.setHeader('connection', 'close');
     try {
       if (req.rawHeaders.length > MAX_HEADERS * 2)
@@ -109,6 +87,29 @@ export function createKoa(
   if (crossOrigin.origins.length > 0) app.use(createCors(crossOrigin.origins));
   for (const each of middleware) app.use(each);
   return app;
+}
+
+/** Makes what is known of a request before any middleware of plugins sees it; credentials are cut out of its URL. */
+function stateMaker({
+  trustProxy = 0,
+  probes,
+  errorNotes,
+  prefixes = createDialectPrefixes([]),
+  inner,
+  isUrlCredential = () => true,
+}: KoaDeps): (ctx: Koa.Context, path: string) => RequestState {
+  return (ctx, path) => {
+    const { req } = ctx;
+    const isCredential = (each: UrlCredential): boolean =>
+      prefixes.placesAt(path).query.includes(each.name) || isUrlCredential(each);
+    cutUrlCredentials(ctx, prefixes.queryNames, isCredential);
+    const requestId = requestIdOf(req.headers['x-request-id']);
+    const state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path), inner?.outerOf(req));
+    state.dialect = prefixes.dialectAt(path, req.headers);
+    // The router ignores case.
+    state.errorNote = errorNotes?.get(path.toLowerCase());
+    return state;
+  };
 }
 
 function release(state: RequestState): void {
