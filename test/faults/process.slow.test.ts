@@ -26,7 +26,10 @@ const PLUGINS = {
     'tees',
     `api.hook('stream', () => ({ push(part) { void (async () => { throw new Error('from a copy of the stream'); })(); return [part]; } }));`,
   ),
-  'blocks.mjs': policy('blocks', POST('/hurt', `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500)`)),
+  'blocks.mjs': policy(
+    'blocks',
+    POST('/hurt', `for (const start = process.cpuUsage(); process.cpuUsage(start).user < 2_500_000; );`),
+  ),
   'hoards.mjs': `import { getHeapStatistics } from 'node:v8';
 let hoard = [];
 process.on('SIGUSR2', () => { hoard = []; });
