@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import standalone from 'ajv/dist/standalone/index.js';
 import { createGeneration } from '../core/calls/generation.ts';
-import { createLogger } from '../core/cli/logger.ts';
 import { createAjv, fingerprint, type SchemaSet } from '../core/config/ajv.ts';
 import { coreSchema } from '../core/config/check.ts';
 import { PLAN_SCHEMA } from '../core/config/check-budgets.ts';
@@ -13,6 +12,7 @@ import { createMemory } from '../core/http/memory.ts';
 import { createAdminRate } from '../core/http/operator-routes.ts';
 import { serveGeneration } from '../core/http/serve.ts';
 import { Lifecycle } from '../core/http/server.ts';
+import { createLogger } from '../core/logger.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
 import { type LoadedConfig, loadConfig, readBuiltinSchemas } from '../core/plugins/load-config.ts';
 import { REFERS_TO_OTHERS } from '../core/plugins/registry.ts';

@@ -1,7 +1,6 @@
 import type { Server } from 'node:http';
 import { createGeneration } from './calls/generation.ts';
 import { mergeStates, ROUTING_TOPIC } from './calls/routing/routing-states.ts';
-import { createLogger } from './cli/logger.ts';
 import type { ReloadControl } from './config/diff.ts';
 import type { ConfigInput } from './config/read.ts';
 import type { ModelCatalog, RoutingState } from './contract/call.ts';
@@ -13,6 +12,7 @@ import { createMemory } from './http/memory.ts';
 import { createAdminRate } from './http/operator-routes.ts';
 import { createHttpServer, Lifecycle, listen, renewTls, setServerOptions, watchHandshakes } from './http/server.ts';
 import { Websockets } from './http/websockets.ts';
+import { createLogger } from './logger.ts';
 import { openFoundation } from './plugins/foundation.ts';
 import type { Gatherer } from './plugins/gather.ts';
 import { type LoadedConfig, loadConfig } from './plugins/load-config.ts';

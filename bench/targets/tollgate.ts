@@ -40,13 +40,7 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
   let listens = false;
   const program = await startProgram(
     process.execPath,
-    [
-      ...(options.nodeFlags ?? []),
-      path.join(PACKAGE, 'dist', 'core', 'cli', 'main.js'),
-      'start',
-      '--config',
-      configFile,
-    ],
+    [...(options.nodeFlags ?? []), path.join(PACKAGE, 'dist', 'cli', 'main.js'), 'start', '--config', configFile],
     {
       cores: GATEWAY_CORES,
       cwd: folder,

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { createReloader } from '../../core/cluster/reload.ts';
+import { createReloader } from '../../cli/cluster/reload.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';

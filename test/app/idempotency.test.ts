@@ -1,7 +1,7 @@
 import http from 'node:http';
 import { expect } from 'chai';
 import { createGateway, type Gateway } from '../../core/app.ts';
-import { createLogger } from '../../core/cli/logger.ts';
+import { createLogger } from '../../core/logger.ts';
 import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';

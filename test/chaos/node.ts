@@ -7,7 +7,7 @@ import { eventually } from '../support/wait.ts';
 import { childrenOf } from './processes.ts';
 import { pick, type Random } from './random.ts';
 
-const MAIN = fileURLToPath(new URL('../../dist/core/cli/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const CLOCK = new URL('./clock.mjs', import.meta.url).href;
 
 /** Notes which request a call belongs to: charges are written under the call's id. */

@@ -18,7 +18,7 @@ const WATCH = `
 describe('the program', () => {
   it('keeps its bytecode from its first import on, so that a call after an idle half minute costs what others do', () => {
     const watch = `data:text/javascript,${encodeURIComponent(WATCH)}`;
-    const args = ['--import', 'tsx/esm', '--import', watch, 'core/cli/main.ts', '--version'];
+    const args = ['--import', 'tsx/esm', '--import', watch, 'cli/main.ts', '--version'];
     const out = execFileSync(process.execPath, args, { cwd: PACKAGE_ROOT, encoding: 'utf8' });
     expect(out).to.match(/^--no-flush-bytecode before the program\n\d+\.\d+\.\d+/);
   });

@@ -2,9 +2,9 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { describeError } from '../../cli/io.ts';
+import { trySetUp } from '../../cli/start.ts';
 import { createGateway } from '../../core/app.ts';
-import { describeError } from '../../core/cli/io.ts';
-import { trySetUp } from '../../core/cli/start.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { createSilentLog } from '../support/log.ts';

@@ -1,9 +1,9 @@
 /** All that `tollgate` has, as data, and how a command of a plugin is run in this process as the program would run it. */
 
-import { reportFailure } from '../../core/cli/io.ts';
-import { runPluginCommand } from '../../core/cli/plugin-commands.ts';
-import { COMMANDS } from '../../core/cli/program.ts';
-import { trySetUp } from '../../core/cli/start.ts';
+import { reportFailure } from '../../cli/io.ts';
+import { runPluginCommand } from '../../cli/plugin-commands.ts';
+import { COMMANDS } from '../../cli/program.ts';
+import { trySetUp } from '../../cli/start.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
 import { createSilentLog } from '../support/log.ts';
 import type { Finished } from '../support/processes/cli.ts';

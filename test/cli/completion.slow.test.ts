@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { COMMANDS } from '../../core/cli/program.ts';
+import { COMMANDS } from '../../cli/program.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { runCli } from '../support/processes/cli.ts';
 

@@ -17,7 +17,7 @@ import {
 } from '../support/vendors/scripted-upstream.ts';
 import { eventually, until } from '../support/wait.ts';
 
-const MAIN = fileURLToPath(new URL('../../core/cli/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
 
 describe('a running gateway whose configuration changes', function () {
   this.timeout(120_000);

@@ -79,7 +79,7 @@ describe('tollgate start', function () {
     await run(process.execPath, ['--import', 'tsx/esm', 'config/generate.ts', '--dist', dist], inSources);
     const preload = path.join(own, 'tell-loaded.cjs');
     writeFileSync(preload, TELL_LOADED);
-    const program = [process.execPath, '--require', preload, path.join(dist, 'core/cli/main.js')];
+    const program = [process.execPath, '--require', preload, path.join(dist, 'cli/main.js')];
     const started = startProgram([...program, 'start', '--port', '0'], own);
     running.push(started);
     const [, url = ''] = await started.seen(LISTENS);
@@ -132,7 +132,7 @@ describe('tollgate start', function () {
 
   it('D47 by npm start ends when npm is told to end', async () => {
     const own = path.join(folder, 'npm');
-    mkdirSync(path.join(own, 'dist/core/cli'), { recursive: true });
+    mkdirSync(path.join(own, 'dist/cli'), { recursive: true });
     const { scripts } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
       readonly scripts: Readonly<Record<string, string>>;
     };
@@ -141,7 +141,7 @@ describe('tollgate start', function () {
       JSON.stringify({ scripts: { build: 'true', start: scripts['start'] } }),
     );
     const program = `process.on('SIGTERM', () => process.exit()); setInterval(() => {}, 1000); console.log('pid', process.pid);`;
-    writeFileSync(path.join(own, 'dist/core/cli/main.js'), program);
+    writeFileSync(path.join(own, 'dist/cli/main.js'), program);
     const npm = spawn('npm', ['start'], { cwd: own });
     const pid = await new Promise<number>((resolve) => {
       let text = '';

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { readSetups } from '../../core/cli/init.ts';
+import { readSetups } from '../../cli/init.ts';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { BEHAVIOURS, CLIENTS, type ClientRun, NODE } from './table.ts';
 

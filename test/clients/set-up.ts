@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fillLine, readSetups } from '../../core/cli/init.ts';
+import { fillLine, readSetups } from '../../cli/init.ts';
 
 /** Writes what a set-up has as files; returns its program: the lines of a shell, or of a module. */
 export function applySetUp(

@@ -33,7 +33,7 @@ describe('the first day of docs/operate.md', function () {
 
     const bin = path.join(folder, 'bin');
     mkdirSync(bin);
-    const words = [process.execPath, '--import', import.meta.resolve('tsx/esm'), path.join(CLONE, 'core/cli/main.ts')];
+    const words = [process.execPath, '--import', import.meta.resolve('tsx/esm'), path.join(CLONE, 'cli/main.ts')];
     writeFileSync(path.join(bin, 'tollgate'), `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(' ')} "$@"\n`, {
       mode: 0o755,
     });

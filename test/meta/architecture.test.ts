@@ -4,8 +4,9 @@ import { readSources, type SourceFile } from './source-tree.ts';
 
 const MAX_LINES = 450;
 const core = readSources('core');
+const program = readSources('cli');
 const plugins = readSources('plugins');
-const product = [...core, ...plugins];
+const product = [...core, ...program, ...plugins];
 const everything = [...product, ...readSources('test', 'config', 'bench')];
 
 /** `types/` of `core/contract/chat.ts`, `app` of `core/app.ts`. */
@@ -61,9 +62,16 @@ describe('core', () => {
     expect(named).to.deep.equal([]);
   });
 
-  it('reads the environment in the configuration, the command line and the defaults of an embedding program only', () => {
-    const allowed = /^core\/(config|cli|cluster)\/|^core\/app\.ts$/;
+  it('reads the environment in the configuration and the defaults of an embedding program only', () => {
+    const allowed = /^core\/config\/|^core\/app\.ts$/;
     expect(namesOf(core, ({ name, code }) => !allowed.test(name) && /\bprocess\.env\b/.test(code))).to.deep.equal([]);
+  });
+});
+
+describe('the program', () => {
+  it('imports core and itself only', () => {
+    const foreign = ({ imports }: SourceFile) => imports.some(({ file }) => file && !/^(core|cli)\//.test(file));
+    expect(namesOf(program, foreign)).to.deep.equal([]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readSetups } from '../../core/cli/init.ts';
+import { readSetups } from '../../cli/init.ts';
 import { readMatrix, readSetUpPart, rowOf, writeSetUps } from '../clients/page.ts';
 import { CLIENTS } from '../clients/table.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { COMMANDS } from '../../core/cli/program.ts';
+import { COMMANDS } from '../../cli/program.ts';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
 import { HOOKS } from '../../core/contract/hooks.ts';
@@ -109,7 +109,7 @@ describe('the tables of the docs', () => {
     const agents = read('AGENTS.md');
     for (const folder of readdirSync(path.join(PACKAGE_ROOT, 'core'), { withFileTypes: true }))
       if (folder.isDirectory()) expect(agents, folder.name).to.include(`\`core/${folder.name}/\``);
-    const named = [...agents.matchAll(/`((?:core|plugins|test|docs|config|bench)\/[\w/-]*\/)`/g)].map(
+    const named = [...agents.matchAll(/`((?:core|cli|plugins|test|docs|config|bench)\/[\w/-]*\/)`/g)].map(
       ([, name]) => name,
     );
     expect(named.filter((name) => name && !existsSync(path.join(PACKAGE_ROOT, name)))).to.deep.equal([]);

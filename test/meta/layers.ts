@@ -7,16 +7,16 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
     { name: 'contract', what: 'what a plugin sees: shapes, errors, hooks', modules: ['contract/'] },
     {
       name: 'inputs and ways out',
-      what: 'the configuration; one attempt at a provider',
-      modules: ['config/', 'upstream/'],
+      what: 'the configuration; one attempt at a provider; the log',
+      modules: ['config/', 'logger', 'upstream/'],
     },
     { name: 'plugins', what: 'import, registry, set-up and closing, hooks compiled', modules: ['plugins/'] },
     { name: 'calls', what: 'the life of a call', modules: ['calls/'] },
     { name: 'http', what: 'Koa, routes, bodies, errors, event streams', modules: ['http/'] },
     {
       name: 'entries',
-      what: 'a gateway, the program, the public entries',
-      modules: ['app', 'cli/', 'cluster/', 'index', 'operators'],
+      what: 'a gateway, the public entries',
+      modules: ['app', 'index', 'operators'],
     },
   ]);
 

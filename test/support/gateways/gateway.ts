@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import OpenAI from 'openai';
 import { createGateway, type Gateway } from '../../../core/app.ts';
-import { createLogger } from '../../../core/cli/logger.ts';
+import { createLogger } from '../../../core/logger.ts';
 import { withCopies } from '../plugins/plugin-copies.ts';
 import { keepIn, resultOf } from '../processes/plugin-command.ts';
 

@@ -1,4 +1,4 @@
-import { formatTable } from '../../../core/cli/io.ts';
+import { formatTable } from '../../../cli/io.ts';
 import type { CommandIo } from '../../../core/index.ts';
 
 /** The channels of a command that no terminal is behind; what a test looks at is given by it. */

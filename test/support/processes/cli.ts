@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const MAIN = fileURLToPath(new URL('../../../core/cli/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url));
 const TSX = import.meta.resolve('tsx/esm');
 
 export interface Finished {

@@ -1,8 +1,8 @@
 /** Commands of plugins, run in this process as the program runs them. */
 import { Writable } from 'node:stream';
 import pc from 'picocolors';
-import type { Terminal } from '../../../core/cli/io.ts';
-import { runPluginCommand } from '../../../core/cli/plugin-commands.ts';
+import type { Terminal } from '../../../cli/io.ts';
+import { runPluginCommand } from '../../../cli/plugin-commands.ts';
 
 export interface CapturedTerminal {
   readonly terminal: Terminal;

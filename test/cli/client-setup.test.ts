@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Writable } from 'node:stream';
 import { expect } from 'chai';
-import { printClientSetup, readSetups } from '../../../core/cli/init.ts';
-import { useTempFolder } from '../../support/folders.ts';
+import { printClientSetup, readSetups } from '../../cli/init.ts';
+import { useTempFolder } from '../support/folders.ts';
 
 describe('tollgate init --client', () => {
   const folder = useTempFolder('client-setup');

@@ -1,17 +1,17 @@
 import cluster, { type Worker } from 'node:cluster';
 import os from 'node:os';
-import type { Gateway } from '../app.ts';
-import { mergeStates, ROUTING_TOPIC } from '../calls/routing/routing-states.ts';
-import { CliError, describeError, EXIT } from '../cli/io.ts';
-import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../cli/load.ts';
-import type { CommandContext } from '../cli/program.ts';
-import type { ReloadControl, ReloadReport } from '../config/diff.ts';
-import { parseRawConfig, writeRawConfig } from '../config/raw-text.ts';
-import type { RoutingState } from '../contract/call.ts';
-import type { Log } from '../contract/plugin.ts';
-import type { PreparedGeneration } from '../http/live-generation.ts';
-import { GATHER_MS, sendToPrimary, type WorkerMessage } from '../plugins/gather.ts';
-import { type LoadedConfig, loadConfig } from '../plugins/load-config.ts';
+import type { Gateway } from '../../core/app.ts';
+import { mergeStates, ROUTING_TOPIC } from '../../core/calls/routing/routing-states.ts';
+import type { ReloadControl, ReloadReport } from '../../core/config/diff.ts';
+import { parseRawConfig, writeRawConfig } from '../../core/config/raw-text.ts';
+import type { RoutingState } from '../../core/contract/call.ts';
+import type { Log } from '../../core/contract/plugin.ts';
+import type { PreparedGeneration } from '../../core/http/live-generation.ts';
+import { GATHER_MS, sendToPrimary, type WorkerMessage } from '../../core/plugins/gather.ts';
+import { type LoadedConfig, loadConfig } from '../../core/plugins/load-config.ts';
+import { CliError, describeError, EXIT } from '../io.ts';
+import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../load.ts';
+import type { CommandContext } from '../program.ts';
 import { type Reloads, startReloads } from './reload.ts';
 
 /** The variable that has a worker's number. */

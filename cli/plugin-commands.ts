@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os';
 import { Command } from 'commander';
-import { nearest } from '../config/problems.ts';
-import type { Command as PluginCommand, Subcommand } from '../contract/plugin.ts';
+import { nearest } from '../core/config/problems.ts';
+import type { Command as PluginCommand, Subcommand } from '../core/contract/plugin.ts';
 import { CliError, createIo, EXIT, type Terminal } from './io.ts';
 import { loadFor, type Place, withGeneration } from './load.ts';
 import type { CommandContext } from './program.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { countWorkers } from '../../../core/cluster/cluster.ts';
-import { loadConfig } from '../../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { countWorkers } from '../../cli/cluster/cluster.ts';
+import { loadConfig } from '../../core/plugins/load-config.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 
 describe('the number of workers', () => {
   afterEach(removeFolders);

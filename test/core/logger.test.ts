@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createLogger, type LoggerOptions } from '../../../core/cli/logger.ts';
+import { createLogger, type LoggerOptions } from '../../core/logger.ts';
 
 type Options = Pick<LoggerOptions, 'format' | 'level'>;
 type Write = (log: ReturnType<typeof createLogger>) => void;

@@ -1,22 +1,22 @@
 import { stringify } from 'yaml';
-import { createId } from '../calls/call.ts';
-import type { Generation } from '../calls/generation.ts';
-import { type TargetRow, targetRows } from '../calls/routing/routing-states.ts';
-import { clocksFor } from '../calls/routing/try-targets.ts';
-import { targetsOfRequest } from '../calls/targets.ts';
-import { type ControlReply, callGateways } from '../cluster/control.ts';
-import { composeSchema } from '../config/compose-schema.ts';
-import { formatChange } from '../config/diff.ts';
-import type { HedgeRule, ModelRoute } from '../config/model-routes.ts';
-import { createConfigError, formatProblem } from '../config/problems.ts';
-import { listenWarnings } from '../config/warnings.ts';
-import type { Principal, Target } from '../contract/call.ts';
-import type { ChatMessage } from '../contract/chat.ts';
-import { probeStore } from '../plugins/foundation.ts';
-import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../plugins/load-config.ts';
+import { createId } from '../core/calls/call.ts';
+import type { Generation } from '../core/calls/generation.ts';
+import { type TargetRow, targetRows } from '../core/calls/routing/routing-states.ts';
+import { clocksFor } from '../core/calls/routing/try-targets.ts';
+import { targetsOfRequest } from '../core/calls/targets.ts';
+import { composeSchema } from '../core/config/compose-schema.ts';
+import { formatChange } from '../core/config/diff.ts';
+import type { HedgeRule, ModelRoute } from '../core/config/model-routes.ts';
+import { createConfigError, formatProblem } from '../core/config/problems.ts';
+import { listenWarnings } from '../core/config/warnings.ts';
+import type { Principal, Target } from '../core/contract/call.ts';
+import type { ChatMessage } from '../core/contract/chat.ts';
+import { createLogger, quietLog } from '../core/logger.ts';
+import { probeStore } from '../core/plugins/foundation.ts';
+import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../core/plugins/load-config.ts';
+import { type ControlReply, callGateways } from './cluster/control.ts';
 import { CliError, createIo, EXIT, formatTable } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
-import { createLogger, quietLog } from './logger.ts';
 import type { CommandContext } from './program.ts';
 import { trySetUp } from './start.ts';
 
@@ -115,7 +115,7 @@ export async function listProviders(context: CommandContext): Promise<void> {
 /** `tollgate openapi`: the document that a gateway of this configuration serves under `/openapi.json`. */
 export async function printOpenApi({ terminal, globals }: CommandContext): Promise<void> {
   const log = createLogger({ level: 'warn', format: 'auto', isTerminal: terminal.isTty, destination: process.stderr });
-  const { createGateway } = await import('../app.ts');
+  const { createGateway } = await import('../core/app.ts');
   const gateway = await createGateway({
     cwd: process.cwd(),
     env: process.env,

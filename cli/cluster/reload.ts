@@ -1,13 +1,13 @@
 import { unwatchFile, watchFile } from 'node:fs';
 import path from 'node:path';
-import { describeError } from '../cli/io.ts';
-import { loadFor } from '../cli/load.ts';
-import type { CommandContext } from '../cli/program.ts';
-import { type ConfigChange, diffConfigs, type ReloadControl, type ReloadReport } from '../config/diff.ts';
-import { ConfigError, formatProblem } from '../config/problems.ts';
-import { certificateWarnings, logWarnings } from '../config/warnings.ts';
-import type { Log } from '../contract/plugin.ts';
-import type { LoadedConfig } from '../plugins/load-config.ts';
+import { type ConfigChange, diffConfigs, type ReloadControl, type ReloadReport } from '../../core/config/diff.ts';
+import { ConfigError, formatProblem } from '../../core/config/problems.ts';
+import { certificateWarnings, logWarnings } from '../../core/config/warnings.ts';
+import type { Log } from '../../core/contract/plugin.ts';
+import type { LoadedConfig } from '../../core/plugins/load-config.ts';
+import { describeError } from '../io.ts';
+import { loadFor } from '../load.ts';
+import type { CommandContext } from '../program.ts';
 import { type ControlWork, openControl } from './control.ts';
 
 interface Reloader extends ReloadControl {

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { useTempFolder } from '../../support/folders.ts';
-import { type Running, runCli, startCli } from '../../support/processes/cli.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { type Running, runCli, startCli } from '../support/processes/cli.ts';
 
 const START_MS = 60_000;
 

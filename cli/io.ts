@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import pc from 'picocolors';
-import { isGatewayError } from '../contract/errors.ts';
-import type { CommandIo } from '../contract/plugin.ts';
+import { isGatewayError } from '../core/contract/errors.ts';
+import type { CommandIo } from '../core/contract/plugin.ts';
 
 /** Exit codes of every command (contract section 7). */
 export const EXIT = Object.freeze({ ok: 0, unexpected: 1, usage: 2, config: 3, checkFailed: 4, unavailable: 69 });

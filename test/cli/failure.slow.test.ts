@@ -3,13 +3,13 @@ import { createServer } from 'node:net';
 import { Writable } from 'node:stream';
 import { expect } from 'chai';
 import pc from 'picocolors';
-import { createGateway } from '../../../core/app.ts';
-import { reportFailure } from '../../../core/cli/io.ts';
-import { createLogger } from '../../../core/cli/logger.ts';
-import { GatewayError } from '../../../core/contract/errors.ts';
-import { makeFolder, removeFolders } from '../../support/folders.ts';
-import { createSilentLog } from '../../support/log.ts';
-import { runCli, startCli } from '../../support/processes/cli.ts';
+import { reportFailure } from '../../cli/io.ts';
+import { createGateway } from '../../core/app.ts';
+import { GatewayError } from '../../core/contract/errors.ts';
+import { createLogger } from '../../core/logger.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { createSilentLog } from '../support/log.ts';
+import { runCli, startCli } from '../support/processes/cli.ts';
 
 const CONFIG = "store: 'memory:'\nproviders: { echo: {} }\n";
 

@@ -2,8 +2,22 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import Keyv from 'keyv';
-import { createGateway, type Gateway } from '../app.ts';
-import { createGeneration, type Generation } from '../calls/generation.ts';
+import { createGateway, type Gateway } from '../core/app.ts';
+import { createGeneration, type Generation } from '../core/calls/generation.ts';
+import { listenWarnings, logWarnings } from '../core/config/warnings.ts';
+import { GatewayError } from '../core/contract/errors.ts';
+import type { Log } from '../core/contract/plugin.ts';
+import type { Counters, Ledger, Sets, Store } from '../core/contract/store.ts';
+import { InnerRequests } from '../core/http/idempotency.ts';
+import { createMemory } from '../core/http/memory.ts';
+import { serveGeneration } from '../core/http/serve.ts';
+import { Lifecycle } from '../core/http/server.ts';
+import { createLogger, flushLog } from '../core/logger.ts';
+import { createLocalGatherer, createWorkerGatherer, sendToPrimary } from '../core/plugins/gather.ts';
+import { Kept } from '../core/plugins/kept.ts';
+import type { LoadedConfig } from '../core/plugins/load-config.ts';
+import { findStrayOwner } from '../core/plugins/stray-owner.ts';
+import { createUpstream } from '../core/upstream/upstream.ts';
 import {
   countWorkers,
   onPrimary,
@@ -12,24 +26,10 @@ import {
   requestConfiguration,
   runWorkers,
   workerNumber,
-} from '../cluster/cluster.ts';
-import { type Reloads, startReloads } from '../cluster/reload.ts';
-import { listenWarnings, logWarnings } from '../config/warnings.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { Log } from '../contract/plugin.ts';
-import type { Counters, Ledger, Sets, Store } from '../contract/store.ts';
-import { InnerRequests } from '../http/idempotency.ts';
-import { createMemory } from '../http/memory.ts';
-import { serveGeneration } from '../http/serve.ts';
-import { Lifecycle } from '../http/server.ts';
-import { createLocalGatherer, createWorkerGatherer, sendToPrimary } from '../plugins/gather.ts';
-import { Kept } from '../plugins/kept.ts';
-import type { LoadedConfig } from '../plugins/load-config.ts';
-import { findStrayOwner } from '../plugins/stray-owner.ts';
-import { createUpstream } from '../upstream/upstream.ts';
+} from './cluster/cluster.ts';
+import { type Reloads, startReloads } from './cluster/reload.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { draining, EXIT_OF, listenToSignals, loadFor, type StopSignal } from './load.ts';
-import { createLogger, flushLog } from './logger.ts';
 import type { CommandContext } from './program.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;

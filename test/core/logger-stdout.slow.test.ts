@@ -5,9 +5,9 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { makeFolder, removeFolders, useTempFolder } from '../../support/folders.ts';
-import { startCli } from '../../support/processes/cli.ts';
-import { until } from '../../support/wait.ts';
+import { makeFolder, removeFolders, useTempFolder } from '../support/folders.ts';
+import { startCli } from '../support/processes/cli.ts';
+import { until } from '../support/wait.ts';
 
 const SCRIPT = fileURLToPath(new URL('./write-log-lines.ts', import.meta.url));
 const TSX = import.meta.resolve('tsx/esm');

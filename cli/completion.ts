@@ -1,6 +1,6 @@
+import { quietLog } from '../core/logger.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { loadFor } from './load.ts';
-import { quietLog } from './logger.ts';
 import { COMMANDS, type CommandContext } from './program.ts';
 import { trySetUp } from './start.ts';
 

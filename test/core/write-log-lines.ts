@@ -1,5 +1,5 @@
 /** A process that logs: `write-log-lines.ts <writer> <lines> [stay]`; the writer `alone` is the only one. */
-import { createLogger, flushLog } from '../../../core/cli/logger.ts';
+import { createLogger, flushLog } from '../../core/logger.ts';
 
 const [writer = '', lines = '', stay] = process.argv.slice(2);
 const log = createLogger({ level: 'info', format: 'json', isTerminal: false, isShared: writer !== 'alone' });
