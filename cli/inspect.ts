@@ -1,9 +1,8 @@
 import { stringify } from 'yaml';
 import { createId } from '../core/calls/call.ts';
 import type { Generation } from '../core/calls/generation.ts';
-import { type TargetRow, targetRows } from '../core/calls/routing/routing-states.ts';
-import { clocksFor } from '../core/calls/routing/try-targets.ts';
 import { targetsOfRequest } from '../core/calls/targets.ts';
+import { clocksFor } from '../core/calls/try-targets.ts';
 import { composeSchema } from '../core/config/compose-schema.ts';
 import { formatChange } from '../core/config/diff.ts';
 import type { HedgeRule, ModelRoute } from '../core/config/model-routes.ts';
@@ -14,6 +13,7 @@ import type { ChatMessage } from '../core/contract/chat.ts';
 import { createLogger, quietLog } from '../core/logger.ts';
 import { probeStore } from '../core/plugins/foundation.ts';
 import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../core/plugins/load-config.ts';
+import { type TargetRow, targetRows } from '../core/routing/routing-states.ts';
 import { type ControlReply, callGateways } from './cluster/control.ts';
 import { CliError, createIo, EXIT, formatTable } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';

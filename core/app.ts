@@ -1,6 +1,5 @@
 import type { Server } from 'node:http';
 import { createGeneration } from './calls/generation.ts';
-import { mergeStates, ROUTING_TOPIC } from './calls/routing/routing-states.ts';
 import type { ReloadControl } from './config/diff.ts';
 import type { ConfigInput } from './config/read.ts';
 import type { ModelCatalog, RoutingState } from './contract/call.ts';
@@ -16,6 +15,7 @@ import { createLogger } from './logger.ts';
 import { openFoundation } from './plugins/foundation.ts';
 import type { Gatherer } from './plugins/gather.ts';
 import { type LoadedConfig, loadConfig } from './plugins/load-config.ts';
+import { mergeStates, ROUTING_TOPIC } from './routing/routing-states.ts';
 
 /** A gateway that is assembled and listens. */
 export interface Gateway {

@@ -5,9 +5,9 @@ import type { Log } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import type { Pending } from '../plugins/foundation.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
+import type { Routing } from '../routing/health-book.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { PlanFinder } from './plans.ts';
-import type { Routing } from './routing/health-book.ts';
 import type { Seals } from './seals.ts';
 import type { Aliases } from './targets.ts';
 

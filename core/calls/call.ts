@@ -19,8 +19,8 @@ import type { Metered } from '../contract/operation.ts';
 import type { CallContext } from '../contract/plugin.ts';
 import type { FailureClass, Timeouts } from '../contract/provider.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
+import type { RunningAttempt } from '../routing/health-book.ts';
 import type { Ingress, Lane } from './ingress.ts';
-import type { RunningAttempt } from './routing/health-book.ts';
 
 const pool = Buffer.alloc(16 * 128);
 let used = pool.length;

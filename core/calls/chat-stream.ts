@@ -15,9 +15,9 @@ import { BYTES_PER_TOKEN } from './content.ts';
 import { webPageError } from './error-marks.ts';
 import { meterChat } from './meter.ts';
 import type { ResponseNotes } from './response-notes.ts';
-import { tellBroken } from './routing/tell-attempt.ts';
-import { tryTargets } from './routing/try-targets.ts';
 import { endWithError, isShutdown, runCall } from './run-call.ts';
+import { tellBroken } from './tell-attempt.ts';
+import { tryTargets } from './try-targets.ts';
 
 /** How much a stream may send before its first content, so that an error inside a 200 can still fail over. */
 const MAX_PEEKED = 64;

@@ -14,9 +14,9 @@ import { factsOf, type MediaAddress } from './facts.ts';
 import { assertNeeds, type Lane, nativeRequest } from './ingress.ts';
 import { meterChat, pricedTier, requestedTier } from './meter.ts';
 import { type ResponseNotes, responseNotes } from './response-notes.ts';
-import { tryTargets } from './routing/try-targets.ts';
 import { runCall } from './run-call.ts';
 import { deploymentOf, openReasoning } from './seals.ts';
+import { tryTargets } from './try-targets.ts';
 
 export interface ChatResult extends ResponseNotes {
   readonly response: ChatResponse;

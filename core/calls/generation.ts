@@ -16,6 +16,8 @@ import { createInstanceStore, createRecordBook } from '../plugins/instance-store
 import { type LoadedConfig, locateProblem } from '../plugins/load-config.ts';
 import { type CallServices, createPluginApi, createRedactor } from '../plugins/plugin-api.ts';
 import { createRequestSchemas, PluginError, Registry, type RequestSchemas } from '../plugins/registry.ts';
+import { createRouting, describeRouting, type HealthBook, shareHealth } from '../routing/health-book.ts';
+import { ROUTING_TOPIC } from '../routing/routing-states.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
 import type { CallInput } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
@@ -25,8 +27,6 @@ import { estimateCall } from './meter.ts';
 import { allModels, createCatalog } from './model-catalog.ts';
 import { callOperation } from './operation.ts';
 import { createBlockedUsers, createPlanFinder, type RefuseBlocked, USERS, type UserRecord } from './plans.ts';
-import { createRouting, describeRouting, type HealthBook, shareHealth } from './routing/health-book.ts';
-import { ROUTING_TOPIC } from './routing/routing-states.ts';
 import { SHUTDOWN } from './run-call.ts';
 import { createSeals } from './seals.ts';
 import { type Aliases, targetsOfRequest } from './targets.ts';

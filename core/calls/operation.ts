@@ -8,10 +8,10 @@ import { codecCallOf, forgetRefused, readFailedAttempt, readJson, sendAttempt } 
 import type { Call, CallInput, Destination } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { responseNotes } from './response-notes.ts';
-import { tellBroken } from './routing/tell-attempt.ts';
-import { tryTargets } from './routing/try-targets.ts';
 import { endWithError, runCall } from './run-call.ts';
 import { targetOfPath, targetsOfRequest } from './targets.ts';
+import { tellBroken } from './tell-attempt.ts';
+import { tryTargets } from './try-targets.ts';
 
 /** A call of an operation that a plugin registered. Resolves when its first target has responded. */
 export async function callOperation<O extends Operation>(

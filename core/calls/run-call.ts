@@ -5,13 +5,13 @@ import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import { ownerOf } from '../plugins/attribution.ts';
+import type { HealthBook } from '../routing/health-book.ts';
+import { type StickyTargets, stickyKeyOf } from '../routing/sticky-targets.ts';
 import { Call, type CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { factsOf, findDisguised } from './facts.ts';
 import { assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia, assertServerTools } from './ingress.ts';
 import { estimateAt, meterUnfinished } from './meter.ts';
-import type { HealthBook } from './routing/health-book.ts';
-import { type StickyTargets, stickyKeyOf } from './routing/sticky-targets.ts';
 import { deploymentOf, sealedDeployments } from './seals.ts';
 import { assertAllowed, splitModel } from './targets.ts';
 

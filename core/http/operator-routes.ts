@@ -1,4 +1,3 @@
-import { mergeStates, ROUTING_TOPIC, targetRows } from '../calls/routing/routing-states.ts';
 import type { ReloadControl, ReloadReport } from '../config/diff.ts';
 import { type AuditChange, auditActor } from '../contract/audit.ts';
 import type { Principal, RoutingState } from '../contract/call.ts';
@@ -7,6 +6,7 @@ import { readObject, type Schema } from '../contract/json.ts';
 import type { Route as AdminRoute } from '../contract/plugin.ts';
 import type { Route, RouteContext } from '../contract/route.ts';
 import { changedMeanwhile, createLocalCounters } from '../plugins/instance-store.ts';
+import { mergeStates, ROUTING_TOPIC, targetRows } from '../routing/routing-states.ts';
 
 /** What the routes of operators have in common: who may call them, pages of lists, versions against lost updates. */
 

@@ -1,13 +1,13 @@
 import type { CallDeps } from '../../core/calls/call-deps.ts';
 import { createServices } from '../../core/calls/generation.ts';
 import { createCatalog } from '../../core/calls/model-catalog.ts';
-import { createRouting } from '../../core/calls/routing/health-book.ts';
 import { createSeals } from '../../core/calls/seals.ts';
 import type { Ledger, Provider, Store } from '../../core/index.ts';
 import { Pending } from '../../core/plugins/foundation.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
 import type { CallServices } from '../../core/plugins/plugin-api.ts';
 import { Registry } from '../../core/plugins/registry.ts';
+import { createRouting } from '../../core/routing/health-book.ts';
 import { createUpstream } from '../../core/upstream/upstream.ts';
 import { createSilentLog } from '../support/log.ts';
 import { setUpAccounts } from '../support/plugins/accounts-policy.ts';

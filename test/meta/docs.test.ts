@@ -84,7 +84,7 @@ describe('the tables of the docs', () => {
     const rows = rowsOf(
       'docs/architecture.md',
       '## Layers of core',
-      /^(entries|http|calls|plugins|inputs and ways out|contract)$/,
+      /^(entries|http|calls|routing|plugins|inputs and ways out|contract)$/,
     );
     expect(rows).to.deep.equal(expected);
   });

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { stickyKeyOf } from '../../../../core/calls/routing/sticky-targets.ts';
-import { clocksFor } from '../../../../core/calls/routing/try-targets.ts';
-import { type ChoiceFacts, chooseTargets } from '../../../../core/calls/run-call.ts';
-import { type AliasValue, readModelRoute } from '../../../../core/config/model-routes.ts';
+import { type ChoiceFacts, chooseTargets } from '../../../core/calls/run-call.ts';
+import { clocksFor } from '../../../core/calls/try-targets.ts';
+import { type AliasValue, readModelRoute } from '../../../core/config/model-routes.ts';
+import { stickyKeyOf } from '../../../core/routing/sticky-targets.ts';
 
 const choose = (alias: AliasValue, rest: Partial<ChoiceFacts> = {}): readonly string[] =>
   chooseTargets(readModelRoute(alias), {

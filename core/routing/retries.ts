@@ -1,6 +1,6 @@
-import type { RetryState } from '../../contract/call.ts';
-import type { FailureClass } from '../../contract/provider.ts';
-import type { UpstreamPhase } from '../../upstream/upstream.ts';
+import type { RetryState } from '../contract/call.ts';
+import type { FailureClass } from '../contract/provider.ts';
+import type { UpstreamPhase } from '../upstream/upstream.ts';
 
 /** What is known of an attempt that failed. */
 export interface FailureFacts {

@@ -11,7 +11,7 @@ import {
   stateOf,
   UNKNOWN,
   type Verdict,
-} from '../../../../core/calls/routing/target-health.ts';
+} from '../../../core/routing/target-health.ts';
 
 const failure = (cause: 'failures' | 'rate_limit' | 'credential' = 'failures', retryAfterMs?: number): Verdict => ({
   ...{ kind: 'failure', cause, error: { message: 'no' } },

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { HealthBook, shareHealth } from '../../../../core/calls/routing/health-book.ts';
-import { type Counters, createLocalCounters } from '../../../../core/index.ts';
-import { eventually } from '../../../support/wait.ts';
+import { type Counters, createLocalCounters } from '../../../core/index.ts';
+import { HealthBook, shareHealth } from '../../../core/routing/health-book.ts';
+import { eventually } from '../../support/wait.ts';
 
 const TARGET = { provider: 'a', model: 'm' };
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Hedges } from '../../../../core/calls/routing/hedges.ts';
+import { Hedges } from '../../../core/routing/hedges.ts';
 
 const A = { provider: 'a', model: 'm' };
 const P95 = { after: 'p95', maxExtra: 0.05 } as const;

@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Target } from '../../contract/call.ts';
-import type { ChatRequest } from '../../contract/chat.ts';
-import { GatewayError } from '../../contract/errors.ts';
-import type { AttemptReport } from '../../contract/hooks.ts';
-import type { Timeouts } from '../../contract/provider.ts';
-import { type FailedAttempt, readFailedAttempt } from '../attempt.ts';
-import { type Call, joinRecords, owedBy } from '../call.ts';
-import type { CallDeps } from '../call-deps.ts';
-import { meterUnfinished } from '../meter.ts';
-import { retryDelayMs } from './retries.ts';
+import type { Target } from '../contract/call.ts';
+import type { ChatRequest } from '../contract/chat.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { AttemptReport } from '../contract/hooks.ts';
+import type { Timeouts } from '../contract/provider.ts';
+import { retryDelayMs } from '../routing/retries.ts';
+import { type FailedAttempt, readFailedAttempt } from './attempt.ts';
+import { type Call, joinRecords, owedBy } from './call.ts';
+import type { CallDeps } from './call-deps.ts';
+import { meterUnfinished } from './meter.ts';
 import { type Lap, nameOf, reportFailure, tellAttempt } from './tell-attempt.ts';
 
 /** The clocks of one attempt. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { WaitingAttempts } from '../../../../core/calls/routing/health-book.ts';
+import { WaitingAttempts } from '../../../core/routing/health-book.ts';
 
 const TARGET = { provider: 'a', model: 'm' };
 

@@ -1,4 +1,4 @@
-import type { OpenCause, TargetError, TargetState } from '../../contract/call.ts';
+import type { OpenCause, TargetError, TargetState } from '../contract/call.ts';
 
 /** What is known of one target, or of one provider. Never changed: every event makes another one. */
 export interface Health {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Sticky } from '../../config/model-routes.ts';
-import type { ChatRequest } from '../../contract/chat.ts';
-import { steadyNow } from '../../contract/units.ts';
+import type { Sticky } from '../config/model-routes.ts';
+import type { ChatRequest } from '../contract/chat.ts';
+import { steadyNow } from '../contract/units.ts';
 
 /** How long a vendor keeps a prompt after it was used last, about. */
 const LIFETIME_MS = 5 * 60_000;

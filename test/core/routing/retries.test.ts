@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type FailureFacts, RetryBudget, retryDelayMs } from '../../../../core/calls/routing/retries.ts';
+import { type FailureFacts, RetryBudget, retryDelayMs } from '../../../core/routing/retries.ts';
 
 const facts = (rest: Partial<FailureFacts>): FailureFacts => ({
   ...{ class: 'overloaded', status: 503, isSent: true, durationMs: 50 },

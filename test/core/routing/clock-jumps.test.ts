@@ -1,9 +1,9 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { HealthBook, shareHealth } from '../../../../core/calls/routing/health-book.ts';
-import { StickyTargets } from '../../../../core/calls/routing/sticky-targets.ts';
-import { createLocalCounters } from '../../../../core/index.ts';
-import { eventually } from '../../../support/wait.ts';
+import { createLocalCounters } from '../../../core/index.ts';
+import { HealthBook, shareHealth } from '../../../core/routing/health-book.ts';
+import { StickyTargets } from '../../../core/routing/sticky-targets.ts';
+import { eventually } from '../../support/wait.ts';
 
 const TARGET = { provider: 'a', model: 'm' };
 const TEN_MINUTES_MS = 600_000;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { HealthBook } from '../../../../core/calls/routing/health-book.ts';
+import { HealthBook } from '../../../core/routing/health-book.ts';
 
 const failure = { kind: 'failure', cause: 'rate_limit', error: { message: 'no' }, retryAfterMs: 60_000 } as const;
 const success = { kind: 'success', durationMs: 1, stream: false } as const;

@@ -1,6 +1,6 @@
-import type { OpenCause, RoutingState, Target, TargetReport } from '../../contract/call.ts';
-import type { Counters } from '../../contract/store.ts';
-import { steadyNow } from '../../contract/units.ts';
+import type { OpenCause, RoutingState, Target, TargetReport } from '../contract/call.ts';
+import type { Counters } from '../contract/store.ts';
+import { steadyNow } from '../contract/units.ts';
 import { Hedges } from './hedges.ts';
 import { RetryBudget } from './retries.ts';
 import { StickyTargets } from './sticky-targets.ts';

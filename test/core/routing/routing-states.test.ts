@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { mergeStates } from '../../../../core/calls/routing/routing-states.ts';
-import type { TargetReport } from '../../../../core/index.ts';
+import type { TargetReport } from '../../../core/index.ts';
+import { mergeStates } from '../../../core/routing/routing-states.ts';
 
 const report = (model: string, more: Partial<TargetReport> = {}): TargetReport => ({
   ...{ provider: 'a', model, state: 'closed', errorRate: 0, attempts: 10 },

@@ -1,11 +1,11 @@
-import type { OpenCause, Target } from '../../contract/call.ts';
-import type { AttemptReport } from '../../contract/hooks.ts';
-import type { FailureClass } from '../../contract/provider.ts';
-import { attemptReport, type FailedAttempt, redact } from '../attempt.ts';
-import { type Call, noteAttemptEnd } from '../call.ts';
-import type { CallDeps } from '../call-deps.ts';
-import type { RunningAttempt, Scope } from './health-book.ts';
-import type { Verdict } from './target-health.ts';
+import type { OpenCause, Target } from '../contract/call.ts';
+import type { AttemptReport } from '../contract/hooks.ts';
+import type { FailureClass } from '../contract/provider.ts';
+import type { RunningAttempt, Scope } from '../routing/health-book.ts';
+import type { Verdict } from '../routing/target-health.ts';
+import { attemptReport, type FailedAttempt, redact } from './attempt.ts';
+import { type Call, noteAttemptEnd } from './call.ts';
+import type { CallDeps } from './call-deps.ts';
 
 /** One attempt: alone, or one of two that run at the same time on copies of the call. */
 export interface Lap {

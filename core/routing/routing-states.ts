@@ -1,4 +1,4 @@
-import type { RoutingState, TargetReport } from '../../contract/call.ts';
+import type { RoutingState, TargetReport } from '../contract/call.ts';
 
 /** The topic under which the processes of one gateway tell what they know of targets. */
 export const ROUTING_TOPIC = 'core.routing';
