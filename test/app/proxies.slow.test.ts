@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import https from 'node:https';
 import path from 'node:path';
@@ -34,7 +34,8 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
         .replace('listen 443 ssl', `listen 127.0.0.1:${own} ssl`)
         .replace('127.0.0.1:8787', `127.0.0.1:${gateway}`)
         .replace('/etc/nginx/tls/gateway.crt', path.join(folder, 'tls.crt'))
-        .replace('/etc/nginx/tls/gateway.key', path.join(folder, 'tls.key'));
+        .replace('/etc/nginx/tls/gateway.key', path.join(folder, 'tls.key'))
+        .replaceAll('/var/log/nginx/', `${folder}/`);
       const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path tmp;`);
       return `daemon off; pid nginx.pid; user root; events {} http { access_log off; ${temporary.join(' ')}\n${site}\n}`;
     },
@@ -49,12 +50,12 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
           `https://localhost:${own} {\n\ttls ${folder}/tls.crt ${folder}/tls.key`,
         )
         .replace('{$TOLLGATE_UPSTREAM:127.0.0.1:8787}', `127.0.0.1:${gateway}`);
-      return `{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n${site}`;
+      return site.replace(/^\{\n/m, '{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n');
     },
   },
 };
 
-// Not in CI's list of programs: the docs say that the examples were run where they are installed.
+// CI installs both; elsewhere they may be missing.
 for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
   (program === undefined ? describe.skip : describe)(
     `a gateway behind ${name} as deploy/ has it${program === undefined ? ' (not installed)' : ''}`,
@@ -176,6 +177,28 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
       it('shows /metrics to nobody outside', async () => {
         expect((await requestTls(url, '/metrics', trusting(certificate))).status).to.equal(404);
         expect((await gateway.get('/metrics')).status).to.equal(200);
+      });
+
+      it('writes no key to its logs, wherever a client sends it, also of calls that fail (E37)', async () => {
+        const places = [
+          { 'x-api-key': gateway.key },
+          { 'x-goog-api-key': gateway.key },
+          { authorization: gateway.key },
+        ];
+        const get = (at: string, more: Readonly<Record<string, string>>) =>
+          requestTls(url, at, { ...trusting(certificate), headers: { host: `localhost:${portOf(url)}`, ...more } });
+        for (const place of places) await get('/v1/models', place);
+        await get(`/v1beta/models?key=${gateway.key}`, {});
+        await gateway.stop();
+        expect((await get(`/v1beta/models?pageSize=1&key=${gateway.key}`, {})).status).to.equal(502);
+        const logs = () =>
+          proxy.output() +
+          readdirSync(folder)
+            .filter((file) => file.endsWith('.log'))
+            .map((file) => readFileSync(path.join(folder, file), 'utf8'))
+            .join('');
+        await until('the failure is in a log', () => /v1beta\/models.*\b502\b/.test(logs()));
+        expect(logs()).to.not.include(gateway.key);
       });
     },
   );

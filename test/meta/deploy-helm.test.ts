@@ -104,6 +104,27 @@ describe('the Helm chart', () => {
     );
   });
 
+  it('lets gateways be reached at their port alone, and reach names, vendors and the store, not the service of credentials', () => {
+    const { NetworkPolicy, Deployment } = render();
+    const { podSelector, policyTypes, ingress, egress } = NetworkPolicy.spec;
+    expect(Deployment.spec.template.metadata.labels).to.include(podSelector.matchLabels);
+    expect(policyTypes).to.deep.equal(['Ingress', 'Egress']);
+    expect(ingress).to.deep.equal([{ ports: [{ port: 'http' }] }]);
+    const [names, others, ...more] = egress;
+    expect(names.ports.map(({ port }: Manifest) => port)).to.deep.equal([53, 53]);
+    expect(others.ports).to.deep.equal([443, 5432, 6379, 6380].map((port) => ({ port })));
+    expect(others.to[0].ipBlock).to.deep.equal({ cidr: '0.0.0.0/0', except: ['169.254.0.0/16'] });
+    expect(more).to.deep.equal([]);
+    const peers = [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'ingress' } } }];
+    const rule = { ports: [{ port: 8000 }] };
+    const narrow = { enabled: true, from: peers, egressPorts: [443], extraEgress: [rule] };
+    const { spec } = render({ ...SECRETS, networkPolicy: narrow })['NetworkPolicy'];
+    expect(spec.ingress[0].from).to.deep.equal(peers);
+    expect(spec.egress.slice(2)).to.deep.equal([rule]);
+    const none = { enabled: false, egressPorts: [443] };
+    expect(render({ ...SECRETS, networkPolicy: none })).to.not.have.property('NetworkPolicy');
+  });
+
   it('gives the gateway a configuration that tollgate check takes', async () => {
     const text = render()['ConfigMap'].data['tollgate.config.yaml'] as string;
     const env = {

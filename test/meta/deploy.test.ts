@@ -46,7 +46,7 @@ describe('deploy/Dockerfile', () => {
   const text = read('Dockerfile');
 
   it('builds from one exact version, and copies what is there', () => {
-    expect(text).to.match(/^ARG NODE=node:\d+\.\d+\.\d+-bookworm-slim$/m);
+    expect(text).to.match(/^ARG NODE=node:\d+\.\d+\.\d+-bookworm-slim@sha256:[\da-f]{64}$/m);
     for (const [, from] of text.matchAll(/^FROM (\S+)/gm)) expect(from).to.match(/^(?:\$\{NODE\}|base)$/);
     const copied = [...text.matchAll(/^COPY (?!--)(.+) \S+$/gm)].flatMap(([, files = '']) => files.split(' '));
     for (const file of copied) expect(existsSync(path.join(PACKAGE_ROOT, file)), file).to.equal(true);
@@ -117,7 +117,8 @@ describe('deploy/compose', () => {
   it('restarts and checks every service, from images of exact versions', () => {
     for (const [name, { restart, image, healthcheck }] of Object.entries(services)) {
       expect(restart, name).to.equal('unless-stopped');
-      expect(image, name).to.match(/^[\w/]+:\d+\.\d+(\.\d+)?(-\w+)?$/);
+      expect(image, name).to.match(/^[\w/]+:\d+\.\d+(\.\d+)?(-\w+)?(@sha256:[\da-f]{64})?$/);
+      expect(image.includes('@'), `${name} by its digest`).to.equal(name !== 'tollgate');
       if (name !== 'tollgate') expect(healthcheck?.test.length, name).to.be.above(1);
     }
   });

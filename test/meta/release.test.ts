@@ -1,0 +1,72 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+
+const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
+
+interface Step {
+  readonly uses?: string;
+  readonly run?: string;
+}
+interface Component {
+  readonly name: string;
+  readonly version: string;
+  readonly properties?: readonly { readonly name: string }[];
+}
+interface Job {
+  readonly permissions: Readonly<Record<string, string>>;
+  readonly steps: readonly Step[];
+}
+
+const DEVELOPMENT = 'cdx:npm:package:development';
+
+describe('a release', () => {
+  const text = read('.github/workflows/release.yml');
+  const { jobs, permissions } = parse(text) as { jobs: Readonly<Record<string, Job>>; permissions: object };
+  const manifest = JSON.parse(read('package.json')) as {
+    scripts: Readonly<Record<string, string>>;
+    dependencies: Readonly<Record<string, string>>;
+  };
+
+  it('uses actions by their commit, and gives a job the rights that it needs', () => {
+    expect(permissions).to.deep.equal({});
+    for (const [name, job] of Object.entries(jobs)) {
+      expect(job.permissions, name).to.have.property('contents');
+      for (const { uses } of job.steps)
+        if (uses !== undefined) expect(uses, name).to.match(/^[\w-]+\/[\w-]+@[\da-f]{40}$/);
+    }
+  });
+
+  it('is tested, published with its provenance, and lists what is in it', () => {
+    const steps = jobs['package']?.steps.map(({ run }) => run ?? '') ?? [];
+    const order = ['.ci/run', 'npm run --silent sbom', 'npm publish --provenance', 'gh release create'];
+    const places = order.map((words) => steps.findIndex((run) => run.startsWith(words)));
+    expect(places).to.not.include(-1);
+    expect(places).to.deep.equal([...places].sort((a, b) => a - b));
+    expect(text).to.include('provenance: mode=max').and.include('sbom: true');
+  });
+
+  it('lists every package that it ships, as CycloneDX', function () {
+    this.timeout(60_000);
+    const [, ...words] = (manifest.scripts['sbom'] ?? '').split(' ');
+    const printed = execFileSync('npm', words, {
+      cwd: PACKAGE_ROOT,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+      maxBuffer: 1e8,
+    });
+    const bom = JSON.parse(printed) as { bomFormat: string; components: readonly Component[] };
+    expect(bom.bomFormat).to.equal('CycloneDX');
+    const shipped = bom.components.filter(
+      ({ properties = [] }) => !properties.some(({ name }) => name === DEVELOPMENT),
+    );
+    const named = shipped.map(({ name, version }) => `${name}@${version}`);
+    const wanted = Object.entries(manifest.dependencies).map(([name, version]) => `${name}@${version}`);
+    expect(named).to.include.members(wanted);
+    expect(shipped.length).to.be.below(bom.components.length);
+    expect(named.filter((name) => /^(?:mocha|chai|nock)@/.test(name))).to.deep.equal([]);
+  });
+});
