@@ -1,147 +1,16 @@
+import { type DialectDefinition, definePlugin, GatewayError, type PluginApi } from '../../../core/index.ts';
+import { RESPONSES_NATIVE } from '../../formats/openai-responses/native.ts';
+import { readResponsesRequest } from '../../formats/openai-responses/read-request.ts';
 import {
-  type AssistantMessage,
-  type ChatResponse,
-  type ContentPart,
-  type DialectDefinition,
-  definePlugin,
-  GatewayError,
-  isObject,
-  type JsonObject,
-  MAX_MESSAGES,
-  MAX_PARTS,
-  type PluginApi,
-  type ReasoningDetail,
-  readArray,
-  readString,
-  type Schema,
-} from '../../../core/index.ts';
-import { createSetting } from './blocks.ts';
-import { native } from './native.ts';
-import { createOutput, type Output } from './output.ts';
-import { readRequest } from './read.ts';
-import { endOf, type ResponsesContext, responseId, writeResponse } from './response.ts';
+  COUNT_RESPONSE,
+  RESPONSES_REQUEST,
+  RESPONSES_RESPONSE,
+  type ResponsesBody,
+} from '../../formats/openai-responses/types.ts';
+import { writeResponse } from '../../formats/openai-responses/write-response.ts';
+import { streamResponse } from '../../formats/openai-responses/write-stream.ts';
 import { socket } from './socket.ts';
 import { createResponseStore, type ResponseStore } from './store.ts';
-import { stream } from './stream.ts';
-import type { ResponsesBody } from './types.ts';
-
-/** Types of the fields that are read; fields, items, parts and tools that nobody here knows pass. Null is "not set". */
-
-const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
-const id = nullable('string', { maxLength: 4096 });
-/** As in chat: more output than any model writes. */
-const MAX_TOKENS = 2_147_483_647;
-
-const item: Schema = {
-  type: 'object',
-  properties: {
-    type: nullable('string', { maxLength: 64 }),
-    id,
-    call_id: id,
-    role: { enum: ['user', 'assistant', 'system', 'developer', null] },
-    name: nullable('string', { maxLength: 256 }),
-    namespace: nullable('string', { maxLength: 256 }),
-    content: { type: ['string', 'array', 'null'], items: { type: 'object' }, maxItems: MAX_PARTS },
-    arguments: { type: ['string', 'object', 'null'] },
-    input: { type: ['string', 'object', 'null'] },
-    summary: nullable('array', { items: { type: 'object' } }),
-    encrypted_content: nullable('string'),
-    tools: nullable('array', { items: { type: 'object' }, maxItems: 1024 }),
-  },
-};
-
-const tool: Schema = {
-  type: 'object',
-  required: ['type'],
-  properties: {
-    type: { type: 'string', minLength: 1, maxLength: 64 },
-    name: nullable('string', { maxLength: 256 }),
-    description: nullable('string'),
-    parameters: nullable('object'),
-    strict: nullable('boolean'),
-    tools: nullable('array', { items: { type: 'object' }, maxItems: 1024 }),
-  },
-};
-
-export const RESPONSES_REQUEST: Schema & { readonly $id: string } = Object.freeze({
-  $id: 'tollgate:ResponsesRequest',
-  examples: [{ model: 'echo/echo', input: 'Hello there' }],
-  type: 'object',
-  required: ['model', 'input'],
-  properties: {
-    model: { type: 'string', minLength: 1, maxLength: 256 },
-    input: { type: ['string', 'array'], items: item, maxItems: MAX_MESSAGES },
-    instructions: nullable('string'),
-    tools: nullable('array', { items: tool, maxItems: 1024 }),
-    tool_choice: { type: ['string', 'object', 'null'] },
-    text: nullable('object', {
-      properties: {
-        format: nullable('object', {
-          required: ['type'],
-          properties: {
-            type: { enum: ['text', 'json_object', 'json_schema'] },
-            name: nullable('string', { maxLength: 64 }),
-            description: nullable('string'),
-            schema: nullable('object'),
-            strict: nullable('boolean'),
-          },
-        }),
-        verbosity: nullable('string', { maxLength: 32 }),
-      },
-    }),
-    reasoning: nullable('object', {
-      properties: { effort: nullable('string', { maxLength: 32 }), summary: nullable('string', { maxLength: 32 }) },
-    }),
-    include: nullable('array', { items: { type: 'string', maxLength: 128 }, maxItems: 64 }),
-    stream: nullable('boolean'),
-    stream_options: nullable('object', { properties: { include_obfuscation: nullable('boolean') } }),
-    store: nullable('boolean'),
-    background: nullable('boolean'),
-    previous_response_id: nullable('string', { maxLength: 256 }),
-    max_output_tokens: nullable('integer', { minimum: 1, maximum: MAX_TOKENS }),
-    max_tool_calls: nullable('integer', { minimum: 0 }),
-    temperature: nullable('number', { minimum: 0, maximum: 2 }),
-    top_p: nullable('number', { minimum: 0, maximum: 1 }),
-    top_logprobs: nullable('integer', { minimum: 0, maximum: 20 }),
-    parallel_tool_calls: nullable('boolean'),
-    metadata: nullable('object'),
-    user: nullable('string', { maxLength: 512 }),
-    safety_identifier: nullable('string', { maxLength: 512 }),
-    prompt_cache_key: nullable('string', { maxLength: 4096 }),
-    service_tier: nullable('string', { maxLength: 64 }),
-    truncation: nullable('string', { maxLength: 32 }),
-  },
-});
-
-const RESPONSES_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
-  $id: 'tollgate:Response',
-  type: 'object',
-  required: ['id', 'object', 'created_at', 'status', 'model', 'output'],
-  properties: {
-    id: { type: 'string' },
-    object: { const: 'response' },
-    created_at: { type: 'integer', description: 'Unix time in seconds.' },
-    status: { enum: ['completed', 'incomplete', 'failed', 'in_progress'] },
-    model: { type: 'string' },
-    output: { type: 'array', items: { type: 'object', required: ['type'] } },
-    incomplete_details: nullable('object'),
-    error: nullable('object'),
-    usage: nullable('object', {
-      required: ['input_tokens', 'output_tokens', 'total_tokens'],
-      properties: {
-        input_tokens: { type: 'integer' },
-        output_tokens: { type: 'integer' },
-        total_tokens: { type: 'integer' },
-      },
-    }),
-  },
-});
-
-const COUNT_RESPONSE: Schema = Object.freeze({
-  type: 'object',
-  required: ['object', 'input_tokens'],
-  properties: { object: { const: 'response.input_tokens' }, input_tokens: { type: 'integer' } },
-});
 
 /** The routes by which callers read and delete what `store: on` keeps of theirs. */
 function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): void {
@@ -197,11 +66,11 @@ const responses: DialectDefinition<ResponsesBody> = {
   ],
   prefixes: ['/v1/responses'],
   keepAlive: ': keep-alive\n\n',
-  read: readRequest,
-  write,
-  stream,
+  read: readResponsesRequest,
+  write: writeResponse,
+  stream: streamResponse,
   count: (inputTokens) => ({ object: 'response.input_tokens', input_tokens: inputTokens }),
-  native,
+  native: RESPONSES_NATIVE,
   error: (error, requestId) => ({ body: error.toBody(requestId) }),
 };
 
@@ -253,89 +122,3 @@ export default definePlugin({
     if (mode === 'on') addStoreRoutes(api, store);
   },
 });
-
-/** A whole response in this format. */
-export function write({ model, choices, usage }: ChatResponse, context: ResponsesContext): unknown {
-  const [choice] = choices;
-  const finish = choice?.finish_reason ?? null;
-  const output = createOutput(
-    createSetting(context, () => {}),
-    phaseOf(choice?.message),
-  );
-  if (choice) writeMessage(choice.message, choice.logprobs, output);
-  output.close(finish);
-  return writeResponse(context, {
-    id: responseId(context),
-    model,
-    output: output.items(),
-    usage,
-    ...endOf(finish, output.hasRefusal),
-  });
-}
-
-function phaseOf(message: AssistantMessage | undefined): string | undefined {
-  return readString(message?.dialect_fields?.['responses']?.['phase']);
-}
-
-function writeMessage(message: AssistantMessage, logprobs: unknown, output: Output): void {
-  const { order, tool_calls: calls = [], refusal, annotations, ...rest } = message;
-  const parts = partsOf(message.content);
-  const thoughts = thoughtsOf(message);
-  const steps: Readonly<Record<string, (index: number) => void>> = {
-    reasoning: (index) => thoughts[index]?.(output),
-    content(index) {
-      const part = parts[index];
-      if (part?.type !== 'text') return;
-      const cited = [...readObjects(part['annotations']), ...(index === parts.length - 1 ? (annotations ?? []) : [])];
-      output.delta({ content: readString(part['text']) ?? '', annotations: cited }, logprobs);
-    },
-    tool(index) {
-      const call = calls[index];
-      // oxlint-disable-next-line typescript/no-unnecessary-condition -- providers may send other kinds
-      if (call?.type === 'function') output.delta({ tool_calls: [{ index, ...call }] }, undefined);
-    },
-  };
-  for (const place of order ?? usualOrder(thoughts.length, parts.length, calls.length)) {
-    const [kind = '', index] = place.split(':');
-    steps[kind]?.(Number(index));
-  }
-  output.delta({ ...(refusal && { refusal }), images: readArray(rest['images']) }, undefined);
-}
-
-function partsOf(content: unknown): readonly ContentPart[] {
-  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
-  return readArray(content).filter(
-    (part): part is JsonObject & ContentPart => isObject(part) && typeof part['type'] === 'string',
-  );
-}
-
-function readObjects(value: unknown): readonly JsonObject[] {
-  return readArray(value).filter(isObject);
-}
-
-function usualOrder(thoughts: number, parts: number, calls: number): readonly string[] {
-  const list = (kind: string, length: number) => Array.from({ length }, (_, index) => `${kind}:${index}`);
-  return [...list('reasoning', thoughts), ...list('content', parts), ...list('tool', calls)];
-}
-
-/**
- * How each of the details is written, by its index. Those of one item stand together; where no detail shows its text, the visible
- * thinking is that of the first one.
- */
-function thoughtsOf({
-  reasoning_content: visible,
-  reasoning_details: details = [],
-}: AssistantMessage): readonly ((output: Output) => void)[] {
-  if (details.length === 0) return visible ? [(output) => output.reasoning(visible)] : [];
-  const isTold = details.some(({ text }) => text !== undefined);
-  return details.map((detail, index) => (output) => {
-    if (index > 0 && isSameItem(details[index - 1], detail)) return;
-    const length = details.slice(index + 1).findIndex((next, at) => !isSameItem(details[index + at], next));
-    if (index === 0 && !isTold && visible) output.reasoning(visible);
-    output.details(details.slice(index, length < 0 ? undefined : index + 1 + length));
-  });
-}
-
-function isSameItem(one: ReasoningDetail | undefined, other: ReasoningDetail): boolean {
-  return one !== undefined && one.id !== undefined && one.id === other.id;
-}

@@ -10,9 +10,10 @@ import {
   readString,
   type SocketRequest,
 } from '../../../core/index.ts';
-import { writeResponse } from './response.ts';
+import { inputItems } from '../../formats/openai-responses/tables.ts';
+import type { Item, ResponsesBody } from '../../formats/openai-responses/types.ts';
+import { responseObject } from '../../formats/openai-responses/write-response.ts';
 import { isReference } from './store.ts';
-import type { Item, ResponsesBody } from './types.ts';
 
 /** A request of a websocket with what it continues put before it. */
 interface Turn {
@@ -117,10 +118,6 @@ function findItem(kept: ReadonlyMap<string, Kept>, reference: Item): Item | unde
   return undefined;
 }
 
-function inputItems(input: ResponsesBody['input']): readonly Item[] {
-  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : (input ?? []);
-}
-
 /** `input[7].content` of the whole conversation as a place in what the client sent. */
 function placeBefore(param: string, offset: number): string {
   const [, index, rest = ''] = /^input\[(\d+)\](.*)$/.exec(param) ?? [];
@@ -157,7 +154,7 @@ function connect(memory?: ConnectionMemory): DialectConnection<ResponsesBody> {
     const id = `resp_${randomUUID().replaceAll('-', '')}`;
     const context = { input: { body }, created: Math.floor(Date.now() / 1000) };
     const response = (status: 'in_progress' | 'completed') =>
-      writeResponse(context, {
+      responseObject(context, {
         ...{ id, model: body.model, status, output: [] },
         ...(status === 'completed' && { usage: NO_USAGE }),
       });

@@ -11,7 +11,8 @@ import {
   readString,
   type Target,
 } from '../../../core/index.ts';
-import type { Item, ResponsesBody } from './types.ts';
+import { inputItems } from '../../formats/openai-responses/tables.ts';
+import type { Item, ResponsesBody } from '../../formats/openai-responses/types.ts';
 
 export type StoreMode = 'off' | 'short' | 'on';
 
@@ -143,10 +144,6 @@ export function isReference(item: Item): boolean {
   const { type, id } = item;
   if (type === 'item_reference') return true;
   return (type === undefined || type === null) && typeof id === 'string' && !('content' in item);
-}
-
-function inputItems(input: ResponsesBody['input']): readonly Item[] {
-  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : (input ?? []);
 }
 
 function outputOf({ response }: Pick<KeptResponse, 'response'>): readonly Item[] {

@@ -17,6 +17,7 @@ import {
   type Tool,
 } from '../../../core/index.ts';
 import { tellDropped, textOf } from '../../providers/kit/index.ts';
+import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { anthropicCallId, anthropicTraits } from './tables.ts';
 import { fitThinking, isThinkingBlock, openThinking, sealBlock, takesThinking } from './thinking.ts';
 import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './types.ts';
@@ -125,7 +126,6 @@ function patchFields(body: MessagesRequest, change: NativeChange, dropped: strin
 
 /** A new limit of output, and thinking as the model takes it within the limit. */
 function patchThinking(body: MessagesRequest, { before, after, model }: NativeChange, dropped: string[]): JsonObject {
-  const limitOf = ({ max_completion_tokens: limit, max_tokens: old }: ChatRequest) => limit ?? old ?? undefined;
   const limit = limitOf(after);
   const limited = limit === limitOf(before) ? {} : { max_tokens: limit };
   const { thinking: own, output_config: config } = body;
@@ -149,19 +149,8 @@ function patchUser({ metadata }: MessagesRequest, { user }: ChatRequest): JsonOb
 
 /** Changes of the fields that only this format has. Names of betas are a header. */
 function patchOwn(before: ChatRequest, after: ChatRequest): JsonObject {
-  const [old, own] = [readObject(before.dialect_fields?.['messages']), readObject(after.dialect_fields?.['messages'])];
-  if (old === own) return {};
-  const names = [...new Set([...Object.keys(old), ...Object.keys(own)])];
-  const changed = names.filter((name) => name !== 'betas' && name !== 'metadata' && old[name] !== own[name]);
-  return Object.fromEntries(changed.map((name) => [name, own[name]]));
-}
-
-/** What hooks added to a list, at its front and at its end. */
-function addedTo<T>(before: readonly T[], after: readonly T[]): readonly [front: readonly T[], behind: readonly T[]] {
-  if (before === after || before.length === after.length) return [[], []];
-  const [first] = before;
-  const start = first === undefined ? 0 : after.indexOf(first);
-  return [after.slice(0, start), after.slice(start + before.length)];
+  const changes = changesOf(before.dialect_fields?.['messages'], after.dialect_fields?.['messages']);
+  return Object.fromEntries(changes.filter(([name]) => name !== 'betas' && name !== 'metadata'));
 }
 
 /** The tools with those that hooks added. Without any, those that the conversation has called: the vendor refuses calls of others. */
@@ -171,7 +160,7 @@ function patchTools(
   after: ChatRequest,
 ): MessagesRequest['tools'] | undefined {
   const own = body.tools ?? [];
-  const [front, behind] = addedTo(before.tools ?? [], after.tools ?? []);
+  const [front, behind] = addedTo(before.tools, after.tools);
   if (front.length + behind.length === 0) return own.length > 0 ? own : toolsNamed(calledNames(body));
   const written = [...front.map(writeTool), ...own, ...behind.map(writeTool)];
   return written.every((tool) => tool !== undefined) ? written : undefined;

@@ -14,6 +14,7 @@ import {
   type Tool,
 } from '../../../core/index.ts';
 import { readParts, textOf, toolCallId } from '../../providers/kit/index.ts';
+import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { geminiError } from './errors.ts';
 import { PLAIN_FIELDS } from './read-request.ts';
 import { isPacked, MAX_CALL_ID } from './signatures.ts';
@@ -56,21 +57,12 @@ function patchRequest(body: GeminiBody, change: NativeChange): NativeBody | unde
   if (config) edit('generationConfig', config);
   const { service_tier: tier } = change.after;
   if (tier !== change.before['service_tier']) edit('serviceTier', tier ?? undefined);
-  for (const [name, value] of changedFields(change)) edit(name, value);
+  // Those inside of these two are patched with them.
+  for (const [name, value] of changesOf(ownFields(change.before), ownFields(change.after)))
+    if (name !== 'generationConfig' && name !== 'toolConfig') edit(name, value);
   for (const name of UNSAID) if (change.after[name] !== change.before[name]) dropped.push(name);
   const patched = Object.fromEntries(Object.entries({ ...body, ...edits }).filter(([, value]) => value !== undefined));
   return { body: patched, ...(dropped.length > 0 && { dropped }) };
-}
-
-/** Fields of Gemini alone that a hook changed; those inside of `generationConfig` are patched with it. */
-function changedFields({ before, after }: NativeChange): readonly (readonly [string, unknown])[] {
-  const old = before.dialect_fields?.['gemini'] ?? {};
-  const now = after.dialect_fields?.['gemini'] ?? {};
-  if (old === now) return [];
-  const names = new Set([...Object.keys(old), ...Object.keys(now)]);
-  names.delete('generationConfig');
-  names.delete('toolConfig');
-  return [...names].filter((name) => old[name] !== now[name]).map((name) => [name, now[name]]);
 }
 
 /** Google's own elements, each as it came; errors are never among them. */
@@ -104,7 +96,8 @@ function patchConfig(
       edit(name, name === 'stopSequences' ? listOfStops(after) : (after[canonical] ?? undefined));
   const limit = limitOf(after);
   if (limit !== limitOf(before)) edit('maxOutputTokens', limit);
-  for (const [name, value] of changedRest(before, after)) edit(name, value);
+  const [old, now] = [before, after].map((request) => readObject(ownFields(request)?.['generationConfig']));
+  for (const [name, value] of changesOf(old, now)) edit(name, value);
   if (after.reasoning_effort !== before.reasoning_effort) {
     const include = fieldOf(readObject(fieldOf(config, 'thinkingConfig')), 'includeThoughts');
     const effort = readEffort(after);
@@ -116,30 +109,13 @@ function patchConfig(
   return Object.fromEntries(Object.entries({ ...config, ...edits }).filter(([, value]) => value !== undefined));
 }
 
-/** A hook, or the clamp of a key, may set either name. */
-function limitOf({ max_completion_tokens, max_tokens }: ChatRequest): number | undefined {
-  const limits = [max_completion_tokens, max_tokens].filter((limit) => typeof limit === 'number');
-  return limits.length === 0 ? undefined : Math.min(...limits);
+function ownFields({ dialect_fields: fields }: ChatRequest): JsonObject | undefined {
+  return fields?.['gemini'];
 }
 
 function listOfStops({ stop }: ChatRequest): readonly string[] | undefined {
   if (stop === undefined || stop === null) return undefined;
   return typeof stop === 'string' ? [stop] : stop;
-}
-
-function changedRest(before: ChatRequest, after: ChatRequest): readonly (readonly [string, unknown])[] {
-  const old = configOf(before);
-  const now = configOf(after);
-  if (old === now) return [];
-  const names = new Set([...Object.keys(old), ...Object.keys(now)]);
-  return [...names].filter((name) => old[name] !== now[name]).map((name) => [name, now[name]]);
-}
-
-const NOTHING: JsonObject = Object.freeze({});
-
-function configOf({ dialect_fields: fields }: ChatRequest): JsonObject {
-  const config = fields?.['gemini']?.['generationConfig'];
-  return isObject(config) ? config : NOTHING;
 }
 
 /**
@@ -178,31 +154,19 @@ function mapList(value: unknown, change: (item: unknown) => unknown): unknown {
   return changed.some((item, at) => item !== value[at]) ? changed.filter((item) => item !== undefined) : value;
 }
 
-/** What was added to a list at its ends, when every old member kept its identity; undefined when it changed in another way. */
-function addedTo<T>(
-  before: readonly T[],
-  after: readonly T[],
-): { readonly first: readonly T[]; readonly last: readonly T[] } | undefined {
-  const [head] = before;
-  const start = head === undefined ? after.length : after.indexOf(head);
-  if (start < 0 || before.some((item, at) => after[start + at] !== item)) return undefined;
-  return { first: after.slice(0, start), last: after.slice(start + before.length) };
-}
-
 /**
  * Messages that hooks added: instructions go in front of the caller's, turns of plain text before or behind the caller's contents.
  * Undefined when one of them cannot be written like that; the call is translated then.
  */
-export function patchMessages(
+function patchMessages(
   body: GeminiBody,
   { before, after }: Pick<NativeChange, 'before' | 'after'>,
 ): { readonly contents?: unknown; readonly systemInstruction?: JsonObject } | undefined {
   if (before.messages === after.messages) return {};
-  const added = addedTo(before.messages, after.messages);
-  if (!added) return undefined;
-  const system = added.first.filter(isSystem);
-  const first = contentsOf(added.first.filter((message) => !isSystem(message)));
-  const last = contentsOf(added.last);
+  const [front, back] = addedTo(before.messages, after.messages);
+  const system = front.filter(isSystem);
+  const first = contentsOf(front.filter((message) => !isSystem(message)));
+  const last = contentsOf(back);
   const instructions = textsOf(system);
   if (!first || !last || !instructions) return undefined;
   // A turn in front of the caller's system text would come behind it.
@@ -237,15 +201,15 @@ function textsOf(messages: readonly ChatMessage[]): readonly JsonObject[] | unde
 }
 
 /** Functions that hooks added, as tools next to the caller's. */
-export function patchTools(
+function patchTools(
   body: GeminiBody,
   { before, after }: Pick<NativeChange, 'before' | 'after'>,
 ): { readonly tools?: unknown } | undefined {
   if (before.tools === after.tools) return {};
-  const added = addedTo(before.tools ?? [], after.tools ?? []);
+  const [front, back] = addedTo(before.tools, after.tools);
   // A tool of another kind has no function, whatever its type here is.
-  if (!added || [...added.first, ...added.last].some((tool) => !isObject(tool['function']))) return undefined;
-  return { tools: [...declare(added.first), ...listOf(fieldOf(body, 'tools')), ...declare(added.last)] };
+  if ([...front, ...back].some((tool) => !isObject(tool['function']))) return undefined;
+  return { tools: [...declare(front), ...listOf(fieldOf(body, 'tools')), ...declare(back)] };
 }
 
 function declare(tools: readonly Tool[]): readonly JsonObject[] {

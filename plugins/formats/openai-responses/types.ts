@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto';
-import { type FinishReason, isObject, parseJson } from '../../../core/index.ts';
+import { MAX_MESSAGES, MAX_PARTS, type Schema } from '../../../core/index.ts';
 
 /**
  * OpenAI's Responses API: shapes and words that both sides need, the dialect that clients speak and the codec for vendors.
@@ -17,48 +16,147 @@ export interface ResponsesRequest {
   readonly [field: string]: unknown;
 }
 
-/** `incomplete_details.reason` of a response that was cut, and the canonical finish reason. */
-export const INCOMPLETE = Object.freeze({
-  max_output_tokens: 'length',
-  content_filter: 'content_filter',
-} as const satisfies Readonly<Record<string, FinishReason>>);
-
-/** Asks for reasoning in a form that comes back with the next request, without the vendor keeping the response. */
-export const INCLUDE_ENCRYPTED = 'reasoning.encrypted_content';
-
-/** The least that vendors take as `max_output_tokens`. */
-export const MIN_OUTPUT_TOKENS = 16;
-
-/** The format's name in canonical details of reasoning, opaque parts and `dialect_fields`. */
-export const FORMAT = 'responses';
-
-const MAX_NAME = 64;
-const HASH_LENGTH = 8;
-
-/** The name of a tool of a namespace among tools without namespaces: at most 64 characters, cut with a hash of the full name. */
-export function namespacedName(namespace: string | undefined, name: string): string {
-  if (namespace === undefined) return name;
-  const full = `${namespace}__${name}`;
-  if (full.length <= MAX_NAME) return full;
-  const hash = createHash('sha256').update(full).digest('hex').slice(0, HASH_LENGTH);
-  return `${full.slice(0, MAX_NAME - HASH_LENGTH - 1)}_${hash}`;
+export interface ResponsesBody {
+  readonly model: string;
+  readonly input?: string | readonly Item[] | null;
+  readonly instructions?: string | null;
+  readonly tools?: readonly Item[] | null;
+  readonly tool_choice?: string | Item | null;
+  readonly text?: { readonly format?: Item | null; readonly verbosity?: string | null } | null;
+  readonly reasoning?: {
+    readonly effort?: string | null;
+    readonly summary?: string | null;
+    readonly [field: string]: unknown;
+  } | null;
+  readonly include?: readonly string[] | null;
+  readonly stream?: boolean | null;
+  readonly store?: boolean | null;
+  readonly previous_response_id?: string | null;
+  readonly max_output_tokens?: number | null;
+  readonly [field: string]: unknown;
 }
 
-/** The arguments of the function that stands for a custom tool, whose input is plain text. */
-export function customArguments(input: string): string {
-  return JSON.stringify({ input });
+/** What a stream sends: SSE frames and websocket frames are made of these. */
+export interface ResponsesEvent {
+  readonly type: string;
+  readonly sequence_number: number;
+  readonly [field: string]: unknown;
 }
 
-/** The plain text that such arguments hold; what a model wrote in another form is its input as it is. */
-export function customInput(text: string): string {
-  const parsed = parseJson(text);
-  if (typeof parsed === 'string') return parsed;
-  const input = isObject(parsed) ? parsed['input'] : undefined;
-  return typeof input === 'string' ? input : text;
-}
+/** Types of the fields that are read; fields, items, parts and tools that nobody here knows pass. Null is "not set". */
 
-/** Fields that a chat request has under the same name. */
-export const SAME_FIELDS = Object.freeze([
-  ...['temperature', 'top_p', 'parallel_tool_calls', 'metadata', 'user', 'safety_identifier', 'service_tier'],
-  ...['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention'],
-] as const);
+const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
+const id = nullable('string', { maxLength: 4096 });
+/** As in chat: more output than any model writes. */
+const MAX_TOKENS = 2_147_483_647;
+
+const item: Schema = {
+  type: 'object',
+  properties: {
+    type: nullable('string', { maxLength: 64 }),
+    id,
+    call_id: id,
+    role: { enum: ['user', 'assistant', 'system', 'developer', null] },
+    name: nullable('string', { maxLength: 256 }),
+    namespace: nullable('string', { maxLength: 256 }),
+    content: { type: ['string', 'array', 'null'], items: { type: 'object' }, maxItems: MAX_PARTS },
+    arguments: { type: ['string', 'object', 'null'] },
+    input: { type: ['string', 'object', 'null'] },
+    summary: nullable('array', { items: { type: 'object' } }),
+    encrypted_content: nullable('string'),
+    tools: nullable('array', { items: { type: 'object' }, maxItems: 1024 }),
+  },
+};
+
+const tool: Schema = {
+  type: 'object',
+  required: ['type'],
+  properties: {
+    type: { type: 'string', minLength: 1, maxLength: 64 },
+    name: nullable('string', { maxLength: 256 }),
+    description: nullable('string'),
+    parameters: nullable('object'),
+    strict: nullable('boolean'),
+    tools: nullable('array', { items: { type: 'object' }, maxItems: 1024 }),
+  },
+};
+
+export const RESPONSES_REQUEST: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:ResponsesRequest',
+  examples: [{ model: 'echo/echo', input: 'Hello there' }],
+  type: 'object',
+  required: ['model', 'input'],
+  properties: {
+    model: { type: 'string', minLength: 1, maxLength: 256 },
+    input: { type: ['string', 'array'], items: item, maxItems: MAX_MESSAGES },
+    instructions: nullable('string'),
+    tools: nullable('array', { items: tool, maxItems: 1024 }),
+    tool_choice: { type: ['string', 'object', 'null'] },
+    text: nullable('object', {
+      properties: {
+        format: nullable('object', {
+          required: ['type'],
+          properties: {
+            type: { enum: ['text', 'json_object', 'json_schema'] },
+            name: nullable('string', { maxLength: 64 }),
+            description: nullable('string'),
+            schema: nullable('object'),
+            strict: nullable('boolean'),
+          },
+        }),
+        verbosity: nullable('string', { maxLength: 32 }),
+      },
+    }),
+    reasoning: nullable('object', {
+      properties: { effort: nullable('string', { maxLength: 32 }), summary: nullable('string', { maxLength: 32 }) },
+    }),
+    include: nullable('array', { items: { type: 'string', maxLength: 128 }, maxItems: 64 }),
+    stream: nullable('boolean'),
+    stream_options: nullable('object', { properties: { include_obfuscation: nullable('boolean') } }),
+    store: nullable('boolean'),
+    background: nullable('boolean'),
+    previous_response_id: nullable('string', { maxLength: 256 }),
+    max_output_tokens: nullable('integer', { minimum: 1, maximum: MAX_TOKENS }),
+    max_tool_calls: nullable('integer', { minimum: 0 }),
+    temperature: nullable('number', { minimum: 0, maximum: 2 }),
+    top_p: nullable('number', { minimum: 0, maximum: 1 }),
+    top_logprobs: nullable('integer', { minimum: 0, maximum: 20 }),
+    parallel_tool_calls: nullable('boolean'),
+    metadata: nullable('object'),
+    user: nullable('string', { maxLength: 512 }),
+    safety_identifier: nullable('string', { maxLength: 512 }),
+    prompt_cache_key: nullable('string', { maxLength: 4096 }),
+    service_tier: nullable('string', { maxLength: 64 }),
+    truncation: nullable('string', { maxLength: 32 }),
+  },
+});
+
+export const RESPONSES_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:Response',
+  type: 'object',
+  required: ['id', 'object', 'created_at', 'status', 'model', 'output'],
+  properties: {
+    id: { type: 'string' },
+    object: { const: 'response' },
+    created_at: { type: 'integer', description: 'Unix time in seconds.' },
+    status: { enum: ['completed', 'incomplete', 'failed', 'in_progress'] },
+    model: { type: 'string' },
+    output: { type: 'array', items: { type: 'object', required: ['type'] } },
+    incomplete_details: nullable('object'),
+    error: nullable('object'),
+    usage: nullable('object', {
+      required: ['input_tokens', 'output_tokens', 'total_tokens'],
+      properties: {
+        input_tokens: { type: 'integer' },
+        output_tokens: { type: 'integer' },
+        total_tokens: { type: 'integer' },
+      },
+    }),
+  },
+});
+
+export const COUNT_RESPONSE: Schema = Object.freeze({
+  type: 'object',
+  required: ['object', 'input_tokens'],
+  properties: { object: { const: 'response.input_tokens' }, input_tokens: { type: 'integer' } },
+});

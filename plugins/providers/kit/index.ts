@@ -1,12 +1,8 @@
 /** `tollgate/codec`: what codecs of model vendors share. A kit is a library for plugins, never a plugin itself. */
 
-export {
-  createResponsesCodec,
-  customArguments,
-  customInput,
-  namespacedName,
-  readReasoningItem,
-} from '../../formats/openai-responses/index.ts';
+export { createResponsesCodec } from '../../formats/openai-responses/read-stream.ts';
+export { readReasoningItem } from '../../formats/openai-responses/reasoning.ts';
+export { customArguments, customInput, namespacedName } from '../../formats/openai-responses/tables.ts';
 export { fitCacheMarks } from './cache-marks.ts';
 export type { Located } from './content.ts';
 export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';

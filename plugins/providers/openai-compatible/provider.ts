@@ -11,7 +11,7 @@ import {
   type Schema,
   StreamFailure,
 } from '../../../core/index.ts';
-import { createResponsesCodec } from '../../formats/openai-responses/index.ts';
+import { createResponsesCodec } from '../../formats/openai-responses/read-stream.ts';
 import {
   base64ToFloats,
   type EmbeddingCodec,

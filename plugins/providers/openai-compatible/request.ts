@@ -8,7 +8,7 @@ import {
   readObject,
   readString,
 } from '../../../core/index.ts';
-import { writeResponsesRequest } from '../../formats/openai-responses/index.ts';
+import { writeResponsesRequest } from '../../formats/openai-responses/write-request.ts';
 import { fitCacheMarks, mergeExtraBody, tellDropped, toolsOfHistory } from '../kit/index.ts';
 import { NO_FILES } from './files.ts';
 import { mapMessages, plainTools } from './messages.ts';

@@ -1,5 +1,5 @@
 import type { ChatRequest, FieldRule } from '../../../core/index.ts';
-import { MIN_OUTPUT_TOKENS } from '../../formats/openai-responses/index.ts';
+import { MIN_OUTPUT_TOKENS } from '../../formats/openai-responses/tables.ts';
 
 /** What an emulation puts into the vendor's body; an undefined value removes a field. */
 export interface Emulation {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { isStreamFailure, type SseEvent } from '../../../core/index.ts';
-import { createResponsesCodec } from '../../../plugins/formats/openai-responses/index.ts';
+import { createResponsesCodec } from '../../../plugins/formats/openai-responses/read-stream.ts';
 import { classifyError } from '../../../plugins/providers/openai-compatible.ts';
 import { codecCall, collect, decode } from '../../support/formats/codec.ts';
 import { responsesBody, responsesEvents, type SaidNatively } from '../../support/vendors/responses-wire.ts';

@@ -1,10 +1,7 @@
 import { expect } from 'chai';
 import { type ChatMessage, type ChatRequest, readObject } from '../../../core/index.ts';
-import {
-  createResponsesCodec,
-  writeItems,
-  writeResponsesRequest,
-} from '../../../plugins/formats/openai-responses/index.ts';
+import { createResponsesCodec } from '../../../plugins/formats/openai-responses/read-stream.ts';
+import { writeItems, writeResponsesRequest } from '../../../plugins/formats/openai-responses/write-request.ts';
 import azure from '../../../plugins/providers/azure.ts';
 import openai from '../../../plugins/providers/openai.ts';
 import { classifyError } from '../../../plugins/providers/openai-compatible.ts';

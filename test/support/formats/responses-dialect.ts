@@ -7,11 +7,11 @@ import type {
   DialectRequest,
   DialectRoute,
 } from '../../../core/index.ts';
-import { write } from '../../../plugins/dialects/responses/index.ts';
-import { native } from '../../../plugins/dialects/responses/native.ts';
-import { readRequest } from '../../../plugins/dialects/responses/read.ts';
-import { nativeStream, stream } from '../../../plugins/dialects/responses/stream.ts';
-import type { ResponsesBody } from '../../../plugins/dialects/responses/types.ts';
+import { RESPONSES_NATIVE } from '../../../plugins/formats/openai-responses/native.ts';
+import { readResponsesRequest } from '../../../plugins/formats/openai-responses/read-request.ts';
+import type { ResponsesBody } from '../../../plugins/formats/openai-responses/types.ts';
+import { writeResponse } from '../../../plugins/formats/openai-responses/write-response.ts';
+import { streamResponse } from '../../../plugins/formats/openai-responses/write-stream.ts';
 import { readSse } from './codec.ts';
 import type { Event } from './responses-grammar.ts';
 
@@ -29,14 +29,14 @@ function inputOf(body: object) {
 
 /** A body with one user message unless `body` has other input. */
 export function readBody(body: object): DialectRequest {
-  return readRequest(inputOf(body));
+  return readResponsesRequest(inputOf(body));
 }
 
 export function contextOf(body: object, request?: ChatRequest): DialectContext<ResponsesBody> {
   const input = inputOf(body);
   return {
     input,
-    request: request ?? readRequest(input).request,
+    request: request ?? readResponsesRequest(input).request,
     id: 'call',
     created: 1_790_000_000,
     requestId: 'req_test',
@@ -53,12 +53,12 @@ export interface Written {
 }
 
 export function writeWhole(response: ChatResponse, body: object = {}): Written {
-  return write(response, contextOf(body)) as Written;
+  return writeResponse(response, contextOf(body)) as Written;
 }
 
 /** The events of a stream, read from its frames. */
 export function writeStream(chunks: readonly ChatChunk[], body: object = {}): readonly Event[] {
-  const writer = stream(contextOf(body));
+  const writer = streamResponse(contextOf(body));
   return readEvents(chunks.map((chunk) => writer.push(chunk)).join('') + writer.end());
 }
 
@@ -71,4 +71,5 @@ export function readEvents(text: string): readonly Event[] {
   });
 }
 
-export { native, nativeStream, stream };
+export { RESPONSES_NATIVE as native };
+export const stream = streamResponse;

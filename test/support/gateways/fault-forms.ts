@@ -2,8 +2,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { expect } from 'chai';
 import { ERRORS, type ErrorCode, type JsonObject } from '../../../core/index.ts';
-import { FAILED_CODE } from '../../../plugins/dialects/responses/errors.ts';
 import { MESSAGES_ERRORS } from '../../../plugins/formats/anthropic/errors.ts';
+import { FAILED_CODE } from '../../../plugins/formats/openai-responses/errors.ts';
 import { readMessagesStream } from '../formats/messages-grammar.ts';
 import { readEvents } from '../formats/responses-dialect.ts';
 import { findDisorder } from '../formats/responses-grammar.ts';

@@ -2,8 +2,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { GatewayError } from '../../../../core/index.ts';
-import { RESPONSES_REQUEST } from '../../../../plugins/dialects/responses/index.ts';
-import type { ResponsesBody } from '../../../../plugins/dialects/responses/types.ts';
+import type { ResponsesBody } from '../../../../plugins/formats/openai-responses/types.ts';
+import { RESPONSES_REQUEST } from '../../../../plugins/formats/openai-responses/types.ts';
 import { contextOf, native, readBody, stream } from '../../../support/formats/responses-dialect.ts';
 
 const validate = new Ajv2020({ strict: true, allowUnionTypes: true }).compile(RESPONSES_REQUEST);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type ChatRequest, GatewayError, type NativeChange } from '../../../../core/index.ts';
-import type { ResponsesBody } from '../../../../plugins/dialects/responses/types.ts';
-import { contextOf, native, nativeStream, readBody, readEvents } from '../../../support/formats/responses-dialect.ts';
+import type { ResponsesBody } from '../../../../plugins/formats/openai-responses/types.ts';
+import { contextOf, native, readBody, readEvents } from '../../../support/formats/responses-dialect.ts';
 import { findDisorder } from '../../../support/formats/responses-grammar.ts';
 import { responsesBody, responsesEvents, type SaidNatively } from '../../../support/vendors/responses-wire.ts';
 
@@ -206,7 +206,7 @@ describe('a response of a vendor with the Responses API, passed on', () => {
   };
   const context = contextOf({ prompt_cache_key: 'k', previous_response_id: 'resp_0' });
   const frames = (events: readonly object[]) => {
-    const writer = nativeStream(context);
+    const writer = native.stream(context);
     return { writer, text: events.map((event) => writer.push({ data: JSON.stringify(event) })).join('') };
   };
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { bodyFactsOf } from '../../../../core/calls/facts.ts';
 import { GatewayError } from '../../../../core/index.ts';
-import { native } from '../../../../plugins/dialects/responses/native.ts';
+import { RESPONSES_NATIVE as native } from '../../../../plugins/formats/openai-responses/native.ts';
 import { readBody } from '../../../support/formats/responses-dialect.ts';
 
 const messagesOf = (input: unknown) => readBody({ input }).request.messages;

@@ -15,7 +15,9 @@ import {
   type UpstreamFailure,
   type Usage,
 } from '../../../core/index.ts';
-import { customArguments, FORMAT, INCOMPLETE, type Item, namespacedName } from './types.ts';
+import { readReasoningItem } from './reasoning.ts';
+import { calledName, callIdOf, customArguments, INCOMPLETE, isCall } from './tables.ts';
+import type { Item } from './types.ts';
 
 /** What a vendor's failure amounts to: an error body, or the `error` of a response or an event. */
 export type ClassifyFailure = (body: unknown) => UpstreamFailure;
@@ -115,38 +117,6 @@ function readPart(part: JsonObject, read: Read): void {
   if (read.text === undefined) read.order.push('content:0');
   read.text = (read.text ?? '') + (readString(text) ?? '');
   read.annotations.push(...readAnnotations(annotations));
-}
-
-/** An item of reasoning as canonical details. */
-export function readReasoningItem(item: Item): readonly ReasoningDetail[] {
-  const id = readString(item['id']);
-  const base = { format: FORMAT, ...(id !== undefined && { id }) };
-  const texts = (list: unknown, kind: 'summary' | 'text'): readonly ReasoningDetail[] =>
-    readArray(list).flatMap((part) => {
-      const text = readString(readObject(part)['text']);
-      return text === undefined ? [] : [{ kind, text, ...base }];
-    });
-  const data = readString(item['encrypted_content']);
-  return [
-    ...texts(item['summary'], 'summary'),
-    ...texts(item['content'], 'text'),
-    ...(data === undefined ? [] : [{ kind: 'encrypted', data, ...base } as const]),
-  ];
-}
-
-/** The name by which a call is known in the canonical request. */
-export function calledName(item: Item): string {
-  return namespacedName(readString(item['namespace']), readString(item['name']) ?? '');
-}
-
-/** Whether an item is a call of a tool that the caller runs. */
-export function isCall({ type }: Item): boolean {
-  return type === 'function_call' || type === 'custom_tool_call';
-}
-
-/** The id that names a call in its result. */
-export function callIdOf(item: Item): string {
-  return readString(item['call_id']) ?? readString(item['id']) ?? '';
 }
 
 function readCall(item: Item, { keepsCustomCalls }: ReadingRules): ToolCall {

@@ -3,17 +3,24 @@ import {
   type ChatRequest,
   type DialectEffects,
   type DialectNative,
+  type DialectNativeStream,
   isObject,
+  type JsonObject,
   type NativeBody,
   type NativeChange,
+  parseJson,
   readArray,
+  readObject,
   readString,
 } from '../../../core/index.ts';
-import { writeItems, writeTool } from '../../formats/openai-responses/index.ts';
-import { writeNative } from './native-events.ts';
+import { addedTo, changesOf, limitOf } from '../native-change.ts';
+import { errorEvent, failedError } from './errors.ts';
 import { isForeign, isSealed } from './reasoning.ts';
-import { nativeStream } from './stream.ts';
-import type { Item, ResponsesBody } from './types.ts';
+import { FORMAT, inputItems } from './tables.ts';
+import type { Item, ResponsesBody, ResponsesEvent } from './types.ts';
+import { writeItems, writeTool } from './write-request.ts';
+import { type ResponsesContext, responseId, responseObject } from './write-response.ts';
+import { type EventWriter, streamOf } from './write-stream.ts';
 
 const reference = (name: string) => ({ kind: 'reference', name }) as const;
 const MCP = Object.freeze({ kind: 'server tool', name: 'mcp' } as const);
@@ -26,7 +33,7 @@ const EFFECTS: DialectEffects = Object.freeze({
 });
 
 /** How responses are passed to vendors that have this API themselves. */
-export const native: DialectNative<ResponsesBody> = {
+export const RESPONSES_NATIVE: DialectNative<ResponsesBody> = {
   headers: ['openai-beta'],
   effects: EFFECTS,
   patch,
@@ -64,7 +71,8 @@ function patch(body: ResponsesBody, change: NativeChange): NativeBody | undefine
   if (key !== undefined) written['prompt_cache_key'] = scope(key);
   for (const [canonical, own] of PATCHES)
     if (before[canonical] !== after[canonical]) setField(written, own, after[canonical]);
-  patchLimit(written, before, after);
+  const limit = limitOf(after);
+  if (limit !== limitOf(before)) setField(written, 'max_output_tokens', limit);
   if (before.reasoning_effort !== after.reasoning_effort)
     written['reasoning'] = { ...body.reasoning, effort: after.reasoning_effort ?? null };
   patchOwnFields(written, before, after);
@@ -77,20 +85,13 @@ function setField(written: Record<string, unknown>, name: string, value: unknown
   else written[name] = value;
 }
 
-function patchLimit(written: Record<string, unknown>, before: ChatRequest, after: ChatRequest): void {
-  const limitOf = (request: ChatRequest) => request.max_completion_tokens ?? request.max_tokens ?? undefined;
-  const limit = limitOf(after);
-  if (limit !== limitOf(before)) setField(written, 'max_output_tokens', limit);
-}
-
 /** What hooks changed of the fields that only this format has. */
 function patchOwnFields(written: Record<string, unknown>, before: ChatRequest, after: ChatRequest): void {
-  const [old, now] = [before, after].map(({ dialect_fields: fields }) => fields?.['responses'] ?? {});
-  if (!old || !now || old === now) return;
-  for (const name of new Set([...Object.keys(old), ...Object.keys(now)])) {
-    if (old[name] === now[name] || REPLACED.has(name) || name === '__proto__') continue;
-    if (name === 'reasoning') written[name] = { ...(written[name] as object | undefined), ...(now[name] as object) };
-    else setField(written, name, now[name]);
+  const [old, now] = [before, after].map(({ dialect_fields: fields }) => fields?.[FORMAT]);
+  for (const [name, value] of changesOf(old, now)) {
+    if (REPLACED.has(name)) continue;
+    if (name === 'reasoning') written[name] = { ...readObject(written[name]), ...readObject(value) };
+    else setField(written, name, value);
   }
 }
 
@@ -99,9 +100,7 @@ function inputOf(body: ResponsesBody, change: NativeChange, dropped: Set<string>
   const { input } = body;
   const [front, back] = addedTo(change.before.messages, change.after.messages);
   if (typeof input === 'string' && front.length + back.length === 0) return input;
-  const own: readonly Item[] =
-    typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : readArray(input).filter(isObject);
-  const patched = own.flatMap((item, index) => {
+  const patched = inputItems(input).flatMap((item, index) => {
     const kept = patchItem(item, change.open);
     if (!kept) dropped.add('input.reasoning');
     if (!Array.isArray(kept?.['tools'])) return kept ? [kept] : [];
@@ -123,7 +122,7 @@ function patchTools(
   const { before, after } = change;
   const given = readArray(body.tools);
   const own = allowedTools(given, 'tools', change, dropped);
-  const [front, back] = addedTo(before.tools ?? [], after.tools ?? []);
+  const [front, back] = addedTo(before.tools, after.tools);
   const isSame = front.length + back.length === 0 && own === given;
   if (!isSame)
     written['tools'] = [
@@ -149,13 +148,6 @@ function allowedTools(tools: unknown, at: string, change: NativeChange, dropped:
     return kept === inner ? [tool] : [{ ...tool, tools: kept }];
   });
   return allowed.length === own.length && allowed.every((tool, index) => tool === own[index]) ? own : allowed;
-}
-
-/** What stands before and after the elements of a list that has grown at its ends. */
-function addedTo<T>(before: readonly T[], after: readonly T[]): readonly [front: readonly T[], back: readonly T[]] {
-  const [first] = before;
-  const start = first === undefined ? 0 : Math.max(after.indexOf(first), 0);
-  return [after.slice(0, start), after.slice(start + before.length)];
 }
 
 /** Items whose ids are ours, or of a response that nobody keeps: the vendor would look them up. */
@@ -185,4 +177,100 @@ function withValidCall(item: Item): Item {
   if (id === undefined || id.length <= MAX_ID) return item;
   const hash = createHash('sha256').update(id).digest('hex').slice(0, HASH_LENGTH);
   return { ...item, call_id: `call_${hash}` };
+}
+
+/** One event of a vendor, as it came. */
+interface Sent {
+  readonly data: string;
+}
+
+const TERMINAL: ReadonlySet<unknown> = new Set(['response.completed', 'response.incomplete', 'response.failed']);
+
+/** A vendor's whole response as the caller gets it: what was encrypted is sealed, and what was changed on the way out is as it was. */
+function writeNative(body: unknown, context: ResponsesContext): unknown {
+  if (!isObject(body)) return body;
+  const own = context.input.body;
+  return {
+    ...body,
+    ...('prompt_cache_key' in body && { prompt_cache_key: own['prompt_cache_key'] ?? null }),
+    ...('previous_response_id' in body && { previous_response_id: own.previous_response_id ?? null }),
+    ...('store' in body && { store: own.store ?? true }),
+    ...(Array.isArray(body['output']) && { output: body['output'].map((item) => sealItem(item, context)) }),
+  };
+}
+
+function sealItem(item: unknown, { seal }: ResponsesContext): unknown {
+  const data = isObject(item) ? readString(item['encrypted_content']) : undefined;
+  return data === undefined ? item : { ...(item as Item), encrypted_content: seal(data) };
+}
+
+/** The events of a vendor that speaks this format itself, numbered anew. */
+function createNativeEvents(context: ResponsesContext): EventWriter<Sent> {
+  let sequence = 0;
+  let isOver = false;
+  let begun: JsonObject | undefined;
+  let last: JsonObject | undefined;
+  let whole: unknown;
+  const items = new Map<number, Item>();
+
+  function number(event: JsonObject): ResponsesEvent {
+    const { type, ...rest } = event;
+    return { type: readString(type) ?? 'message', ...rest, sequence_number: sequence++ };
+  }
+
+  function rewrite(event: JsonObject): JsonObject {
+    const { item, response, output_index: index } = event;
+    const sealed = sealItem(item, context);
+    if (isObject(sealed) && typeof index === 'number') items.set(index, sealed);
+    return {
+      ...event,
+      ...('item' in event && { item: sealed }),
+      ...('response' in event && { response: writeNative(response, context) }),
+    };
+  }
+
+  return {
+    push({ data }) {
+      const parsed = isOver ? undefined : parseJson(data);
+      if (!isObject(parsed)) return [];
+      const event = rewrite(parsed);
+      const { type, response } = event;
+      if (isObject(response)) begun = response;
+      if (!TERMINAL.has(type)) return [number(event)];
+      // It is sent when the response is remembered: what follows it may refer to the response at once.
+      isOver = true;
+      last = event;
+      return [];
+    },
+    end() {
+      if (!last) return [];
+      whole = last['response'];
+      return [number(last)];
+    },
+    fail(error) {
+      isOver = true;
+      const { model } = context.request;
+      const output = [...items].sort(([a], [b]) => a - b).map(([, item]) => incomplete(item));
+      const started =
+        begun ?? responseObject(context, { id: responseId(context), model, status: 'in_progress', output: [] });
+      const response = { ...started, status: 'failed', error: failedError(error), output };
+      const opening = begun ? [] : [number({ type: 'response.created', response: started })];
+      return [
+        ...opening,
+        number({ type: 'error', ...errorEvent(error) }),
+        number({ type: 'response.failed', response }),
+      ];
+    },
+    response: () => whole,
+  };
+}
+
+/** An item that was not ended. */
+function incomplete(item: Item): Item {
+  return item['status'] === 'in_progress' ? { ...item, status: 'incomplete' } : item;
+}
+
+/** A response of a vendor that speaks this format itself. */
+function nativeStream(context: ResponsesContext): DialectNativeStream {
+  return streamOf(createNativeEvents(context));
 }

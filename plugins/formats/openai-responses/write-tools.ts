@@ -1,6 +1,31 @@
-import { isObject, parseJson } from '../../../core/index.ts';
-import { customInput } from '../../formats/openai-responses/index.ts';
-import type { Block, BlockSetting } from './blocks.ts';
+import { isObject, parseJson, type ReasoningDetail } from '../../../core/index.ts';
+import type { CallerTool } from './read-tools.ts';
+import { customInput } from './tables.ts';
+import type { Item } from './types.ts';
+
+/** What blocks of one response share. */
+export interface BlockSetting {
+  /** Sends an event of the item that is open. */
+  emit(type: string, fields: Readonly<Record<string, unknown>>): void;
+  /** The id of the item at a place of the output; the same for the same response and place. */
+  itemId(prefix: string, index: number): string;
+  callerOf(name: string): CallerTool;
+  /** What of its reasoning the maker needs back, where the caller wants it. */
+  seal(details: readonly ReasoningDetail[]): string | undefined;
+}
+
+/** One item of the output while it grows. Until it is started, what it gets is kept. */
+export interface Block {
+  readonly kind: 'reasoning' | 'message' | 'tool' | 'image';
+  /** Opens the item at its place, with what came so far. */
+  start(index: number): void;
+  /** Whether nothing more can come once another block has begun. */
+  isWhole(): boolean;
+  /** Closes the item, which was started, and returns it; `isCut` where the response ended in the middle of it. */
+  finish(isCut: boolean): Item;
+  /** The item as it is, such as for a response that failed. */
+  item(status: 'in_progress' | 'completed' | 'incomplete', index: number): Item;
+}
 
 export interface ToolBlock extends Block {
   readonly kind: 'tool';

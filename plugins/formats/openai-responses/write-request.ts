@@ -7,7 +7,8 @@ import {
   readObject,
   readString,
 } from '../../../core/index.ts';
-import { FORMAT, INCLUDE_ENCRYPTED, type Item, type ResponsesRequest, SAME_FIELDS } from './types.ts';
+import { FORMAT, INCLUDE_ENCRYPTED, isSet, SAME_FIELDS, usualOrder } from './tables.ts';
+import type { Item, ResponsesRequest } from './types.ts';
 
 /** A chat request whose fields are already what the vendor takes: names, ranges, roles and documents as OpenAI has them. */
 export interface ChatFields {
@@ -60,10 +61,6 @@ export function writeResponsesRequest(
     ...(stream && { stream, ...(streamOptions && { stream_options: streamOptions }) }),
   };
   return { body, dropped: [...dropped] };
-}
-
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null;
 }
 
 /** Ids of calls of custom tools: their results are items of another type. */
@@ -193,8 +190,7 @@ function isBeyondText({ data, signature }: ReasoningDetail): boolean {
 
 /** The order that the message names, where it names all that has to be written once; else reasoning, content, calls. */
 function orderOf({ order }: ChatMessage, parts: number, calls: number, details: number): readonly string[] {
-  const list = (kind: string, length: number) => Array.from({ length }, (_, at) => `${kind}:${at}`);
-  const usual = [...list('reasoning', details), ...list('content', parts), ...list('tool', calls)];
+  const usual = usualOrder(details, parts, calls);
   const isSame = order?.length === usual.length && usual.every((place) => order.includes(place));
   return isSame ? order : usual;
 }

@@ -1,5 +1,6 @@
 import {
   type ChatChunk,
+  type ChatCodec,
   type ChatDelta,
   type CodecCall,
   chunkHead,
@@ -19,15 +20,16 @@ import {
 } from '../../../core/index.ts';
 import {
   BETWEEN_MESSAGES,
-  calledName,
-  callIdOf,
+  type ClassifyFailure,
+  type CostOf,
   finishOf,
-  isCall,
   type ReadingRules,
   readAnnotations,
-  readReasoningItem,
+  readResponse,
   readResponsesUsage,
-} from './response.ts';
+} from './read-response.ts';
+import { readReasoningItem } from './reasoning.ts';
+import { calledName, callIdOf, isCall } from './tables.ts';
 import type { Item } from './types.ts';
 
 interface OpenCall {
@@ -264,4 +266,21 @@ function readEnd(response: JsonObject, state: State): readonly ChatChunk[] {
     },
     ...(usage ? [usageChunk(state.head, usage)] : []),
   ];
+}
+
+/**
+ * Reads what vendors with OpenAI's Responses API send. Never throws but `StreamFailure`. `keepsCustomCalls` is for requests whose
+ * custom tools went to the vendor as such; elsewhere their calls become calls of functions with the one argument `input`.
+ * https://developers.openai.com/api/reference/resources/responses/streaming-events
+ */
+export function createResponsesCodec(
+  classify: ClassifyFailure,
+  costOf?: CostOf,
+  keepsCustomCalls = false,
+): Pick<ChatCodec, 'response' | 'stream'> {
+  const rules: ReadingRules = { classify, costOf, keepsCustomCalls };
+  return {
+    response: (body, call) => readResponse(body, call, rules),
+    stream: (call) => decodeResponsesStream(call, rules),
+  };
 }

@@ -1,5 +1,5 @@
-import { type DialectContext, type ReasoningDetail, readString } from '../../../core/index.ts';
-import { readReasoningItem } from '../../formats/openai-responses/index.ts';
+import { type DialectContext, type ReasoningDetail, readArray, readObject, readString } from '../../../core/index.ts';
+import { FORMAT } from './tables.ts';
 import type { Item } from './types.ts';
 
 /** What another format's maker needs back, with the name of that format; Messages writes its signatures in the same form. */
@@ -19,11 +19,11 @@ export function readReasoning(item: Item): readonly ReasoningDetail[] {
 
 /** What of a block of reasoning its maker needs back, sealed; undefined where there is nothing. */
 export function sealReasoning(details: readonly ReasoningDetail[], seal: DialectContext['seal']): string | undefined {
-  const own = details.find(({ format, data }) => format === 'responses' && data !== undefined);
+  const own = details.find(({ format, data }) => format === FORMAT && data !== undefined);
   if (own?.data !== undefined) return seal(own.data);
   for (const { format, data, signature } of details) {
     const wanted = data ?? signature;
-    if (wanted && format !== 'responses' && format !== 'none') return `tgr.${format}..${seal(wanted)}`;
+    if (wanted && format !== FORMAT && format !== 'none') return `tgr.${format}..${seal(wanted)}`;
   }
   return undefined;
 }
@@ -36,4 +36,20 @@ export function isForeign(data: string): boolean {
 /** Whether a text was sealed by a gateway; whose it is only core can tell. */
 export function isSealed(data: string): boolean {
   return data.startsWith('tg1.');
+}
+/** An item of reasoning as canonical details. */
+export function readReasoningItem(item: Item): readonly ReasoningDetail[] {
+  const id = readString(item['id']);
+  const base = { format: FORMAT, ...(id !== undefined && { id }) };
+  const texts = (list: unknown, kind: 'summary' | 'text'): readonly ReasoningDetail[] =>
+    readArray(list).flatMap((part) => {
+      const text = readString(readObject(part)['text']);
+      return text === undefined ? [] : [{ kind, text, ...base }];
+    });
+  const data = readString(item['encrypted_content']);
+  return [
+    ...texts(item['summary'], 'summary'),
+    ...texts(item['content'], 'text'),
+    ...(data === undefined ? [] : [{ kind: 'encrypted', data, ...base } as const]),
+  ];
 }

@@ -1,9 +1,15 @@
-import type { ChatChunk, FinishReason, GatewayError, Usage } from '../../../core/index.ts';
-import { createSetting } from './blocks.ts';
+import type { ChatChunk, DialectStream, FinishReason, GatewayError, Usage } from '../../../core/index.ts';
 import { errorEvent, failedError } from './errors.ts';
-import { createOutput } from './output.ts';
-import { endOf, type ResponseState, type ResponsesContext, responseId, writeResponse } from './response.ts';
 import type { ResponsesEvent } from './types.ts';
+import { createOutput } from './write-output.ts';
+import {
+  createSetting,
+  endOf,
+  type ResponseState,
+  type ResponsesContext,
+  responseId,
+  responseObject,
+} from './write-response.ts';
 
 /** Writes one streamed response as event objects; SSE frames and websocket frames are made of them. */
 export interface EventWriter<Input> {
@@ -15,7 +21,7 @@ export interface EventWriter<Input> {
 }
 
 /** The events of a response that is written from canonical chunks. */
-export function createEvents(context: ResponsesContext): EventWriter<ChatChunk> {
+function createEvents(context: ResponsesContext): EventWriter<ChatChunk> {
   let events: ResponsesEvent[] = [];
   let sequence = 0;
   let isStarted = false;
@@ -28,7 +34,7 @@ export function createEvents(context: ResponsesContext): EventWriter<ChatChunk> 
   };
   const output = createOutput(createSetting(context, emit));
   const responseOf = (state: Pick<ResponseState, 'status' | 'incomplete' | 'error' | 'output'>) =>
-    writeResponse(context, { id: responseId(context), model, usage, ...state });
+    responseObject(context, { id: responseId(context), model, usage, ...state });
 
   function start(): void {
     if (isStarted) return;
@@ -74,4 +80,25 @@ export function createEvents(context: ResponsesContext): EventWriter<ChatChunk> 
     },
     response: () => whole,
   };
+}
+
+/** Events as server-sent ones. */
+function frames(events: readonly ResponsesEvent[]): string {
+  return events
+    .map((event) => `event: ${event.type.replace(/[\r\n]/g, '')}\ndata: ${JSON.stringify(event)}\n\n`)
+    .join('');
+}
+
+export function streamOf<Input>(writer: EventWriter<Input>) {
+  return {
+    push: (input: Input) => frames(writer.push(input)),
+    end: () => frames(writer.end()),
+    fail: (error: Parameters<EventWriter<Input>['fail']>[0]) => frames(writer.fail(error)),
+    response: () => writer.response(),
+  };
+}
+
+/** A response written from canonical chunks. */
+export function streamResponse(context: ResponsesContext): DialectStream {
+  return streamOf(createEvents(context));
 }

@@ -9,9 +9,8 @@ import {
   readString,
   type ToolCallDelta,
 } from '../../../core/index.ts';
-import type { Block, BlockSetting } from './blocks.ts';
-import { createToolBlock, type ToolBlock } from './tool-block.ts';
 import type { Item } from './types.ts';
+import { type Block, type BlockSetting, createToolBlock, type ToolBlock } from './write-tools.ts';
 
 interface MessageBlock extends Block {
   readonly kind: 'message';

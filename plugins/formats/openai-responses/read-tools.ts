@@ -8,7 +8,7 @@ import {
   readString,
   type Tool,
 } from '../../../core/index.ts';
-import { namespacedName } from '../../formats/openai-responses/index.ts';
+import { namespacedName } from './tables.ts';
 import type { Item, ResponsesBody } from './types.ts';
 
 /** A tool as the caller knows it. */

@@ -1,0 +1,277 @@
+import {
+  type ChatMessage,
+  type ContentPart,
+  type DialectNeed,
+  isObject,
+  type JsonObject,
+  type ReasoningDetail,
+  readArray,
+  readObject,
+  readString,
+  type ToolCall,
+} from '../../../core/index.ts';
+import { readReasoning } from './reasoning.ts';
+import { calledName, callIdOf, customArguments, FORMAT } from './tables.ts';
+import type { Item, ResponsesBody } from './types.ts';
+
+/** What reading a body finds beside messages. */
+export interface Findings {
+  readonly needs: DialectNeed[];
+  readonly dropped: Set<string>;
+}
+
+interface ReadParts {
+  readonly parts: readonly ContentPart[];
+  /** Where each of the parts stands. */
+  readonly places: readonly string[];
+  readonly refusal?: string;
+}
+
+const DETAILS: ReadonlySet<unknown> = new Set(['auto', 'low', 'high']);
+
+/** The content of a message or of a tool's output: a text, or parts. */
+function readContent(content: unknown, at: string): ReadParts {
+  if (typeof content === 'string') return { parts: [{ type: 'text', text: content }], places: [at] };
+  const parts: ContentPart[] = [];
+  const places: string[] = [];
+  const refusals: string[] = [];
+  for (const [index, part] of readArray(content).entries()) {
+    if (!isObject(part)) continue;
+    const place = `${at}[${index}]`;
+    if (part['type'] === 'refusal') refusals.push(readString(part['refusal']) ?? '');
+    else {
+      parts.push(readPart(part));
+      places.push(place);
+    }
+  }
+  return { parts, places, ...(refusals.length > 0 && { refusal: refusals.join('') }) };
+}
+
+function readPart(part: JsonObject): ContentPart {
+  const { type, text, detail } = part;
+  if (type === 'input_text' || type === 'output_text' || type === 'text')
+    return { type: 'text', text: readString(text) ?? '' };
+  if (type === 'input_image' && typeof part['image_url'] === 'string') {
+    const wanted = detail === 'original' ? 'high' : detail;
+    return {
+      type: 'image_url',
+      image_url: { url: part['image_url'], ...(DETAILS.has(wanted) && { detail: String(wanted) }) },
+    };
+  }
+  // LangChain writes images of its older form as chat does.
+  if (type === 'image_url' && typeof readObject(part['image_url'])['url'] === 'string')
+    return { type: 'image_url', image_url: readObject(part['image_url']) };
+  if (type === 'input_file' && (typeof part['file_data'] === 'string' || typeof part['file_url'] === 'string'))
+    return { type: 'file', file: pickStrings(part, ['filename', 'file_data', 'file_url']) };
+  if (type === 'input_audio') return { type: 'input_audio', input_audio: readObject(part['input_audio']) };
+  return { type: 'opaque', dialect: FORMAT, value: part };
+}
+
+function pickStrings(part: JsonObject, names: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = readString(part[name]);
+      return value === undefined ? [] : [[name, value] as const];
+    }),
+  );
+}
+
+/** Parts as the canonical shape has them: a single plain text is a string. */
+function contentOf(parts: readonly ContentPart[]): string | readonly ContentPart[] {
+  const [first] = parts;
+  if (first === undefined) return '';
+  const isText = parts.length === 1 && first.type === 'text' && Object.keys(first).length === 2;
+  return isText ? String(first['text']) : parts;
+}
+
+/** The longest text that an item of another kind may become. */
+const MAX_TEXT = 4096;
+
+/** What a tool of the vendor did, as text for models that have no such tool; undefined where it is too long. */
+function historyText(item: Item): string | undefined {
+  const { id: _id, encrypted_content: _secret, ...rest } = item;
+  const text = JSON.stringify(rest);
+  return Buffer.byteLength(text) <= MAX_TEXT ? text : undefined;
+}
+
+/** Where one canonical message stands in the caller's body, and its parts and calls. */
+export interface MessagePlace {
+  readonly at: string;
+  readonly parts: readonly string[];
+  readonly calls: readonly string[];
+}
+
+interface ReadMessages {
+  readonly messages: ChatMessage[];
+  readonly places: MessagePlace[];
+}
+
+/** What an assistant did between two messages of others: items of this format, one message of chat's. */
+interface Turn {
+  readonly at: string;
+  readonly parts: ContentPart[];
+  readonly partPlaces: string[];
+  readonly calls: ToolCall[];
+  readonly callPlaces: string[];
+  readonly details: ReasoningDetail[];
+  readonly order: string[];
+  refusal?: string;
+  phase?: string;
+}
+
+interface Reader extends ReadMessages {
+  readonly findings: Findings;
+  turn: Turn | undefined;
+  /** Reasoning that belongs to the item after it. */
+  pending: readonly ReasoningDetail[];
+}
+
+/** The messages that a body's instructions and input come to. */
+export function readMessages(body: ResponsesBody, findings: Findings): ReadMessages {
+  const reader: Reader = { messages: [], places: [], findings, turn: undefined, pending: [] };
+  const { instructions, input } = body;
+  if (typeof instructions === 'string' && instructions !== '')
+    add(reader, { role: 'system', content: instructions }, 'instructions', ['instructions']);
+  if (typeof input === 'string') add(reader, { role: 'user', content: input }, 'input', ['input']);
+  else
+    for (const [index, item] of readArray(input).entries())
+      if (isObject(item)) readItem(reader, item, `input[${index}]`);
+  endTurn(reader);
+  return reader;
+}
+
+function add(reader: Reader, message: ChatMessage, at: string, parts: readonly string[] = []): void {
+  endTurn(reader);
+  reader.messages.push(message);
+  reader.places.push({ at, parts, calls: [] });
+}
+
+type ReadItem = (reader: Reader, item: Item, at: string) => void;
+
+const READERS: Readonly<Record<string, ReadItem>> = Object.freeze({
+  message: readMessage,
+  reasoning(reader, item) {
+    reader.pending = [...reader.pending, ...readReasoning(item)];
+  },
+  function_call: addCall,
+  custom_tool_call: addCall,
+  function_call_output: addResult,
+  custom_tool_call_output: addResult,
+  // Its tools were read with the others.
+  additional_tools: () => {},
+});
+
+function readItem(reader: Reader, item: Item, at: string): void {
+  const type = readString(item['type']) ?? 'message';
+  const read = Object.hasOwn(READERS, type) ? READERS[type] : undefined;
+  if (read) read(reader, item, at);
+  else addHistory(reader, item, type, at);
+}
+
+function readMessage(reader: Reader, item: Item, at: string): void {
+  const { parts, places, refusal } = readContent(item['content'], `${at}.content`);
+  const { role } = item;
+  if (role !== 'assistant') {
+    const known = role === 'system' || role === 'developer' ? role : 'user';
+    add(reader, { role: known, content: contentOf(parts) }, at, places);
+    return;
+  }
+  const turn = turnFor(reader, at, (open) => open.parts.length > 0 && open.calls.length === 0);
+  for (const [index, part] of parts.entries()) addPart(turn, part, places[index] ?? at);
+  if (refusal !== undefined) turn.refusal = (turn.refusal ?? '') + refusal;
+  const phase = readString(item['phase']);
+  if (phase !== undefined) turn.phase = phase;
+}
+
+function addPart(turn: Turn, part: ContentPart, place: string): void {
+  turn.order.push(`content:${turn.parts.length}`);
+  turn.parts.push(part);
+  turn.partPlaces.push(place);
+}
+
+function addCall(reader: Reader, item: Item, at: string): void {
+  const turn = turnFor(reader, at);
+  const { type, input, arguments: given } = item;
+  const text = type === 'custom_tool_call' ? customArguments(textOf(input)) : textOf(given) || '{}';
+  turn.order.push(`tool:${turn.calls.length}`);
+  turn.calls.push({ id: callIdOf(item), type: 'function', function: { name: calledName(item), arguments: text } });
+  turn.callPlaces.push(at);
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return value === undefined || value === null ? '' : JSON.stringify(value);
+}
+
+function addResult(reader: Reader, item: Item, at: string): void {
+  const { output } = item;
+  const isPlain = typeof output === 'string' || Array.isArray(output);
+  const { parts, places } = readContent(isPlain ? output : textOf(output), `${at}.output`);
+  const id = readString(item['call_id']) ?? '';
+  add(reader, { role: 'tool', tool_call_id: id, content: contentOf(parts) }, at, places);
+}
+
+/** What tools of a vendor did, for models that do not have them: told as text where it is short. */
+function addHistory(reader: Reader, item: Item, type: string, at: string): void {
+  const text = type === 'compaction' || type === 'item_reference' ? undefined : historyText(item);
+  if (text === undefined) reader.findings.dropped.add(`input.${plainName(type)}`);
+  else if (/_(output|response)$/.test(type)) add(reader, { role: 'user', content: text }, at, [at]);
+  else addPart(turnFor(reader, at), { type: 'text', text }, at);
+}
+
+/** Names that are told go into a header. */
+function plainName(type: string): string {
+  return /^[\w.-]{1,48}$/.test(type) ? type : 'unknown';
+}
+
+/** The turn that an assistant's item belongs to, with the reasoning before it; `isOther` tells that a new one begins with it. */
+function turnFor(reader: Reader, at: string, isOther: (open: Turn) => boolean = () => false): Turn {
+  const { pending } = reader;
+  if (reader.turn && isOther(reader.turn)) {
+    reader.pending = [];
+    endTurn(reader);
+  }
+  reader.turn ??= { at, parts: [], partPlaces: [], calls: [], callPlaces: [], details: [], order: [] };
+  addDetails(reader.turn, pending);
+  reader.pending = [];
+  return reader.turn;
+}
+
+function addDetails(turn: Turn, details: readonly ReasoningDetail[]): void {
+  for (const detail of details) {
+    turn.order.push(`reasoning:${turn.details.length}`);
+    turn.details.push(detail);
+  }
+}
+
+function endTurn(reader: Reader): void {
+  const { turn, pending } = reader;
+  reader.turn = undefined;
+  reader.pending = [];
+  // Reasoning that led to nothing: vendors refuse it without what follows, or read it as a turn of its own.
+  if (!turn) {
+    if (pending.length > 0) reader.findings.dropped.add('input.reasoning');
+    return;
+  }
+  addDetails(turn, pending);
+  reader.messages.push(messageOf(turn));
+  reader.places.push({ at: turn.at, parts: turn.partPlaces, calls: turn.callPlaces });
+}
+
+const RANK: Readonly<Record<string, number>> = Object.freeze({ reasoning: 0, content: 1, tool: 2 });
+
+function messageOf({ parts, calls, details, order, refusal, phase }: Turn): ChatMessage {
+  const ranks = order.map((place) => RANK[place.split(':')[0] ?? ''] ?? 0);
+  const isUsual = ranks.every((rank, at) => at === 0 || rank >= (ranks[at - 1] ?? 0));
+  const thoughts = details.flatMap(({ text }) => text ?? []).join('\n\n');
+  const fields: JsonObject = {
+    ...(refusal !== undefined && { refusal }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...(thoughts !== '' && { reasoning_content: thoughts }),
+    ...(details.length > 0 && { reasoning_details: details }),
+    ...(!isUsual && { order }),
+    ...(phase !== undefined && { dialect_fields: { [FORMAT]: { phase } } }),
+  };
+  const isSilent = parts.length === 0 && (calls.length > 0 || refusal !== undefined);
+  return { role: 'assistant', content: isSilent ? null : contentOf(parts), ...fields };
+}
