@@ -1,36 +1,83 @@
-import type { FailureClass, Timeouts } from '../contract/provider.ts';
+import { getHeapStatistics } from 'node:v8';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
+import type { AttemptResponse } from '../contract/operation.ts';
+import type { FailureClass, ResponseHeaders, Timeouts } from '../contract/provider.ts';
+
+/** What carries an attempt: a socket, or a provider's own transport. */
+export interface Source {
+  /** Whether the request may have reached the vendor. */
+  isSent(): boolean;
+  /** The next bytes, at once where they are there; undefined at the end. Throws, or rejects, when the response breaks off. */
+  read(): Buffer | undefined | Promise<Buffer | undefined>;
+  /** Cuts it off. */
+  stop(): void;
+}
+
+/** A response as an operation sees it, and also one of a bad status, 400 to 599. Errors are {@link UpstreamError}s. */
+export interface UpstreamResponse extends AttemptResponse {
+  /** Read once. Who stops reading stops the vendor, who leaves hangs up. */
+  readonly body: AsyncIterable<Buffer>;
+  /** Reserves so much more memory than `readAll` did, for what is made of its bytes; throws where there is none. */
+  reserve(bytes: number): void;
+  /** Gives back the memory of what was read, when nothing is made of it after all. */
+  release(): void;
+}
+
+interface AttemptOptions {
+  readonly timeouts: Timeouts;
+  /** Ends the attempt at once, whatever it is doing. */
+  readonly signal: AbortSignal;
+  /** Of the response. */
+  readonly maxBytes: number;
+  readonly budget: ResponseBudget;
+  /** Until when what was read as a whole is kept; only while it is read when undefined. */
+  readonly heldUntil: Promise<void> | undefined;
+}
 
 /**
- * One attempt, from when it is made until the last byte of its response. It fails once: by what it meets, because a
- * deadline has passed, because the caller left, or because the gateway closes. Then it is stopped.
+ * One attempt, from when it is made until the last byte of its response, which it is itself once the head is there. It fails once: by
+ * what it meets, because a deadline has passed, because the caller left, or because the gateway closes. Then it is stopped.
  */
-export class Attempt {
+export class Attempt implements UpstreamResponse {
+  status = 0;
+  headers: ResponseHeaders = {};
   readonly timeouts: Timeouts;
-  /** Whether the request may have reached the vendor. */
-  isSent: () => boolean = () => false;
+  /** When its last deadline passes. */
+  readonly dueMs: number;
+  source: Source | undefined;
   /** Why it failed; undefined while it goes on and when all went well. */
   error: UpstreamError | undefined;
-  /** Whether its reader wanted no more. */
-  wasLeft = false;
-  /** Cuts what carries it, when it is stopped. */
-  onStop: () => void = () => {};
+  readonly #options: AttemptOptions;
+  readonly #running: RunningAttempts;
+  readonly #resolve: (response: UpstreamResponse) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #onAbort: () => void;
+  #stop: AbortController | undefined;
   #isOver = false;
   #wasStopped = false;
-  #stop: AbortController | undefined;
-  readonly #abortSignal: AbortSignal;
-  readonly #onAbort: () => void;
-  readonly #running: Set<Attempt>;
-  readonly #total: NodeJS.Timeout;
+  /** Whether its reader wanted no more. */
+  #wasLeft = false;
+  #heldBytes = 0;
+  #isReleased = false;
 
-  /** Stays in `running` until it is over. */
-  constructor(abortSignal: AbortSignal, timeouts: Timeouts, running: Set<Attempt>) {
+  /** Stays in `running` until it is over. Resolves with itself when the head is there, rejects when it fails before. */
+  constructor(
+    options: AttemptOptions,
+    running: RunningAttempts,
+    resolve: (response: UpstreamResponse) => void,
+    reject: (error: unknown) => void,
+  ) {
+    const { timeouts, signal } = options;
+    this.#options = options;
+    this.#running = running;
+    this.#resolve = resolve;
+    this.#reject = reject;
     this.timeouts = timeouts;
-    this.#abortSignal = abortSignal;
-    this.#running = running.add(this);
-    this.#onAbort = () => void this.abort('the call was aborted', abortSignal.reason);
-    this.#total = setTimeout(() => this.expire('total'), timeouts.totalMs).unref();
-    if (abortSignal.aborted) this.#onAbort();
-    else abortSignal.addEventListener('abort', this.#onAbort, { once: true });
+    this.dueMs = performance.now() + timeouts.totalMs;
+    this.#onAbort = () => void this.abort('the call was aborted', signal.reason);
+    running.add(this);
+    if (signal.aborted) this.#onAbort();
+    else signal.addEventListener('abort', this.#onAbort, { once: true });
   }
 
   /** Fires when the attempt is to stop whatever it is doing. Made for those who ask for it: the network does not. */
@@ -42,11 +89,12 @@ export class Attempt {
     return this.#stop.signal;
   }
 
-  /** Stops the attempt; answers the error to throw, which is the first that it failed with. */
+  /** Stops the attempt; returns the error to throw, which is the first that it failed with. */
   fail(message: string, options: Omit<UpstreamErrorOptions, 'sent'>): UpstreamError {
-    const error = this.error ?? new UpstreamError(message, { ...options, sent: this.isSent() });
+    const error = this.error ?? new UpstreamError(message, { ...options, sent: this.source?.isSent() ?? false });
     if (!this.#isOver) this.error = error;
     this.#end(true);
+    this.#reject(error);
     return error;
   }
 
@@ -68,29 +116,189 @@ export class Attempt {
     return this.fail(BROKEN[phase], { failure: 'upstream_error', phase, cause });
   }
 
+  /** Ends because the request cannot be sent as it is: an error of configuration or codec. */
+  refuse(error: unknown): void {
+    this.destroy();
+    this.#reject(error);
+  }
+
+  /** Takes the head of the response; fails when that makes it useless whatever its body says. */
+  open(status: number, headers: ResponseHeaders): void {
+    this.status = status;
+    this.headers = headers;
+    const encoding = headers['content-encoding']?.trim().toLowerCase();
+    // We ask for `identity`; nothing here decodes anything.
+    const isEncoded = encoding !== undefined && encoding !== '' && encoding !== 'identity';
+    if (status >= 300 && status < 400)
+      this.fail(`the provider answered with a redirect (${status}); none is followed`, REFUSED);
+    else if (status === 204 || status === 205)
+      this.fail(`the provider answered with status ${status}, which has no content`, REFUSED);
+    else if (Number(headers['content-length']) > this.#options.maxBytes) this.#outgrow(this.#options.maxBytes);
+    else if (isEncoded && status < 400)
+      this.fail('the provider answered with a content-encoding nobody asked for', USELESS);
+    else {
+      // An encoded error page is still an error: its status counts, its text is dropped.
+      if (isEncoded) this.destroy();
+      this.#resolve(this);
+    }
+  }
+
+  get body(): AsyncIterable<Buffer> {
+    return this.#readBody();
+  }
+
+  async *#readBody(): AsyncGenerator<Buffer> {
+    const { maxBytes } = this.#options;
+    let size = 0;
+    try {
+      for (;;) {
+        const part = await this.source?.read();
+        if (part === undefined || this.#wasLeft) break;
+        size += part.length;
+        if (size > maxBytes) throw this.#outgrow(maxBytes);
+        yield part;
+      }
+      this.#end(false);
+    } catch (error) {
+      if (!this.#wasLeft) throw this.explain(error, 'body');
+    } finally {
+      this.destroy();
+    }
+  }
+
+  /** What is there already is read without waiting for it: a small response is one promise. */
+  async readAll(limit: number = this.#options.maxBytes): Promise<Buffer> {
+    const maxBytes = Math.min(limit, this.#options.maxBytes);
+    const parts: Buffer[] = [];
+    let size = 0;
+    try {
+      for (;;) {
+        const next = this.source?.read();
+        const part = next instanceof Promise ? await next : next;
+        if (part === undefined || this.#wasLeft) break;
+        size += part.length;
+        if (size > maxBytes) throw this.#outgrow(maxBytes);
+        this.reserve(part.length * MEMORY_PER_BYTE);
+        parts.push(part);
+      }
+      this.#end(false);
+    } catch (error) {
+      this.release();
+      if (!this.#wasLeft) {
+        if (!isGatewayError(error)) throw this.explain(error, 'body');
+        this.destroy();
+        throw error;
+      }
+    }
+    const { heldUntil } = this.#options;
+    if (heldUntil) void heldUntil.then(() => this.release());
+    else this.release();
+    return parts.length === 1 && parts[0] ? parts[0] : Buffer.concat(parts, size);
+  }
+
+  reserve(bytes: number): void {
+    const { budget } = this.#options;
+    if (this.#isReleased) return;
+    if (this.#heldBytes + bytes > budget.limitBytes) throw new GatewayError('provider_invalid_response', TOO_LARGE);
+    if (budget.reservedBytes + bytes > budget.limitBytes)
+      throw new GatewayError('overloaded', NO_ROOM, { retryAfterMs: 1000 });
+    this.#heldBytes += bytes;
+    budget.reservedBytes += bytes;
+  }
+
+  release(): void {
+    this.#isReleased = true;
+    this.#options.budget.reservedBytes -= this.#heldBytes;
+    this.#heldBytes = 0;
+  }
+
   /** Stops the attempt because nobody wants the rest of it. Harmless after its end. */
-  leave(): void {
-    this.wasLeft ||= !this.#isOver;
+  destroy(): void {
+    this.#wasLeft ||= !this.#isOver;
     this.#end(true);
   }
 
-  /** Ends the attempt that went well. */
+  /** Ends the attempt whose response does not go on. */
   end(): void {
     this.#end(false);
+  }
+
+  #outgrow(maxBytes: number): UpstreamError {
+    return this.fail(`the answer is longer than ${maxBytes} bytes`, USELESS);
   }
 
   #end(isStopped: boolean): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    clearTimeout(this.#total);
-    this.#abortSignal.removeEventListener('abort', this.#onAbort);
-    this.#running.delete(this);
+    this.#options.signal.removeEventListener('abort', this.#onAbort);
+    this.#running.attempts.delete(this);
     if (!isStopped) return;
     this.#wasStopped = true;
-    this.onStop();
+    this.source?.stop();
     this.#stop?.abort(this.error);
   }
 }
+
+const USELESS = Object.freeze({ failure: 'upstream_error', phase: 'body' } as const);
+
+/** The vendor says that it did no work. */
+const REFUSED = Object.freeze({ ...USELESS, refused: true });
+
+/** The attempts that go on, with one timer for the last deadline of all of them. */
+export class RunningAttempts {
+  readonly attempts = new Set<Attempt>();
+  #timer: NodeJS.Timeout | undefined;
+  /** When the timer fires. */
+  #nextMs = Number.POSITIVE_INFINITY;
+
+  add(attempt: Attempt): void {
+    this.attempts.add(attempt);
+    if (attempt.dueMs < this.#nextMs) this.#wait(attempt.dueMs);
+  }
+
+  /** Ends all of them. */
+  abort(message: string): void {
+    for (const attempt of this.attempts) attempt.abort(message);
+    clearTimeout(this.#timer);
+  }
+
+  #wait(untilMs: number): void {
+    clearTimeout(this.#timer);
+    this.#nextMs = untilMs;
+    this.#timer = setTimeout(() => this.#expire(), Math.ceil(untilMs - performance.now())).unref();
+  }
+
+  #expire(): void {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const attempt of this.attempts)
+      if (attempt.dueMs <= performance.now()) attempt.expire('total');
+      else nextMs = Math.min(nextMs, attempt.dueMs);
+    this.#nextMs = Number.POSITIVE_INFINITY;
+    if (nextMs < this.#nextMs) this.#wait(nextMs);
+  }
+}
+
+/** The memory that answers of providers may need together, in one process; those that are streamed need none of it. */
+export interface ResponseBudget {
+  readonly limitBytes: number;
+  reservedBytes: number;
+}
+
+/** The part of the heap that answers may need. */
+const HEAP_SHARE = 1 / 4;
+
+/** Bytes of memory for one byte of an answer: as it came, its text, and what is parsed from that or written of it. */
+export const MEMORY_PER_BYTE = 3;
+
+/** Makes the budget of one process; its size follows from Node's `--max-old-space-size`. */
+export function createResponseBudget(
+  limitBytes: number = getHeapStatistics().heap_size_limit * HEAP_SHARE,
+): ResponseBudget {
+  return { limitBytes, reservedBytes: 0 };
+}
+
+const TOO_LARGE = 'The answer of the provider needs more memory than this gateway has for one answer.';
+const NO_ROOM = 'The gateway holds all the answers of providers that it has memory for. Try again in a moment.';
 
 /** The code of an error of Node or of undici. */
 export function errorCode(error: unknown): unknown {

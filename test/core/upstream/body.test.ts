@@ -55,6 +55,19 @@ describe('an upstream body', () => {
     });
   }
 
+  it('that began later and may take less time fails before the one that may take longer', async () => {
+    given.vendor.script(drip('d'));
+    const first = await given.send({}, { deadlines: { totalMs: 60_000 } });
+    const second = await given.send({}, { deadlines: { totalMs: 300 } });
+    expect(await failsUpstream(second.readAll())).to.include({ failure: 'timeout', phase: 'total' });
+    const third = await given.send({}, { deadlines: { totalMs: 300 } });
+    expect(await failsUpstream(third.readAll())).to.include({ failure: 'timeout', phase: 'total' });
+    for await (const part of first.body) {
+      expect(part.toString()).to.match(/^d+$/);
+      break;
+    }
+  });
+
   it('that breaks off before its reader comes gives what there was, and then fails', async () => {
     given.vendor.script(cut(SSE_HEAD, 'end'));
     const response = await given.send();

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Endpoint } from '../../../core/contract/provider.ts';
-import { bindCredential, joinPath, parseBaseUrl } from '../../../core/upstream/send-request.ts';
+import { bindCredential, joinPath, parseBaseUrl } from '../../../core/upstream/upstream.ts';
 import { corpusJson } from '../../support/corpus.ts';
 
 describe('upstream address', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { isGatewayError } from '../../../core/contract/errors.ts';
-import { createResponseBudget, MEMORY_PER_BYTE } from '../../../core/upstream/response-budget.ts';
+import { createResponseBudget, MEMORY_PER_BYTE } from '../../../core/upstream/attempt.ts';
 import { createUpstream, type Upstream, type UpstreamResponse } from '../../../core/upstream/upstream.ts';
 import { createSilentLog } from '../../support/log.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
