@@ -20,6 +20,7 @@ import {
 } from '../formats/google/types.ts';
 import { writeGemini } from '../formats/google/write-response.ts';
 import { invalid } from '../providers/kit/index.ts';
+import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 const DESCRIPTION =
   'Google’s own format, in camelCase or snake_case. The model is all between `/models/` and the last colon: `provider/model`, an alias, or a name that one provider lists.';
@@ -28,23 +29,9 @@ const CONFIG_SCHEMA = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    models: {
-      type: 'object',
-      description:
-        'Model names of this format’s clients, each with the `provider/model`, or a list of them, that it stands for.',
-      additionalProperties: {
-        type: ['string', 'array'],
-        items: { type: 'string', minLength: 1 },
-        minItems: 1,
-        minLength: 1,
-      },
-    },
+    models: modelNamesSchema('gemini-2.5-pro'),
   },
 } as const satisfies Schema;
-
-interface GeminiConfig {
-  readonly models?: Readonly<Record<string, string | readonly string[]>>;
-}
 
 /** The three methods of a model, below `/v1beta` and `/v1`. */
 function routesOf(version: string): readonly DialectRoute[] {
@@ -110,9 +97,7 @@ export default definePlugin({
   apiVersion: 1,
   configSchema: CONFIG_SCHEMA as object,
   setup(api, config) {
-    const { models = {} } = config as GeminiConfig;
-    const aliases = Object.fromEntries(Object.entries(models).map(([name, targets]) => [name, [targets].flat()]));
-    api.dialect({ ...gemini, aliases });
+    api.dialect({ ...gemini, aliases: readModelNames(config) });
   },
 });
 

@@ -3,7 +3,6 @@ import {
   type DialectModels,
   definePlugin,
   GatewayError,
-  isObject,
   type ListedModel,
 } from '../../core/index.ts';
 import { messagesError } from '../formats/anthropic/errors.ts';
@@ -18,6 +17,7 @@ import {
 } from '../formats/anthropic/types.ts';
 import { writeMessage } from '../formats/anthropic/write-response.ts';
 import { PING, writeStream } from '../formats/anthropic/write-stream.ts';
+import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
@@ -78,25 +78,11 @@ export default definePlugin({
     type: 'object',
     additionalProperties: false,
     properties: {
-      models: {
-        type: 'object',
-        description:
-          'Model names of this format’s clients, such as `claude-sonnet-5`, and what each stands for: `provider/model`, or a list to fall back along.',
-        additionalProperties: {
-          type: ['string', 'array'],
-          minLength: 1,
-          minItems: 1,
-          items: { type: 'string', minLength: 1 },
-        },
-      },
+      models: modelNamesSchema('claude-sonnet-5'),
     },
   },
   setup(api, config) {
-    const models = isObject(config) && isObject(config['models']) ? config['models'] : {};
-    const aliases = Object.fromEntries(
-      Object.entries(models).map(([name, target]) => [name, [target].flat().map(String)]),
-    );
-    api.dialect({ ...messages, aliases });
+    api.dialect({ ...messages, aliases: readModelNames(config) });
   },
 });
 

@@ -18,6 +18,7 @@ import {
   readString,
 } from '../../../core/index.ts';
 import { readRelayDetails } from '../../providers/kit/index.ts';
+import { modelNamesSchema, readModelNames } from '../kit/model-names.ts';
 
 /**
  * What goes from one format's dialect to its codecs without anybody between them reading it. From here it would go past the checks
@@ -174,25 +175,11 @@ export default definePlugin({
     type: 'object',
     additionalProperties: false,
     properties: {
-      models: {
-        type: 'object',
-        description:
-          'Model names of this format’s clients, such as `gpt-5`, and what each stands for: `provider/model`, or a list to fall back along.',
-        additionalProperties: {
-          type: ['string', 'array'],
-          minLength: 1,
-          minItems: 1,
-          items: { type: 'string', minLength: 1 },
-        },
-      },
+      models: modelNamesSchema('gpt-5'),
     },
   },
   setup(api, config) {
-    const models = isObject(config) && isObject(config['models']) ? config['models'] : {};
-    const aliases = Object.fromEntries(
-      Object.entries(models).map(([name, target]) => [name, [target].flat().map(String)]),
-    );
-    api.dialect({ ...chat, aliases });
+    api.dialect({ ...chat, aliases: readModelNames(config) });
   },
 });
 
@@ -202,6 +189,8 @@ type Seal = DialectContext['seal'];
 interface Spoken {
   readonly reasoning_details?: readonly ReasoningDetail[];
   readonly order?: readonly string[];
+  readonly opaque?: unknown;
+  readonly dialect_fields?: unknown;
 }
 
 /** A response as this format's clients get it; the same one where nothing has to change. */
@@ -211,16 +200,7 @@ function writeResponse(response: ChatResponse, seal: Seal): ChatResponse {
   const { dialect_fields: _fields, ...rest } = response;
   return {
     ...rest,
-    choices: choices.map((choice) => {
-      const {
-        opaque: _opaque,
-        dialect_fields: _inner,
-        reasoning_details: _details,
-        order: _order,
-        ...message
-      } = choice.message;
-      return { ...choice, message: { ...message, ...writeSpoken(choice.message, seal) } };
-    }),
+    choices: choices.map((choice) => ({ ...choice, message: writeSpoken(choice.message, seal) })),
   };
 }
 
@@ -231,16 +211,7 @@ function writeChunk(chunk: ChatChunk, seal: Seal): ChatChunk {
   const { dialect_fields: _fields, ...rest } = chunk;
   return {
     ...rest,
-    choices: choices.map((choice) => {
-      const {
-        opaque: _opaque,
-        dialect_fields: _inner,
-        reasoning_details: _details,
-        order: _order,
-        ...delta
-      } = choice.delta;
-      return { ...choice, delta: { ...delta, ...writeSpoken(choice.delta, seal) } };
-    }),
+    choices: choices.map((choice) => ({ ...choice, delta: writeSpoken(choice.delta, seal) })),
   };
 }
 
@@ -249,14 +220,16 @@ function isPlain(spoken: Spoken): boolean {
 }
 
 /**
- * Details of reasoning with what a vendor encrypted sealed, and Anthropic's as `thinking_blocks` too. Blocks that only another format
+ * What is said: details of reasoning with what a vendor encrypted sealed, and Anthropic's as `thinking_blocks` too. Blocks that only another format
  * knows stay behind: they could not be taken back from a client of this one.
  */
-function writeSpoken({ reasoning_details: details = [], order }: Spoken, seal: Seal): Spoken {
+function writeSpoken<T extends Spoken>(spoken: T, seal: Seal): T {
+  const { opaque: _opaque, dialect_fields: _inner, reasoning_details: details = [], order, ...rest } = spoken;
   const written = details.flatMap((detail) => sealDetail(detail, seal));
   const blocks = writeThinkingBlocks(written);
   const known = order?.filter((entry) => !entry.startsWith('opaque:'));
   return {
+    ...(rest as T),
     ...(known && { order: known }),
     ...(written.length > 0 && { reasoning_details: written }),
     ...(blocks.length > 0 && { thinking_blocks: blocks }),

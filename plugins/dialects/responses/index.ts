@@ -9,6 +9,7 @@ import {
 } from '../../formats/openai-responses/types.ts';
 import { writeResponse } from '../../formats/openai-responses/write-response.ts';
 import { streamResponse } from '../../formats/openai-responses/write-stream.ts';
+import { modelNamesSchema, readModelNames } from '../kit/model-names.ts';
 import { socket } from './socket.ts';
 import { createResponseStore, type ResponseStore } from './store.ts';
 
@@ -101,22 +102,13 @@ export default definePlugin({
         default: true,
         description: 'Whether responses are sent on websockets too. Where it is off, clients are told to use POST.',
       },
-      models: {
-        type: 'object',
-        description:
-          'Model names of this format’s clients, each with what it stands for: `provider/model`, or several in the order to try.',
-        additionalProperties: {
-          anyOf: [
-            { type: 'string', minLength: 1 },
-            { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 } },
-          ],
-        },
-      },
+      models: modelNamesSchema('gpt-5'),
     },
   },
-  setup(api, { store: mode, retention, websocket, models = {} }) {
+  setup(api, config) {
+    const { store: mode, retention, websocket } = config;
     const store = createResponseStore(api, mode, retention);
-    const aliases = Object.fromEntries(Object.entries(models).map(([name, targets]) => [name, [targets].flat()]));
+    const aliases = readModelNames(config);
     const { expand, remember } = store;
     api.dialect({ ...responses, aliases, expand, remember, ...(websocket && { socket }) });
     if (mode === 'on') addStoreRoutes(api, store);
