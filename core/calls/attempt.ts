@@ -9,13 +9,15 @@ import {
   type FailureClass,
   type HttpRequest,
   isStreamFailure,
+  type ResponseHeaders,
   StreamFailure,
   type UpstreamFailure,
 } from '../contract/provider.ts';
+import { formatUsd } from '../contract/units.ts';
 import { pluginError } from '../plugins/hook-runner.ts';
 import { REDACTED, secretPattern } from '../plugins/plugin-api.ts';
 import { UpstreamError, type UpstreamPhase, type UpstreamResponse } from '../upstream/upstream.ts';
-import type { Call, NotedAttempt } from './call.ts';
+import { type Call, type NotedAttempt, owedBy } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
 
@@ -33,14 +35,15 @@ export async function sendAttempt(
   endpoint: Endpoint,
   request: HttpRequest,
 ): Promise<UpstreamResponse> {
-  assertConfigured(endpoint, target);
+  const { credential } = endpoint;
+  if (credential?.required && credential.value === undefined) throw notConfigured(target, credential.env);
   const changed = call.hooks.send?.(call, request, target) ?? request;
   const outgoing = changed instanceof Promise ? await changed : changed;
   const { record } = call;
   record.target = target;
-  const attempt: NotedAttempt = { target, startedMs: call.elapsedMs, ms: 0 };
+  const { elapsedMs: startedMs } = call;
+  const attempt: NotedAttempt = { target, startedMs, ms: 0 };
   record.attempts.push(attempt);
-  const startedMs = performance.now();
   try {
     const response = await deps.upstream.send(endpoint, outgoing, {
       signal: record.attemptSignal ?? call.signal,
@@ -49,7 +52,7 @@ export async function sendAttempt(
     });
     record.status = response.status;
     attempt.status = response.status;
-    if (isContent(response.status)) {
+    if (response.status < 300) {
       record.sentTo.push(target);
       record.firstByteMs ??= call.elapsedMs;
       return response;
@@ -61,22 +64,8 @@ export async function sendAttempt(
     if (error instanceof UpstreamError && error.sent && !error.refused) record.sentTo.push(target);
     throw error;
   } finally {
-    attempt.ms = performance.now() - startedMs;
+    attempt.ms = call.elapsedMs - startedMs;
     record.upstreamMs += attempt.ms;
-  }
-}
-
-function isContent(status: number): boolean {
-  return status >= 200 && status < 300 && status !== 204 && status !== 205;
-}
-
-/** Reads or decodes a response; an error inside it means that its provider did not do the work, so the attempt owes nothing. */
-export async function decodeResponse<T>(call: Call, decode: () => T | Promise<T>): Promise<T> {
-  try {
-    return await decode();
-  } catch (error) {
-    forgetRefused(call, error);
-    throw error;
   }
 }
 
@@ -98,20 +87,13 @@ export async function readJson(response: UpstreamResponse, maxBytes: number = MA
     const { exceeded, heapBytes } = measureJson(bytes, RESPONSE_BOUNDS);
     if (exceeded !== undefined) throw invalidResponse(EXCEEDED[exceeded]);
     response.reserve(heapBytes);
-    return parse(bytes);
+    return JSON.parse(bytes.toString('utf8'));
   } catch (error) {
     // Another target may be asked now.
     response.release();
-    throw error;
-  }
-}
-
-function parse(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch (cause) {
-    if (/^\s*</.test(bytes.toString('utf8', 0, 64))) throw webPageError(cause);
-    throw invalidResponse('something that is not JSON', cause);
+    if (!(error instanceof SyntaxError)) throw error;
+    if (/^\s*</.test(bytes.toString('utf8', 0, 64))) throw webPageError(error);
+    throw invalidResponse('something that is not JSON', error);
   }
 }
 
@@ -129,11 +111,9 @@ export function codecCallOf(call: Call, target: Target): CodecCall {
   return { model: target.model, stream: call.stream, created: Math.floor(call.startedAt / 1000), id: call.id };
 }
 
-function assertConfigured(endpoint: Endpoint, target: Target): void {
-  const { credential } = endpoint;
-  if (!credential?.required || credential.value !== undefined) return;
-  const usually = credential.env === undefined ? '' : `, usually from the environment variable ${credential.env}`;
-  throw new GatewayError(
+function notConfigured(target: Target, env: string | undefined): GatewayError {
+  const usually = env === undefined ? '' : `, usually from the environment variable ${env}`;
+  return new GatewayError(
     'provider_not_configured',
     `The provider "${target.provider}" has no API key yet. Its operator sets \`apiKey\` in its configuration${usually}.`,
   );
@@ -146,6 +126,74 @@ async function classify(endpoint: Endpoint, response: UpstreamResponse): Promise
   }
   const bytes = await response.readAll(MAX_ERROR_BYTES).catch(() => Buffer.alloc(0));
   return endpoint.error(response.status, parseErrorBody(bytes.toString('utf8')), response.headers);
+}
+
+/** The headers of a response. */
+export interface ResponseNotes {
+  readonly call: Call;
+  /** The headers, as far as the call has come when they are asked for; names in lower case. */
+  headers(): Record<string, string>;
+}
+
+interface NotesInput {
+  /** Request fields that the provider does not have. */
+  readonly dropped?: readonly string[];
+  /** Whose rate limits are passed on. */
+  readonly endpoint?: Endpoint;
+  readonly upstream?: ResponseHeaders;
+  /** Headers that a plugin adds. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Tells how a response came about (docs/http.md lists the headers). */
+export function responseNotes(call: Call, target: Target | undefined, input: NotesInput): ResponseNotes {
+  const { dropped = [], endpoint, upstream = {}, headers = {} } = input;
+  return {
+    call,
+    headers() {
+      const { attempts, upstreamMs, lane, skipped } = call.record;
+      const metered = owedBy(call.record);
+      const gatewayMs = Math.max(call.elapsedMs - upstreamMs, 0);
+      const told = endpoint ? readRateLimits(endpoint, upstream) : {};
+      if (target) {
+        told['x-tollgate-provider'] = target.provider;
+        told['x-tollgate-model'] = headerSafe(target.model);
+      }
+      told['x-tollgate-attempts'] = String(attempts.length);
+      if (lane) told['x-tollgate-lane'] = lane;
+      if (skipped.length > 0) told['x-tollgate-skipped'] = skipped.join(', ');
+      told['server-timing'] = `gateway;dur=${gatewayMs.toFixed(2)}, upstream;dur=${upstreamMs.toFixed(2)}`;
+      if (dropped.length > 0) told['x-tollgate-dropped'] = headerSafe(dropped.join(', '));
+      if (metered) told['x-tollgate-cost-usd'] = metered.cost === undefined ? 'unknown' : formatUsd(metered.cost);
+      for (const [name, value] of call.headers) if (HEADER.test(name)) told[name] = headerSafe(value);
+      return Object.assign(told, headers);
+    },
+  };
+}
+
+/** What plugins may tell: headers of our own, so that none of HTTP's is replaced. */
+const HEADER = /^x-[a-z0-9-]{1,60}$/;
+
+/** Header values are Latin-1 at most: a model's name from a caller is percent-encoded where it is not. */
+function headerSafe(text: string): string {
+  return /^[\x20-\x7e]*$/.test(text) ? text : encodeURIComponent(text);
+}
+
+const RATE_LIMIT = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/;
+
+/** Numbers (`12`, `1.5`), spans (`6m0s`, `20ms`) and times (`2026-01-01T00:00:00Z`): nothing else is a limit, and words may be secrets. */
+const RATE_VALUE =
+  /^(?:-?\d{1,15}(?:\.\d{1,9})?|(?:\d{1,9}(?:\.\d{1,9})?(?:ms|us|µs|ns|d|h|m|s))+|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))$/;
+
+/** A vendor's own limits as `x-ratelimit-*`. Values that are none are left out. */
+function readRateLimits(endpoint: Endpoint, headers: ResponseHeaders): Record<string, string> {
+  const told = endpoint.rateLimits?.(headers) ?? headers;
+  const limits: Record<string, string> = {};
+  for (const name of Object.keys(told)) {
+    const value = told[name];
+    if (RATE_LIMIT.test(name) && value !== undefined && RATE_VALUE.test(value)) limits[name] = value;
+  }
+  return limits;
 }
 
 /** A failed attempt: what the caller would be told, and whether another target may be asked instead. */

@@ -6,7 +6,7 @@ import type { SseEvent, StreamDecoder } from '../contract/provider.ts';
 import type { ChunkTransform } from '../plugins/hook-runner.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
 import { UpstreamError } from '../upstream/upstream.ts';
-import { forgetRefused, readFailedAttempt, readJson } from './attempt.ts';
+import { forgetRefused, type ResponseNotes, readFailedAttempt, readJson } from './attempt.ts';
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { noteAnswered, type OpenedChat, openChat } from './chat.ts';
@@ -14,7 +14,6 @@ import { chunksOfResponse, hasContent, splitFinish, textLength, withoutUsage } f
 import { BYTES_PER_TOKEN } from './content.ts';
 import { webPageError } from './error-marks.ts';
 import { meterChat } from './meter.ts';
-import type { ResponseNotes } from './response-notes.ts';
 import { endWithError, isShutdown, runCall } from './run-call.ts';
 import { tellBroken } from './tell-attempt.ts';
 import { tryTargets } from './try-targets.ts';

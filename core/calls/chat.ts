@@ -4,7 +4,7 @@ import { GatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import type { ChatCodec, CodecCall, HttpRequest, Provider } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
-import { codecCallOf, decodeResponse, readJson, sendAttempt } from './attempt.ts';
+import { codecCallOf, forgetRefused, type ResponseNotes, readJson, responseNotes, sendAttempt } from './attempt.ts';
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { writtenBytes } from './chat-chunks.ts';
@@ -13,7 +13,6 @@ import { asRefusal } from './error-marks.ts';
 import { factsOf, type MediaAddress } from './facts.ts';
 import { assertNeeds, type Lane, nativeRequest } from './ingress.ts';
 import { meterChat, pricedTier, requestedTier } from './meter.ts';
-import { type ResponseNotes, responseNotes } from './response-notes.ts';
 import { runCall } from './run-call.ts';
 import { deploymentOf, openReasoning } from './seals.ts';
 import { tryTargets } from './try-targets.ts';
@@ -55,9 +54,16 @@ function end(call: Call, result: ChatResult, received: ChatResponse): ChatResult
 async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResult> {
   const { upstreamResponse, codec, codecCall, passesOn, headers } = await openChat(deps, call, target);
   const startedMs = performance.now();
-  const body = await decodeResponse(call, () => readJson(upstreamResponse));
-  call.record.upstreamMs += performance.now() - startedMs;
-  const decoded = await decodeResponse(call, () => codec.response(body, codecCall));
+  let body: unknown;
+  let decoded: ChatResponse;
+  try {
+    body = await readJson(upstreamResponse);
+    call.record.upstreamMs += performance.now() - startedMs;
+    decoded = codec.response(body, codecCall);
+  } catch (error) {
+    forgetRefused(call, error);
+    throw error;
+  }
   // Metered as the vendor responded: no hook changes what a call cost.
   meterChat(deps, call, target, decoded.usage, () => writtenTokens(decoded));
   const { usage, metered } = call.record;

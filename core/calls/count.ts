@@ -4,12 +4,18 @@ import type { InputCount, Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { type HttpRequest, type NativeRow, type Provider, StreamFailure } from '../contract/provider.ts';
-import { attemptReport, type FailedAttempt, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
+import {
+  attemptReport,
+  type FailedAttempt,
+  readFailedAttempt,
+  readJson,
+  responseNotes,
+  sendAttempt,
+} from './attempt.ts';
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { estimateInputTokens, factsOf } from './facts.ts';
 import { assertNeeds, assertPublicMedia, type Ingress, nativeRequest } from './ingress.ts';
-import { responseNotes } from './response-notes.ts';
 import { runCall } from './run-call.ts';
 import { deploymentOf } from './seals.ts';
 

@@ -4,10 +4,9 @@ import type { Attempt, CallResult, OperationDefinition } from '../contract/opera
 import type { OperationContext } from '../contract/plugin.ts';
 import type { HttpRequest, Offer } from '../contract/provider.ts';
 import type { UpstreamResponse } from '../upstream/upstream.ts';
-import { codecCallOf, forgetRefused, readFailedAttempt, readJson, sendAttempt } from './attempt.ts';
+import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseNotes, sendAttempt } from './attempt.ts';
 import type { Call, CallInput, Destination } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
-import { responseNotes } from './response-notes.ts';
 import { endWithError, runCall } from './run-call.ts';
 import { targetOfPath, targetsOfRequest } from './targets.ts';
 import { tellBroken } from './tell-attempt.ts';
