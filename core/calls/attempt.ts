@@ -14,7 +14,7 @@ import {
   type UpstreamFailure,
 } from '../contract/provider.ts';
 import { formatUsd } from '../contract/units.ts';
-import { pluginError } from '../plugins/hook-runner.ts';
+import { pluginError } from '../plugins/attribution.ts';
 import { REDACTED, secretPattern } from '../plugins/plugin-api.ts';
 import { UpstreamError, type UpstreamPhase, type UpstreamResponse } from '../upstream/upstream.ts';
 import { type Call, type NotedAttempt, owedBy } from './call.ts';

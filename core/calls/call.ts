@@ -266,8 +266,7 @@ export class Call implements CallView {
       // What a plugin's own listener throws is logged like any uncaught error; the books are written all the same.
       void Promise.reject(thrown);
     }
-    const work = this.hooks.finish?.(this, outcome);
-    if (work) void work.then(this.#end);
+    if (this.hooks.finish) this.hooks.finish(this, outcome, this.#end);
     else this.#end();
   }
 

@@ -3,6 +3,7 @@ import { listSecrets } from '../config/read.ts';
 import { CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
+import { isObject } from '../contract/json.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { GatewaySettings } from '../contract/plugin.ts';
 import type { Offer, Provider } from '../contract/provider.ts';
@@ -10,7 +11,6 @@ import type { Records } from '../contract/store.ts';
 import { CORE } from '../plugins/attribution.ts';
 import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
 import { type Foundation, Pending, runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/foundation.ts';
-import { isChatResponse, isInputCount, type ResponseCheck } from '../plugins/hook-results.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
 import { createInstanceStore, createRecordBook } from '../plugins/instance-store.ts';
 import { type LoadedConfig, locateProblem } from '../plugins/load-config.ts';
@@ -141,7 +141,20 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   }
 }
 
-/** Whose documents and counters core's own are. */
+const isChatResponse = (value: unknown): boolean =>
+  isObject(value) &&
+  typeof value['id'] === 'string' &&
+  Array.isArray(value['choices']) &&
+  value['choices'].every((choice) => isObject(choice) && isObject(choice['message']));
+
+const isInputCount = (value: unknown): boolean =>
+  isObject(value) &&
+  typeof value['inputTokens'] === 'number' &&
+  Number.isSafeInteger(value['inputTokens']) &&
+  value['inputTokens'] >= 0 &&
+  typeof value['estimated'] === 'boolean';
+
+/** The instance that core's own documents and counters belong to. */
 const CORE_INSTANCE = Object.freeze({ group: CORE, name: CORE });
 
 function refuseSecondStore(owner: string): never {
@@ -197,7 +210,7 @@ function createCallDeps(
   const hooksOf = (
     operation: Operation,
     owner: string,
-    isResponse: ResponseCheck,
+    isResponse: (value: unknown) => boolean,
     definition?: OperationDefinition,
   ) => {
     const isRequest = requests.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
@@ -207,7 +220,7 @@ function createCallDeps(
       isResponse,
       onObserverError: (owner, name, error) =>
         log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),
-      begin: (what) => pending.begin(what),
+      begin: pending.begin.bind(pending),
     });
   };
   const offersOf = (operation: Operation): Pick<OperationParts, 'offers' | 'catalog'> => {

@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
 
-/** Whose code runs when it is no plugin's. */
+/** The owner of core's code. */
 export const CORE = 'core';
 
-/** Which plugin's code is running: entered for each set-up, hook, route and middleware, and kept by what these start. */
+/** The plugin whose code is running: entered for each set-up, hook, route and middleware, and kept by what these start. */
 const running = new AsyncLocalStorage<string>();
 
 /** Whose code threw an error first. */
@@ -60,4 +61,16 @@ export function own(thrown: unknown, owner: string): unknown {
 export function ownerOf(error: unknown): string | undefined {
   const owner = typeof error === 'object' && error !== null ? owners.get(error) : undefined;
   return owner === CORE ? undefined : owner;
+}
+
+/** What a plugin threw, as a GatewayError: the caller gets a fixed sentence, the log where it comes from. */
+export function pluginError(place: string, error: unknown): GatewayError {
+  if (isGatewayError(error)) return error;
+  return new GatewayError(
+    'internal_error',
+    'A plugin of the gateway failed on this request. The request id finds the reason in its log.',
+    {
+      cause: new Error(`${place}: ${error instanceof Error ? error.message : String(error)}`, { cause: error }),
+    },
+  );
 }

@@ -1,26 +1,33 @@
-import { type Call, COUNT, type Operation, type Outcome, type Principal, type Target } from '../contract/call.ts';
+import {
+  type Call,
+  COUNT,
+  type CredentialKind,
+  type Operation,
+  type Outcome,
+  type Principal,
+  type Target,
+} from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
-import { GatewayError, isGatewayError } from '../contract/errors.ts';
+import { type GatewayError, isGatewayError } from '../contract/errors.ts';
 import {
   type Answered,
   type AttemptReport,
   type AuthRequest,
   HOOKS,
-  type Hook,
   type HookName,
-  type HookObject,
   type StreamTransform,
 } from '../contract/hooks.ts';
-import { deepFreeze } from '../contract/json.ts';
+import { deepFreeze, isObject } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
-import { own, runAs } from './attribution.ts';
-import { isChatChunk, type ResponseCheck, type ResultShape, resultShapes } from './hook-results.ts';
+import { own, pluginError, runAs } from './attribution.ts';
+
+type Handler = (...args: readonly unknown[]) => unknown;
 
 /** A hook as a plugin registered it. */
 export interface HookEntry {
   readonly owner: string;
   readonly name: HookName;
-  readonly handler: Step['run'];
+  readonly handler: Handler;
   readonly order?: 'pre' | 'post';
   readonly operations?: readonly string[];
 }
@@ -50,33 +57,30 @@ export interface CompiledHooks {
   readonly route: ((call: Call) => Awaitable<readonly Target[] | undefined>) | undefined;
   readonly reserve: ((call: Call) => Awaitable<void>) | undefined;
   readonly send: ((call: Call, request: HttpRequest, target: Target) => Awaitable<HttpRequest>) | undefined;
-  /** Never throws or rejects. */
-  readonly attempt: ((call: Call, report: AttemptReport) => Awaitable<void>) | undefined;
+  /** Never throws. */
+  readonly attempt: ((call: Call, report: AttemptReport) => void) | undefined;
   readonly receive: ((call: Call, response: object) => Awaitable<object>) | undefined;
   readonly stream: ((call: Call) => Promise<ChunkTransform | undefined>) | undefined;
   readonly error: ((call: Call, error: GatewayError) => Awaitable<GatewayError>) | undefined;
-  /** Never throws or rejects. */
-  readonly finish: ((call: Call, outcome: Outcome) => Awaitable<void>) | undefined;
+  /** Never throws; calls `onEnd` when all of them are done. */
+  readonly finish: ((call: Call, outcome: Outcome, onEnd: () => void) => void) | undefined;
 }
 
 interface CompileOptions {
   readonly operation: Operation;
   /** Whether a request is one that the operation's schema accepts. */
-  readonly isRequest: ResponseCheck;
-  readonly isResponse: ResponseCheck;
-  /** Told what a hook that only observes threw: it reaches nobody else. */
+  readonly isRequest: Check;
+  readonly isResponse: Check;
+  /** Gets what a hook that only observes threw; the call does not. */
   onObserverError(owner: string, name: HookName, error: unknown): void;
   /** Counts work of such a hook, which no call waits for, until the function that it returns is called. */
   begin(what: string): () => void;
 }
 
-/** A hook's function of any name, as the runners make it. */
-type Runner = (...args: readonly unknown[]) => unknown;
-
 /** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
 export function compileHooks(entries: readonly HookEntry[], options: CompileOptions): CompiledHooks {
   const shapes = resultShapes(options.operation, options.isRequest, options.isResponse);
-  const compile = (name: HookName): Runner | undefined => {
+  const compile = (name: HookName): Handler | undefined => {
     const steps = orderSteps(entries, name, options.operation);
     return steps.length === 0 ? undefined : combine(steps, name, shapes[name], options);
   };
@@ -88,19 +92,18 @@ function orderSteps(entries: readonly HookEntry[], name: HookName, operation: Op
   const rank = { pre: 0, none: 1, post: 2 } as const;
   const steps = entries
     .filter((entry) => entry.name === name && (entry.operations?.includes(operation) ?? operation !== COUNT))
-    .toSorted((a, b) => rank[a.order ?? 'none'] - rank[b.order ?? 'none'])
-    .map(({ owner, handler }): Step => ({ owner, name, run: handler }));
+    .toSorted((a, b) => rank[a.order ?? 'none'] - rank[b.order ?? 'none']);
   return HOOKS[name].direction === 'out' ? steps.reverse() : steps;
 }
 
-function combine(steps: readonly Step[], name: HookName, shape: ResultShape, options: CompileOptions): Runner {
+function combine(steps: readonly Step[], name: HookName, shape: ResultShape, options: CompileOptions): Handler {
   const { kind } = HOOKS[name];
   switch (kind) {
     case 'first':
     case 'sequence':
-      return (...args) => runChain({ kind, steps, shape }, args, undefined, 0);
+      return (...args) => runChain({ kind, steps, shape }, args, undefined);
     case 'waterfall':
-      return (call, initial, ...rest) => runChain({ kind, steps, shape }, [call, ...rest], deepFreeze(initial), 0);
+      return (call, initial, ...rest) => runChain({ kind, steps, shape }, [call, ...rest], deepFreeze(initial));
     case 'transform':
       return transform(steps, shape, options);
     case 'observe':
@@ -108,65 +111,87 @@ function combine(steps: readonly Step[], name: HookName, shape: ResultShape, opt
   }
 }
 
-/** Steps that run one after the other; a throw stops. */
+/**
+ * Steps that run one after the other; a throw stops. `first`: the first result that is not undefined wins. `sequence`: there is
+ * none. `waterfall`: each step gets what the one before made of the value, as its second argument.
+ */
 interface Chain {
-  /**
-   * `first`: the first result that is not undefined wins. `sequence`: there is none. `waterfall`: each step gets what the one
-   * before made of the value, as its second argument.
-   */
   readonly kind: 'first' | 'sequence' | 'waterfall';
   readonly steps: readonly Step[];
   readonly shape: ResultShape;
 }
 
-/** Runs the steps from the one at `from` on; a promise only where a step gives one. */
-function runChain(chain: Chain, args: readonly unknown[], value: unknown, from: number): unknown {
-  const step = chain.steps[from];
-  if (!step) return value;
-  const result = callStep(step, chain.kind === 'waterfall' ? [args[0], value, ...args.slice(1)] : args);
-  const goOn = (settled: unknown): unknown => {
-    if (settled === undefined) return runChain(chain, args, value, from + 1);
-    const checked = checkResult(step, chain.shape, settled, value);
-    return chain.kind === 'first' ? checked : runChain(chain, args, checked, from + 1);
+/** A step that gave a promise. */
+interface Waiting {
+  readonly step: Step;
+  readonly work: PromiseLike<unknown>;
+}
+
+/** Runs the steps in order; returns the value, or one promise of it when a step gives a promise. */
+function runChain({ kind, steps, shape }: Chain, args: readonly unknown[], initial: unknown): unknown {
+  let value = initial;
+  let at = 0;
+  const take = (step: Step, result: unknown): void => {
+    at = kind === 'first' && result !== undefined ? steps.length : at + 1;
+    if (result !== undefined) value = checkResult(step, shape, result, value);
   };
-  return isPromise(result) ? settleStep(step, result, goOn) : goOn(result);
+  const runToPromise = (): Waiting | undefined => {
+    for (let step = steps[at]; step; step = steps[at]) {
+      const result = callStep(step, kind === 'waterfall' ? [args[0], value, ...args.slice(1)] : args);
+      if (isPromise(result)) return { step, work: result };
+      take(step, result);
+    }
+    return undefined;
+  };
+  const first = runToPromise();
+  if (!first) return value;
+  return new Promise((resolve, reject) => {
+    const wait = ({ step, work }: Waiting): void =>
+      awaitStep(step, work, (error, result) => {
+        if (error) return reject(error);
+        try {
+          take(step, result);
+          const next = runToPromise();
+          if (next) wait(next);
+          else resolve(value);
+        } catch (thrown) {
+          reject(thrown);
+        }
+      });
+    wait(first);
+  });
 }
 
 /** All at once; what one throws is reported and reaches neither the others nor the call. */
-function observe(steps: readonly Step[], { onObserverError, begin }: CompileOptions): Runner {
-  const observers = steps.map((step) => ({ step, place: placeOf(step) }));
-  return (...args) => {
-    const running: (readonly [step: Step, place: string, work: PromiseLike<unknown>])[] = [];
-    for (const { step, place } of observers)
+function observe(steps: readonly Step[], { onObserverError, begin }: CompileOptions): Handler {
+  return (call, subject, onEnd) => {
+    let left = 1;
+    const done = (): void => {
+      left -= 1;
+      if (left === 0 && typeof onEnd === 'function') onEnd();
+    };
+    for (const step of steps)
       try {
-        const work = callStep(step, args);
-        if (isPromise(work)) running.push([step, place, work]);
+        const work = callStep(step, [call, subject]);
+        if (!isPromise(work)) continue;
+        left += 1;
+        const end = begin(placeOf(step));
+        awaitStep(step, work, (error) => {
+          if (error) onObserverError(step.owner, step.name, error);
+          end();
+          done();
+        });
       } catch (error) {
         onObserverError(step.owner, step.name, error);
       }
-    if (running.length === 0) return undefined;
-    return new Promise<void>((resolve) => {
-      let left = running.length;
-      for (const [step, place, work] of running) {
-        const end = begin(place);
-        const done = (): void => {
-          end();
-          left -= 1;
-          if (left === 0) resolve();
-        };
-        awaitStep(step, work, done, (error) => {
-          onObserverError(step.owner, step.name, error);
-          done();
-        });
-      }
-    });
+    done();
   };
 }
 
 /** The transforms of one stream as one: a chunk passes all of them in order, and what one held back passes those after it. */
-function transform(steps: readonly Step[], shape: ResultShape, { onObserverError }: CompileOptions): Runner {
+function transform(steps: readonly Step[], shape: ResultShape, { onObserverError }: CompileOptions): Handler {
   return async (call): Promise<ChunkTransform | undefined> => {
-    const own: TransformSteps[] = [];
+    const changing: TransformSteps[] = [];
     const watching: Step[] = [];
     for (const step of steps) {
       const given = runStep(step, call);
@@ -174,13 +199,13 @@ function transform(steps: readonly Step[], shape: ResultShape, { onObserverError
       if (made === undefined) continue;
       const [push, end] = stepsOfTransform(step, checkResult(step, shape, made) as object);
       if (made.observes === true) watching.push(push);
-      else own.push([push, end]);
+      else changing.push([push, end]);
     }
-    if (own.length + watching.length === 0) return undefined;
+    if (changing.length + watching.length === 0) return undefined;
     return {
-      changes: own.length > 0,
-      push: (chunk) => pushThrough(own, [chunk]),
-      end: () => endThrough(own),
+      changes: changing.length > 0,
+      push: (chunk) => pushThrough(changing, [chunk]),
+      end: () => endThrough(changing),
       async observe(chunk) {
         for (const step of watching)
           try {
@@ -198,16 +223,18 @@ type TransformSteps = readonly [push: Step, end: Step | undefined];
 
 function stepsOfTransform(step: Step, made: { push?: unknown; end?: unknown }): TransformSteps {
   const stepOf = (run: unknown): Step | undefined =>
-    typeof run === 'function' ? { ...step, run: (...args) => Reflect.apply(run, made, args) as unknown } : undefined;
+    typeof run === 'function'
+      ? { ...step, handler: (...args) => Reflect.apply(run, made, args) as unknown }
+      : undefined;
   return [stepOf(made.push) ?? step, stepOf(made.end)];
 }
 
 async function pushThrough(
-  own: readonly TransformSteps[],
+  changing: readonly TransformSteps[],
   chunks: readonly ChatChunk[],
 ): Promise<readonly ChatChunk[]> {
   let passing = chunks;
-  for (const [push] of own) {
+  for (const [push] of changing) {
     const next: ChatChunk[] = [];
     for (const chunk of passing) {
       const made = runStep(push, deepFreeze(chunk));
@@ -218,11 +245,11 @@ async function pushThrough(
   return passing;
 }
 
-async function endThrough(own: readonly TransformSteps[]): Promise<readonly ChatChunk[]> {
+async function endThrough(changing: readonly TransformSteps[]): Promise<readonly ChatChunk[]> {
   let passing: readonly ChatChunk[] = [];
-  for (const [at, [, end]] of own.entries()) {
+  for (const [at, [, end]] of changing.entries()) {
     const held = end ? checkChunks(end, await runStep(end)) : [];
-    passing = [...(await pushThrough(own.slice(at, at + 1), passing)), ...held];
+    passing = [...(await pushThrough(changing.slice(at, at + 1), passing)), ...held];
   }
   return passing;
 }
@@ -237,43 +264,25 @@ function checkResult(step: Step, shape: ResultShape, result: unknown, before?: u
   return typeof result === 'object' && step.name !== 'stream' && step.name !== 'error' ? deepFreeze(result) : result;
 }
 
-/** What a plugin gave as a hook, as an entry of the registry. */
-export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Hook<N> | undefined): HookEntry {
-  if (typeof hook === 'function') return { owner, name, handler: hook as Step['run'] };
-  // A plugin in JavaScript may give anything; what is no hook is refused when it is added.
-  const { handler, order, operations } = (hook ?? {}) as Partial<HookObject<N>>;
-  return {
-    owner,
-    name,
-    handler: handler as Step['run'],
-    ...(order !== undefined && { order }),
-    ...(operations !== undefined && { operations }),
-  };
-}
-
 /** How long one hook may take before the call fails. */
 export const HOOK_TIMEOUT_MS = 30_000;
 
 /** One plugin's function for one hook. */
-interface Step {
-  readonly owner: string;
-  readonly name: HookName;
-  readonly run: (...args: readonly unknown[]) => unknown;
-}
+type Step = HookEntry;
 
-/**
- * Runs a step: what it returns, or a promise of it when it returns one. Whatever it throws is attributed to its plugin, and a
- * promise that never settles ends in an error.
- */
+/** What a step returns: a promise of it when it returns one, which fails when it never settles. */
 function runStep(step: Step, ...args: readonly unknown[]): unknown {
   const result = callStep(step, args);
-  return isPromise(result) ? settleStep(step, result, (settled) => settled) : result;
+  if (!isPromise(result)) return result;
+  return new Promise((resolve, reject) =>
+    awaitStep(step, result, (error, settled) => (error ? reject(error) : resolve(settled))),
+  );
 }
 
 /** Calls a step; what it throws at once is attributed to its plugin. */
 function callStep(step: Step, args: readonly unknown[]): unknown {
   try {
-    return runAs(step.owner, step.run, ...args);
+    return runAs(step.owner, step.handler, ...args);
   } catch (error) {
     throw attributeError(step, error);
   }
@@ -283,57 +292,32 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-/** Goes on with what a step's promise comes to, as {@link awaitStep} does; resolves with what `next` makes of it. */
-function settleStep<T>(
-  step: Step,
-  work: PromiseLike<unknown>,
-  next: (result: unknown) => T | PromiseLike<T>,
-): Promise<T> {
-  return new Promise((resolve, reject) => {
-    awaitStep(
-      step,
-      work,
-      (result) => {
-        try {
-          resolve(next(result));
-        } catch (error) {
-          reject(error);
-        }
-      },
-      reject,
-    );
-  });
-}
-
 /** A step whose promise has not settled. */
 interface RunningStep {
   readonly untilMs: number;
-  readonly fail: () => void;
+  readonly fail: (error: Error) => void;
 }
 
 /** In the order in which they began. All have the same time, so one timer, for the oldest, serves every call. */
 const running = new Set<RunningStep>();
 let timer: NodeJS.Timeout | undefined;
 
-/** Calls one of the two when a step's promise settles, or `onError` when that takes too long; what it comes to later is ignored. */
+/** Calls `onEnd` when a step's promise settles, or takes too long: what it comes to later is ignored. */
 function awaitStep(
   step: Step,
   work: PromiseLike<unknown>,
-  onResult: (result: unknown) => void,
-  onError: (error: GatewayError) => void,
+  onEnd: (error: GatewayError | undefined, result?: unknown) => void,
 ): void {
-  const own: RunningStep = {
-    untilMs: performance.now() + HOOK_TIMEOUT_MS,
-    fail: () => onError(attributeError(step, new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`))),
-  };
-  running.add(own);
+  const fail = (error: unknown): void => onEnd(attributeError(step, error));
+  const waiting: RunningStep = { untilMs: performance.now() + HOOK_TIMEOUT_MS, fail };
+  running.add(waiting);
   if (!timer) timer = setTimeout(watchSteps, HOOK_TIMEOUT_MS).unref();
   work.then(
     (result) => {
-      if (running.delete(own)) onResult(result);
+      if (running.delete(waiting)) onEnd(undefined, result);
     },
     (error: unknown) => {
-      if (running.delete(own)) onError(attributeError(step, error));
+      if (running.delete(waiting)) fail(error);
     },
   );
 }
@@ -347,38 +331,26 @@ function watchSteps(): void {
   timer = nextMs === undefined ? undefined : setTimeout(watchSteps, nextMs - nowMs).unref();
 }
 
-/** Fails the steps whose time is over at `nowMs`, of the clock of `performance.now()`; returns when the next one's is. */
+/** Fails the steps whose time is over at `nowMs` (of `performance.now()`); returns when the next one's time is over. */
 export function failLateSteps(nowMs: number): number | undefined {
   for (const step of running) {
     if (step.untilMs > nowMs) return step.untilMs;
     running.delete(step);
-    step.fail();
+    step.fail(new Error(`did not finish within ${HOOK_TIMEOUT_MS} ms`));
   }
   return undefined;
 }
 
 /** A GatewayError is the plugin's response and passes; anything else is a bug of the plugin, which the log names. */
-function attributeError(step: Pick<Step, 'owner' | 'name'>, error: unknown): GatewayError {
+function attributeError(step: Step, error: unknown): GatewayError {
   const attributed = pluginError(placeOf(step), error);
   own(attributed, step.owner);
   return attributed;
 }
 
 /** A step in words. */
-function placeOf({ owner, name }: Pick<Step, 'owner' | 'name'>): string {
+function placeOf({ owner, name }: Step): string {
   return `plugin "${owner}", hook "${name}"`;
-}
-
-/** What a plugin threw, as the call tells it: the caller gets a fixed sentence, the log where it comes from. */
-export function pluginError(place: string, error: unknown): GatewayError {
-  if (isGatewayError(error)) return error;
-  return new GatewayError(
-    'internal_error',
-    'A plugin of the gateway failed on this request. The request id finds the reason in its log.',
-    {
-      cause: new Error(`${place}: ${error instanceof Error ? error.message : String(error)}`, { cause: error }),
-    },
-  );
 }
 
 /** The error of a step that returned something its hook has no use for. */
@@ -392,4 +364,86 @@ function describe(value: unknown): string {
   if (typeof value !== 'object') return `a ${typeof value}`;
   const names = Object.keys(value).slice(0, 5);
   return names.length === 0 ? 'an empty object' : `an object with ${names.join(', ')}`;
+}
+
+/** The shape of a hook's result: checked, so that an error names the plugin and not the code that reads the result. */
+interface ResultShape {
+  readonly expected: string;
+  /** `before` is what a waterfall hook was given to change. */
+  readonly fits: (value: unknown, before?: unknown) => boolean;
+}
+
+/** Whether a value looks like a request or a response of an operation. */
+type Check = (value: unknown) => boolean;
+
+const isChatChunk = (value: unknown): boolean =>
+  isObject(value) &&
+  Array.isArray(value['choices']) &&
+  value['choices'].every((choice) => isObject(choice) && isObject(choice['delta']));
+
+const isName = (value: unknown): boolean => typeof value === 'string' && value !== '';
+
+const CREDENTIALS: ReadonlySet<unknown> = new Set<CredentialKind>(['key', 'token', 'session']);
+
+const isPrincipal = (value: unknown): boolean =>
+  isObject(value) && CREDENTIALS.has(value['credential']) && isName(value['userId']) && isName(value['account']);
+
+const isTarget = (value: unknown): boolean => isObject(value) && isName(value['provider']) && isName(value['model']);
+
+const isStream = (request: unknown): boolean => isObject(request) && request['stream'] === true;
+
+const isCost = (value: unknown): boolean =>
+  value === undefined || (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0);
+
+const isHeaders = (value: unknown): boolean =>
+  value === undefined || (isObject(value) && Object.values(value).every((text) => typeof text === 'string'));
+
+const NOTHING: ResultShape = { expected: 'nothing: a throw refuses', fits: () => false };
+
+/** The shape of each hook's result, where it has one that counts. */
+function resultShapes(
+  operation: Operation,
+  isRequest: Check,
+  isResponse: Check,
+): Readonly<Record<HookName, ResultShape>> {
+  const response: ResultShape = { expected: `a response of the operation "${operation}"`, fits: isResponse };
+  return {
+    authenticate: { expected: 'a principal with credential, userId and account', fits: isPrincipal },
+    admit: NOTHING,
+    prepare: {
+      expected: `a request that the schema of "${operation}" accepts, a stream or whole as it was`,
+      fits: (value, before) => isRequest(value) && isStream(value) === isStream(before),
+    },
+    answer: {
+      expected: `an object with a response of the operation "${operation}", whole micro-dollars as its cost and text headers`,
+      fits: (value) =>
+        isObject(value) &&
+        isResponse(value['response']) &&
+        isCost(value['cost']) &&
+        isCost(value['saved']) &&
+        isHeaders(value['headers']),
+    },
+    route: {
+      expected: 'a list of targets, each with provider and model',
+      fits: (value) => Array.isArray(value) && value.length > 0 && value.every(isTarget),
+    },
+    reserve: NOTHING,
+    send: {
+      expected:
+        'an HTTP request with a path and the body that it was given: what was checked and priced is what is sent',
+      fits: (value, before) =>
+        isObject(value) &&
+        typeof value['path'] === 'string' &&
+        value['path'].startsWith('/') &&
+        value['body'] === (before as HttpRequest | undefined)?.body,
+    },
+    attempt: { expected: 'nothing', fits: () => true },
+    receive: response,
+    stream: {
+      expected: 'an object with a push function',
+      fits: (value) => isObject(value) && typeof value['push'] === 'function',
+    },
+    error: { expected: 'a GatewayError', fits: isGatewayError },
+    finish: { expected: 'nothing', fits: () => true },
+  };
 }

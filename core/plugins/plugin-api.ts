@@ -11,6 +11,7 @@ import {
 } from '../contract/call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
+import type { Hook, HookName, HookObject } from '../contract/hooks.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { CallResult, Metered, OperationDefinition } from '../contract/operation.ts';
 import type {
@@ -30,7 +31,7 @@ import { createHttpClient } from '../upstream/http-client.ts';
 import { callOwned, runOwned } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
 import type { Gatherer } from './gather.ts';
-import { toHookEntry } from './hook-runner.ts';
+import type { HookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
 import type { KeptUser } from './kept.ts';
 import { assertSchema, PluginError, type Registry } from './registry.ts';
@@ -270,6 +271,20 @@ function registerDialect(registry: Registry, owner: string, definition: DialectD
     throw new PluginError(owner, `has a route that counts, and no count(): the dialect "${definition.name}" needs it`);
   assertSchema(owner, `the request of the dialect "${definition.name}"`, definition.request);
   registry.claim(registry.dialects, 'dialect', definition.name, owner, deepFreeze(definition));
+}
+
+/** What a plugin gave as a hook, as an entry of the registry. */
+export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Hook<N> | undefined): HookEntry {
+  if (typeof hook === 'function') return { owner, name, handler: hook as HookEntry['handler'] };
+  // A plugin in JavaScript may give anything; what is no hook is refused when it is added.
+  const { handler, order, operations } = (hook ?? {}) as Partial<HookObject<N>>;
+  return {
+    owner,
+    name,
+    handler: handler as HookEntry['handler'],
+    ...(order !== undefined && { order }),
+    ...(operations !== undefined && { operations }),
+  };
 }
 
 /** What calls offer plugins once a generation is assembled; until then a plugin may register, but not call models. */

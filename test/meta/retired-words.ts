@@ -66,7 +66,6 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     files: [
       'core/contract/hooks.ts',
       'core/calls/run-call.ts',
-      'core/plugins/hook-results.ts',
       'core/plugins/hook-runner.ts',
       'plugins/policies/cache/index.ts',
     ],

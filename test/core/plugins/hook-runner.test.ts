@@ -128,7 +128,7 @@ describe('hooks', () => {
       ],
       { onObserverError: (owner) => failed.push(owner) },
     );
-    await finish({}, {});
+    await new Promise<void>((resolve) => finish({}, {}, resolve));
     expect(ran).to.deep.equal(['b']);
     expect(failed).to.have.members(['a', 'c']);
   });

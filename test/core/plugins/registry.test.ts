@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { HookName } from '../../../core/contract/hooks.ts';
 import type { Route } from '../../../core/contract/plugin.ts';
-import { toHookEntry } from '../../../core/plugins/hook-runner.ts';
+import { toHookEntry } from '../../../core/plugins/plugin-api.ts';
 import { Registry } from '../../../core/plugins/registry.ts';
 
 const route = (path: string): Route => ({
