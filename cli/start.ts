@@ -8,7 +8,7 @@ import { listenWarnings, logWarnings } from '../core/config/warnings.ts';
 import { GatewayError } from '../core/contract/errors.ts';
 import type { Log } from '../core/contract/plugin.ts';
 import type { Counters, Ledger, Sets, Store } from '../core/contract/store.ts';
-import { InnerRequests } from '../core/http/idempotency.ts';
+import { InnerRequests } from '../core/http/inner-requests.ts';
 import { createMemory } from '../core/http/memory.ts';
 import { serveGeneration } from '../core/http/serve.ts';
 import { Lifecycle } from '../core/http/server.ts';

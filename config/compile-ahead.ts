@@ -7,7 +7,7 @@ import { PLAN_SCHEMA } from '../core/config/check-budgets.ts';
 import { sealPluginSchema } from '../core/config/compose-schema.ts';
 import { readRawConfig } from '../core/config/read.ts';
 import type { Schema } from '../core/contract/json.ts';
-import { InnerRequests } from '../core/http/idempotency.ts';
+import { InnerRequests } from '../core/http/inner-requests.ts';
 import { createMemory } from '../core/http/memory.ts';
 import { createAdminRate } from '../core/http/operator-routes.ts';
 import { serveGeneration } from '../core/http/serve.ts';

@@ -5,12 +5,12 @@ import type { ConfigInput } from './config/read.ts';
 import type { ModelCatalog, RoutingState } from './contract/call.ts';
 import type { Schema } from './contract/json.ts';
 import type { Announcement, Log } from './contract/plugin.ts';
-import { InnerRequests } from './http/idempotency.ts';
+import { InnerRequests } from './http/inner-requests.ts';
 import { LiveGeneration, type PreparedGeneration } from './http/live-generation.ts';
 import { createMemory } from './http/memory.ts';
 import { createAdminRate } from './http/operator-routes.ts';
 import { createHttpServer, Lifecycle, listen, renewTls, setServerOptions, watchHandshakes } from './http/server.ts';
-import { Websockets } from './http/websockets.ts';
+import { Upgrades } from './http/upgrades.ts';
 import { createLogger } from './logger.ts';
 import { openFoundation } from './plugins/foundation.ts';
 import type { Gatherer } from './plugins/gather.ts';
@@ -81,9 +81,9 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     const server = createHttpServer(live.listener, config);
     const handshakes = watchHandshakes(server, log);
     deps.inner.attach(server);
-    const sockets = new Websockets({
+    const upgrades = new Upgrades({
       ...{ server, log, memory: deps.memory, maxMessageBytes: config.bodyLimitBytes },
-      rules: () => live.sockets,
+      rules: () => live.upgrades,
       isDraining: () => deps.lifecycle.draining,
     });
     const host = options.host ?? config.host;
@@ -104,10 +104,10 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       const { drainDelayMs: delayMs, drainTimeoutMs: deadlineMs } = live.generation.loaded.config.server;
       const drain = (): void => {
         handshakes.cut();
-        sockets.drain();
+        upgrades.drain();
       };
-      await deps.lifecycle.drain(server, { delayMs, deadlineMs, sockets: { drain, close: () => sockets.close() } });
-      sockets.close();
+      await deps.lifecycle.drain(server, { delayMs, deadlineMs, sockets: { drain, close: () => upgrades.close() } });
+      upgrades.close();
       await live.close();
       await foundation.close();
     };

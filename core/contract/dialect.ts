@@ -167,33 +167,6 @@ export interface DialectModels {
   one(model: ListedModel): unknown;
 }
 
-/** What one message of a websocket amounts to: a request, which is answered by events, or events at once. */
-export type SocketRequest<Body = unknown> = { readonly body: Body } | { readonly events: readonly object[] };
-
-/** What a dialect keeps of one websocket: what its client may refer to. In memory, gone with the socket. */
-export interface DialectConnection<Body = unknown> {
-  /** What a message wants; undefined for one that needs no response. Throws a GatewayError for what it cannot be. */
-  read(message: Readonly<Record<string, unknown>>): SocketRequest<Body> | undefined;
-  /** One event of the running response, on its way out. */
-  event(event: Readonly<Record<string, unknown>>): object;
-  /** The event for a request that was refused, by the refusal's status, body (as `error` wrote it) and headers. */
-  refuse(status: number, body: unknown, headers: Readonly<Record<string, string>>): object;
-}
-
-/** A dialect's websocket: each request on it is one call, as if it had been posted to the same path as a stream. */
-export interface DialectSocket<Body = unknown> {
-  /** Of one of the dialect's routes. */
-  readonly path: string;
-  /** `memory` books what the connection keeps from one request to the next; core always gives it. */
-  connect(memory?: ConnectionMemory): DialectConnection<Body>;
-}
-
-/** The memory that a websocket's connection may keep things in between requests: that of its owner, as that of bodies. */
-export interface ConnectionMemory {
-  /** Books this much JSON in all in place of what was booked before; false, and as before, when there is no room. */
-  resize(jsonBytes: number): boolean;
-}
-
 /** A client format of chat, both directions; pure but for `expand` and `remember`. Registered with `api.dialect`. */
 export interface DialectDefinition<Body = unknown> {
   readonly name: string;
@@ -221,7 +194,6 @@ export interface DialectDefinition<Body = unknown> {
   readonly native?: DialectNative<Body>;
   /** Keeps what later requests may refer to; the caller waits for it before the end of the response. */
   remember?(response: unknown, context: DialectContext<Body>, caller: Principal): Promise<void>;
-  readonly socket?: DialectSocket<Body>;
   /** What is sent while a provider is silent: a comment, or an event of the format. */
   readonly keepAlive: string;
   /** The body of an error, and its status where the format has another one. */

@@ -21,7 +21,7 @@ import type { Hook, HookName } from './hooks.ts';
 import type { FromSchema, Schema } from './json.ts';
 import type { AgentDefinition, CallResult, Metered, OperationDefinition } from './operation.ts';
 import type { Provider } from './provider.ts';
-import type { Route } from './route.ts';
+import type { Route, UpgradeHandler } from './route.ts';
 import type { Ledger, Records, Store } from './store.ts';
 import type { Figure, StoreWatcher, TagRules } from './units.ts';
 
@@ -158,6 +158,8 @@ export interface PluginApi {
   /** Facts of the whole configuration that more than one plugin needs: plans, billing mode, data folder. */
   readonly settings: GatewaySettings;
   route<const Body extends object>(route: Route<Body>): void;
+  /** Serves websockets at a path: of callers with a key of models. One instance owns a path. */
+  upgrade(path: string, handler: UpgradeHandler): void;
   /** A schema that others may `$ref` by its `$id`. */
   schema(schema: Schema & { readonly $id: string }): void;
   /** Joins the team under its name. */

@@ -1,4 +1,5 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
 import type { Call, Outcome, Principal } from './call.ts';
 import type { GatewayError } from './errors.ts';
@@ -104,6 +105,64 @@ export interface Route<Body extends object = object> {
   errorNote?(error: GatewayError, request: RefusedRequest): string | undefined;
   handler(ctx: RouteContext<Body extends Schema ? FromSchema<Body> : unknown>): void | Promise<void>;
 }
+
+/** Memory that one request, message or response needs, booked for who sent it. */
+export interface Hold {
+  /** What it holds now. */
+  readonly bytes: number;
+  /**
+   * Books more, in bytes of heap. Throws `request_too_large` when this hold alone would need more than one owner may have,
+   * `rate_limited` when the owner's other holds are in the way, and `overloaded` when those of others are. After
+   * {@link release} it does nothing.
+   */
+  grow(heapBytes: number): void;
+  /** Books this much in all; throws as {@link grow} does where that is more than before. */
+  resize(heapBytes: number): void;
+  release(): void;
+}
+
+/** Counts what comes, and calls once when that is slower than the least rate. */
+export interface RateWatch {
+  add(bytes: number): void;
+  stop(): void;
+}
+
+/** The memory in flight as one caller has it. */
+export interface CallerMemory {
+  /** Bytes of heap for one byte of text: as it came, what is parsed from that, and what is sent on. */
+  readonly heapPerByte: number;
+  /** Opens a hold, of no bytes unless given; throws as {@link Hold.grow} does. */
+  book(heapBytes?: number): Hold;
+  /** Parses JSON by the rules and bounds of a body; `reserve` gets the bytes of heap that the value needs, and may throw. A large text waits for its turn. */
+  parse(text: string, reserve: (heapBytes: number) => void): unknown;
+  /** Watches how fast bytes come; `onSlow` gets the error that ends what is too slow. */
+  watchRate(onSlow: (error: GatewayError) => void): RateWatch;
+}
+
+/** A request to upgrade a connection, of a caller whose key was accepted and whose page may connect. */
+export interface Upgrade {
+  readonly request: IncomingMessage;
+  /** Without the query. */
+  readonly path: string;
+  /** The caller's address, as far as proxies in front are believed. */
+  readonly address: string;
+  readonly principal: Principal;
+  /** The connection, and what came on it already: for the library that speaks its protocol. Core cuts it at the end of a drain. */
+  readonly stream: Duplex;
+  readonly head: Buffer;
+  /** The most bytes of one message, as of a body. */
+  readonly maxBytes: number;
+  /** Fires when the gateway drains; its reason is the error to tell. */
+  readonly signal: AbortSignal;
+  readonly memory: CallerMemory;
+  /** Checks the caller anew; rejects with what the upgrade would be refused with now. */
+  recheck(): Promise<void>;
+  /** Posts JSON to the same path with the headers of the upgrade, the credential among them: all that holds for a request of the caller holds for it. */
+  post(body: string, signal: AbortSignal): Promise<IncomingMessage>;
+}
+
+/** Takes the connection over, or throws a `GatewayError` before it wrote anything: core refuses the upgrade with that. */
+export type UpgradeHandler = (upgrade: Upgrade) => void | Promise<void>;
 
 /**
  * The name of the cookie that holds the session of a person who signed in, as the OpenAPI document tells it. Over https it has the

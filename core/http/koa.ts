@@ -6,7 +6,7 @@ import type { Log } from '../contract/plugin.ts';
 import type { ErrorNote } from '../contract/route.ts';
 import { createDialectPrefixes, cutUrlCredentials, type DialectPrefixes, type UrlCredential } from './authenticate.ts';
 import { answerError } from './error-answer.ts';
-import type { InnerRequests } from './idempotency.ts';
+import type { InnerRequests } from './inner-requests.ts';
 import { clientAddress, normalisePath, RequestState } from './request-state.ts';
 import { type Lifecycle, MAX_HEADERS } from './server.ts';
 

@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import type { Generation } from '../calls/generation.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { type ServeDeps, type Served, serveGeneration } from './serve.ts';
-import type { SocketRules } from './websockets.ts';
+import type { UpgradeRules } from './upgrades.ts';
 
 /** A generation that is ready beside the running one: it takes over, or is closed again. One of the two, once. */
 export interface PreparedGeneration {
@@ -37,9 +37,9 @@ export class LiveGeneration {
   }
 
   /** The rules of the generation that serves now. */
-  get sockets(): SocketRules {
+  get upgrades(): UpgradeRules {
     if (!this.#current) throw new TypeError('no generation is running');
-    return this.#current.served.sockets;
+    return this.#current.served.upgrades;
   }
 
   /** Describes the generation that serves now, also when it no longer does. */

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import type { Principal } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
+import type { Hold as CallerHold, RateWatch } from '../contract/route.ts';
 
 /** How fast the bytes of a body or message must come: so many in each span of time until it is complete. */
 export interface LeastRate {
@@ -20,23 +21,12 @@ export interface MemoryLimits {
   readonly leastRate: LeastRate;
 }
 
-/** Memory that one request, message or response needs. */
-export interface Hold {
-  /** What it holds now. */
-  readonly bytes: number;
-  /**
-   * Books more, in bytes of heap. Throws `request_too_large` when this hold alone would need more than one owner may have,
-   * `rate_limited` when the owner's other holds are in the way, and `overloaded` when those of others are. After
-   * {@link release} it does nothing.
-   */
-  grow(heapBytes: number): void;
+/** A hold of a request, whose owner is known later than its first bytes. */
+export interface Hold extends CallerHold {
   /** Throws `request_too_large` for what will not fit even when there is nothing else; books nothing. */
   announce(heapBytes: number): void;
-  /** Books this much in all; throws as {@link grow} does where that is more than before. */
-  resize(heapBytes: number): void;
   /** Books what is held under another owner from now on; throws as {@link grow} does. */
   assign(owner: string): void;
-  release(): void;
 }
 
 /** The memory in flight of one process: bodies as their bytes come, messages of websockets, what they keep. */
@@ -186,12 +176,6 @@ const OWN_SHARE =
   'The requests of this account that are under way take all the memory that one account may have. Wait until some of them are over.';
 const NO_ROOM =
   'The requests that are under way take all the memory that the gateway has for them. Try again in a moment.';
-
-/** Counts what comes, and calls once when that is slower than the least rate. */
-export interface RateWatch {
-  add(bytes: number): void;
-  stop(): void;
-}
 
 /** Starts to watch how fast bytes come; `onSlow` gets the error that ends the request. */
 export function watchRate({ bytes, everyMs }: LeastRate, onSlow: (error: GatewayError) => void): RateWatch {

@@ -43,8 +43,8 @@ export class RequestAborted extends Error {
   override readonly name = 'RequestAborted';
 }
 
-/** Room for the 300,000 tokens that one request for embeddings may have; the worst such body is measured, parsed and looked through in 0.2 s. */
-const MAX_VALUES = 400_000;
+/** Levels and values of a body: room for the 300,000 tokens that one request for embeddings may have; the worst such body is measured, parsed and looked through in 0.2 s. */
+export const BODY_BOUNDS: JsonBounds = Object.freeze({ maxDepth: 64, maxValues: 400_000 });
 
 const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, empty: true });
 
@@ -54,7 +54,7 @@ const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, 
  * {@link RequestAborted}. What it did not read is left to `discardBody`.
  */
 export async function readJsonBody(req: IncomingMessage, options: ReadJsonOptions): Promise<JsonBody> {
-  const { maxDepth = 64, maxValues = MAX_VALUES, hold, memory, shape } = options;
+  const { maxDepth = BODY_BOUNDS.maxDepth, maxValues = BODY_BOUNDS.maxValues, hold, memory, shape } = options;
   if (!hasBody(req)) return EMPTY;
   const problem = findMediaProblem(req.headers['content-type'], req.headers['content-encoding']);
   if (problem !== undefined) throw new GatewayError('unsupported_media_type', problem);

@@ -7,7 +7,7 @@ import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { deepFreeze, type Schema } from '../contract/json.ts';
-import type { FormLimits, Plugin, Route, RouteContext } from '../contract/plugin.ts';
+import type { FormLimits, Plugin, Route, RouteContext, UpgradeHandler } from '../contract/plugin.ts';
 import type { TagRules } from '../contract/units.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import { createInstanceStore } from '../plugins/instance-store.ts';
@@ -37,11 +37,11 @@ import { requestError } from './error-answer.ts';
 import {
   createIdempotency,
   createKeptResults,
-  type InnerRequests,
   type KeptResult,
   type RespondOnce,
   readIdempotencyKey,
 } from './idempotency.ts';
+import type { InnerRequests } from './inner-requests.ts';
 import { createKoa } from './koa.ts';
 import { createMemory, type Memory, ownerAt, ownerOf } from './memory.ts';
 import { createOpenApi } from './openapi.ts';
@@ -50,12 +50,12 @@ import { type FormSource, formBytes, readBodyBytes, readForm, readJsonBody } fro
 import type { RequestState } from './request-state.ts';
 import { coreRoutes } from './routes.ts';
 import type { Lifecycle } from './server.ts';
-import type { SocketRules } from './websockets.ts';
+import type { UpgradeRules } from './upgrades.ts';
 
 /** A generation as HTTP sees it. */
 export interface Served {
   readonly listener: RequestListener;
-  readonly sockets: SocketRules;
+  readonly upgrades: UpgradeRules;
   /** Made when it is first asked for. */
   openApi(): Schema;
 }
@@ -127,7 +127,7 @@ export function serveGeneration(
     isUrlCredential: urlCredentials(routes, isCredential),
     findOwner: (error) => findStrayOwner(error, generation.loaded),
   });
-  return { listener: koa.callback(), sockets: socketRules(generation, spoken, isCredential), openApi: describe };
+  return { listener: koa.callback(), upgrades: upgradeRules(generation, spoken, isCredential), openApi: describe };
 }
 
 function ownedMiddleware({ registry, loaded }: Generation): readonly Koa.Middleware[] {
@@ -156,11 +156,11 @@ function createRespondOnce(
 }
 
 /** Which paths take websockets: from callers who may send a POST there. */
-function socketRules(
-  { loaded, deps, refuseBlocked }: Generation,
+function upgradeRules(
+  { loaded, deps, refuseBlocked, registry }: Generation,
   dialects: readonly DialectDefinition[],
   isCredential: (text: string) => boolean,
-): SocketRules {
+): UpgradeRules {
   const { cors, trustProxy } = loaded.config.server;
   const authenticate = createAuthenticator(
     withoutBlocked(deps.partsOf('chat').hooks.authenticate, refuseBlocked),
@@ -170,12 +170,10 @@ function socketRules(
   );
   return {
     ...{ origins: cors.origins, trustProxy },
-    find(path) {
-      const dialect = dialects.find(
-        ({ routes, socket }) => socket?.path === path || routes.some((row) => row.path === path),
-      );
-      return dialect && { dialect, socket: dialect.socket?.path === path ? dialect.socket : undefined };
-    },
+    find: (path) => ({
+      dialect: dialects.find(({ routes }) => routes.some((row) => row.path === path)),
+      handler: ownedUpgrade(registry.upgrades.get(path)),
+    }),
     async authenticate(req, ip) {
       const { headers, method = 'GET', url = '/' } = req;
       const principal = await authenticate?.(
@@ -186,6 +184,10 @@ function socketRules(
       return principal;
     },
   };
+}
+
+function ownedUpgrade(found: Owned<UpgradeHandler> | undefined): UpgradeHandler | undefined {
+  return found && ((upgrade) => runOwned(found.owner, () => found.value(upgrade)));
 }
 
 /** An upgrade has no body. */

@@ -183,6 +183,7 @@ const OWN_OPERATIONS: readonly string[] = Object.freeze([CHAT, COUNT]);
 type Registration = Pick<
   WholeApi,
   | 'route'
+  | 'upgrade'
   | 'schema'
   | 'provider'
   | 'offer'
@@ -212,6 +213,7 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
   };
   return {
     route: (route) => registry.addRoute(name, route as unknown as Route),
+    upgrade: (path, handler) => registry.addUpgrade(name, path, handler),
     schema(schema) {
       assertSchema(name, 'a schema', schema);
       registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema);

@@ -8,7 +8,7 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import { HOOKS } from '../contract/hooks.ts';
 import { isObject, type Schema } from '../contract/json.ts';
 import type { AgentDefinition, OperationDefinition } from '../contract/operation.ts';
-import type { Announcement, Command, PluginKind, Route } from '../contract/plugin.ts';
+import type { Announcement, Command, PluginKind, Route, UpgradeHandler } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import type { Figure, StoreWatcher } from '../contract/units.ts';
 import type { HookEntry } from './hook-runner.ts';
@@ -42,6 +42,7 @@ export class Registry {
   readonly agents: Table<AgentDefinition> = new Map();
   readonly commands: Table<Command> = new Map();
   readonly routes: Table<Route> = new Map();
+  readonly upgrades: Table<UpgradeHandler> = new Map();
   readonly schemas: Table<Schema> = new Map();
   readonly shared: Table<string> = new Map();
   readonly figures: Table<Figure> = new Map();
@@ -100,6 +101,13 @@ export class Registry {
     if (known && route.isFallback) return;
     if (known?.isFallback) this.routes.delete(shape);
     this.claim(this.routes, 'route', shape, owner, route, `${route.method} ${route.path}`);
+  }
+
+  addUpgrade(owner: string, path: string, handler: UpgradeHandler): void {
+    // oxlint-disable-next-line typescript/no-unnecessary-condition -- a plugin may be JavaScript
+    if (typeof handler !== 'function' || !path?.startsWith?.('/'))
+      throw new PluginError(owner, 'api.upgrade() takes a path that begins with /, and a function');
+    this.claim(this.upgrades, 'websocket', path, owner, handler);
   }
 
   /** Refuses plugins' routes that core has itself: which of two would respond must not be a matter of chance. */

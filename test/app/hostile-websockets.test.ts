@@ -2,19 +2,22 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { type FrameOptions, frameOf, OPCODE, RawWebSocket } from '../support/clients/raw-websocket.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { chatOf, pluginFile, readText } from '../support/plugins/plugin-file.ts';
 import { until } from '../support/wait.ts';
 
+const ENGINE = fileURLToPath(new URL('../../plugins/dialects/responses/websockets.ts', import.meta.url));
+
 /** A client format that comes by websocket, so that this suite needs no other dialect: `{ say, model? }` in. */
-const TINY = pluginFile({
+const TINY = `import { serveSocket } from ${JSON.stringify(ENGINE)};\n${pluginFile({
   name: 'tiny',
   kind: 'dialect',
   setup: `
     const frame = (value) => 'data: ' + JSON.stringify(value) + '\\n\\n';
-    api.dialect({
+    const definition = {
       name: 'tiny',
       request: { type: 'object', required: ['say'], properties: { say: { type: 'string' } } },
       response: { type: 'object' },
@@ -29,17 +32,18 @@ const TINY = pluginFile({
         end: () => frame({ done: true }),
         fail: (error) => frame({ failed: error.code }),
       }),
-      socket: {
-        path: '/tiny',
-        connect: () => ({
-          read: (message) => ({ body: message }),
-          event: (event) => event,
-          refuse: (status) => ({ refused: status, padding: 'x'.repeat(500) }),
-        }),
-      },
       error: (error) => ({ body: { tiny: error.code } }),
+    };
+    api.dialect(definition);
+    serveSocket(api, definition, {
+      path: '/tiny',
+      connect: () => ({
+        read: (message) => ({ body: message }),
+        event: (event) => event,
+        refuse: (status) => ({ refused: status, padding: 'x'.repeat(500) }),
+      }),
     });`,
-});
+})}`;
 
 const LIMIT = 64 * 1024;
 const SAY = JSON.stringify({ say: 'hello there' });

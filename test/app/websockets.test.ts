@@ -1,4 +1,5 @@
 import http from 'node:http';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { WebSocket } from 'ws';
 import { frameOf, RawWebSocket } from '../support/clients/raw-websocket.ts';
@@ -6,14 +7,16 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { until } from '../support/wait.ts';
 
+const ENGINE = fileURLToPath(new URL('../../plugins/dialects/responses/websockets.ts', import.meta.url));
+
 /** A client format that also comes by websocket: `{ say }` in, `{ text }` and `{ done }` out. */
 const dialect = (socket: string): string =>
-  pluginFile({
+  `import { serveSocket } from ${JSON.stringify(ENGINE)};\n${pluginFile({
     name: 'tiny',
     kind: 'dialect',
     setup: `
       const frame = (value) => 'data: ' + JSON.stringify(value) + '\\n\\n';
-      api.dialect({
+      const definition = {
         name: 'tiny',
         request: { type: 'object', required: ['say'], properties: { say: { type: 'string' }, n: { type: 'integer' } } },
         response: { type: 'object' },
@@ -28,12 +31,13 @@ const dialect = (socket: string): string =>
           end: () => frame({ done: true }),
           fail: (error) => frame({ failed: error.code }),
         }),
-        ${socket}
         error: (error) => ({ body: { tiny: error.code, at: error.param ?? null } }),
-      });`,
-  });
+      };
+      api.dialect(definition);
+      ${socket}`,
+  })}`;
 
-const SOCKET = `socket: {
+const SOCKET = `serveSocket(api, definition, {
   path: '/tiny',
   connect() {
     let count = 0;
@@ -48,7 +52,7 @@ const SOCKET = `socket: {
       refuse: (status, body, headers) => ({ refused: status, ...body, after: headers['retry-after'] ?? null }),
     };
   },
-},`;
+});`;
 
 function start(socket = SOCKET, config: Record<string, unknown> = {}): Promise<TestGateway> {
   return startGateway(

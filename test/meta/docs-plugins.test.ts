@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
@@ -6,13 +7,14 @@ import { readBlocks } from '../support/pages/read-blocks.ts';
 
 /** The plugins of the docs that need no options, as files that import this checkout. */
 const INDEX = JSON.stringify(path.join(PACKAGE_ROOT, 'core/index.ts'));
+const WS = JSON.stringify(fileURLToPath(import.meta.resolve('ws')));
 const shown = readBlocks()
   .filter(({ language, text }) => language === 'ts' && /kind: 'policy'/.test(text) && !text.includes('required: ['))
   .map(({ page, line, text }) => ({
     page,
     line,
     file: `example-${line}.ts`,
-    text: text.replaceAll("'tollgate'", INDEX),
+    text: text.replaceAll("'tollgate'", INDEX).replaceAll("'ws'", WS),
   }));
 
 const chat = (content: string, stream: boolean) => ({

@@ -12,6 +12,7 @@ import { streamResponse } from '../../formats/openai-responses/write-stream.ts';
 import { modelNamesSchema, readModelNames } from '../kit/model-names.ts';
 import { socket } from './socket.ts';
 import { createResponseStore, type ResponseStore } from './store.ts';
+import { serveSocket } from './websockets.ts';
 
 /** The routes by which callers read and delete what `store: on` keeps of theirs. */
 function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): void {
@@ -110,7 +111,8 @@ export default definePlugin({
     const store = createResponseStore(api, mode, retention);
     const aliases = readModelNames(config);
     const { expand, remember } = store;
-    api.dialect({ ...responses, aliases, expand, remember, ...(websocket && { socket }) });
+    api.dialect({ ...responses, aliases, expand, remember });
+    if (websocket) serveSocket(api, responses, socket);
     if (mode === 'on') addStoreRoutes(api, store);
   },
 });

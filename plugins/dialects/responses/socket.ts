@@ -1,18 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import {
-  type ConnectionMemory,
-  type DialectConnection,
-  type DialectSocket,
-  GatewayError,
-  isObject,
-  type JsonObject,
-  readArray,
-  readString,
-  type SocketRequest,
-} from '../../../core/index.ts';
+import { GatewayError, isObject, type JsonObject, readArray, readString } from '../../../core/index.ts';
 import { inputItems } from '../../formats/openai-responses/tables.ts';
 import type { Item, ResponsesBody } from '../../formats/openai-responses/types.ts';
 import { responseObject } from '../../formats/openai-responses/write-response.ts';
+import type { ConnectionMemory, DialectConnection, DialectSocket, SocketRequest } from './socket-session.ts';
 import { isReference } from './store.ts';
 
 /** A request of a websocket with what it continues put before it. */

@@ -1,31 +1,28 @@
 import http, { type Server } from 'node:http';
 import { expect } from 'chai';
-import type { DialectDefinition } from '../../../core/contract/dialect.ts';
-import { createMemory, type Memory, type MemoryLimits, ownerOf } from '../../../core/http/memory.ts';
-import { listen } from '../../../core/http/server.ts';
-import { SOCKET_LIMITS, Websockets } from '../../../core/http/websockets.ts';
-import { frameOf, OPCODE, RawWebSocket } from '../../support/clients/raw-websocket.ts';
-import { createSilentLog } from '../../support/log.ts';
-import { until } from '../../support/wait.ts';
+import type { Upgrade } from '../../../../core/contract/route.ts';
+import { createMemory, type Memory, type MemoryLimits, ownerOf } from '../../../../core/http/memory.ts';
+import { listen } from '../../../../core/http/server.ts';
+import { Upgrades } from '../../../../core/http/upgrades.ts';
+import { SOCKET_LIMITS, Websockets } from '../../../../plugins/dialects/responses/websockets.ts';
+import { frameOf, OPCODE, RawWebSocket } from '../../../support/clients/raw-websocket.ts';
+import { createSilentLog } from '../../../support/log.ts';
+import { until } from '../../../support/wait.ts';
 
 /** A dialect that says how many bytes a message had, and posts nothing. */
-const socket = {
-  path: '/ws',
+const dialect = {
   connect: () => ({
     read: (message: object) => ({ events: [{ size: JSON.stringify(message).length }] }),
     event: (event: object) => event,
     refuse: (status: number, body: unknown) => ({ refused: status, body }),
   }),
-};
-const dialect = {
-  name: 'x',
-  socket,
   error: ({ code }: { code: string }) => ({ body: code }),
-} as unknown as DialectDefinition;
+};
 
 describe('the memory of websockets', () => {
   let server: Server;
   let sockets: Websockets;
+  let upgrades: Upgrades;
   let memory: Memory;
   let url: string;
 
@@ -33,7 +30,7 @@ describe('the memory of websockets', () => {
     server = http.createServer();
     memory = createMemory({ floorBytes: 0, ...limits });
     const rules = {
-      ...{ origins: [], trustProxy: 0, find: () => ({ dialect, socket }) },
+      ...{ origins: [], trustProxy: 0, find: () => ({ handler: (upgrade: Upgrade) => sockets.take(upgrade) }) },
       // The key says whose it is: `account-user-number`.
       async authenticate({ headers }: http.IncomingMessage) {
         const keyId = String(headers.authorization).replace('Bearer ', '');
@@ -41,18 +38,18 @@ describe('the memory of websockets', () => {
         return { credential: 'key' as const, account, userId, keyId };
       },
     };
-    sockets = new Websockets(
-      {
-        ...{ server, memory, log: createSilentLog(), maxMessageBytes: 10_000_000 },
-        rules: () => rules,
-        isDraining: () => false,
-      },
-      { ...SOCKET_LIMITS, ...bounds },
-    );
+    const log = createSilentLog();
+    sockets = new Websockets({ ...dialect, log }, { ...SOCKET_LIMITS, ...bounds });
+    upgrades = new Upgrades({
+      ...{ server, memory, log, maxMessageBytes: 10_000_000 },
+      rules: () => rules,
+      isDraining: () => false,
+    });
     url = `http://127.0.0.1:${await listen(server, '127.0.0.1', 0)}`;
   }
   afterEach(() => {
     sockets.close();
+    upgrades.close();
     server.close().closeAllConnections();
   });
 

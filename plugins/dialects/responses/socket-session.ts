@@ -1,19 +1,21 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import type { IncomingMessage, Server } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
-import { createId } from '../calls/call.ts';
-import type { DialectConnection, DialectDefinition } from '../contract/dialect.ts';
-import { type ErrorCode, GatewayError, toGatewayError } from '../contract/errors.ts';
-import { isObject, parseJson } from '../contract/json.ts';
-import { createEventReader } from '../upstream/event-reader.ts';
-import { postLocally } from './idempotency.ts';
-import { HEAP_PER_BYTE, type Hold, type Memory, type RateWatch, watchRate } from './memory.ts';
-import { parseBody } from './read-body.ts';
+import {
+  createEventReader,
+  type DialectDefinition,
+  type ErrorCode,
+  GatewayError,
+  type Hold,
+  isObject,
+  parseJson,
+  type RateWatch,
+  toGatewayError,
+  type Upgrade,
+} from '../../../core/index.ts';
 
-/** Levels and values of one message, as of a body. */
-const BOUNDS = { maxDepth: 64, maxValues: 400_000 };
 /** Messages in a row that are no requests, after which the socket is closed. */
 const MAX_BAD = 5;
 /** Bytes that may wait in the socket before the response is read no further. */
@@ -36,18 +38,35 @@ const CLOSE_CODES: Partial<Record<ErrorCode, number>> = Object.freeze({
 });
 const TRY_LATER = 1013;
 
-export interface SessionDeps {
-  readonly server: Server;
-  /** The connection below the websocket. */
-  readonly stream: Duplex;
-  readonly memory: Memory;
-  /** Whose memory it is that messages need. */
-  readonly owner: string;
-  readonly dialect: DialectDefinition;
+/** What one message of a websocket amounts to: a request, which is answered by events, or events at once. */
+export type SocketRequest<Body = unknown> = { readonly body: Body } | { readonly events: readonly object[] };
+
+/** What a dialect keeps of one websocket: what its client may refer to. In memory, gone with the socket. */
+export interface DialectConnection<Body = unknown> {
+  /** What a message wants; undefined for one that needs no response. Throws a GatewayError for what it cannot be. */
+  read(message: Readonly<Record<string, unknown>>): SocketRequest<Body> | undefined;
+  /** One event of the running response, on its way out. */
+  event(event: Readonly<Record<string, unknown>>): object;
+  /** The event for a request that was refused, by the refusal's status, body (as `error` wrote it) and headers. */
+  refuse(status: number, body: unknown, headers: Readonly<Record<string, string>>): object;
+}
+
+/** A dialect's websocket: each request on it is one call, as if it had been posted to the same path as a stream. */
+export interface DialectSocket<Body = unknown> {
+  /** Of one of the dialect's routes. */
   readonly path: string;
-  /** The headers of the upgrade that each request repeats; the key among them. */
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly address: string;
+  /** `memory` books what the connection keeps from one request to the next. */
+  connect(memory?: ConnectionMemory): DialectConnection<Body>;
+}
+
+/** The memory that a websocket's connection may keep things in between requests: that of its owner, as that of bodies. */
+export interface ConnectionMemory {
+  /** Books this much JSON in all in place of what was booked before; false, and as before, when there is no room. */
+  resize(jsonBytes: number): boolean;
+}
+
+interface SessionDeps extends Pick<DialectDefinition, 'error'> {
+  readonly upgrade: Upgrade;
   /** Told when it has nothing to do any more. */
   onIdle(): void;
 }
@@ -82,9 +101,9 @@ export class SocketSession {
     this.#socket = socket;
     this.#deps = deps;
     this.#connection = connection;
-    this.#arriving = deps.memory.book(deps.owner);
+    this.#arriving = deps.upgrade.memory.book();
     // Before the websocket's own listener: a message ends in what was counted.
-    deps.stream.prependListener('data', this.#onBytes);
+    deps.upgrade.stream.prependListener('data', this.#onBytes);
     socket.on('message', (data, isBinary) => this.#onMessage(data, isBinary));
     for (const name of ['ping', 'pong'] as const) socket.on(name, (data) => this.#onFrame(data.length));
     socket.once('close', () => {
@@ -114,14 +133,14 @@ export class SocketSession {
   }
 
   readonly #onBytes = ({ length }: Buffer): void => {
+    const { memory } = this.#deps.upgrade;
     this.#lastRead = length;
     this.#unfinished += length;
     this.#watch?.add(length);
     // Of less than that it cannot be known whether it is the rest of a message or the begin of another one.
-    if (this.#unfinished > LARGEST_READ)
-      this.#watch ??= watchRate(this.#deps.memory.leastRate, (error) => this.#cut(error));
+    if (this.#unfinished > LARGEST_READ) this.#watch ??= memory.watchRate((error) => this.#cut(error));
     try {
-      this.#arriving.grow(length * HEAP_PER_BYTE + HEAP_PER_READ);
+      this.#arriving.grow(length * memory.heapPerByte + HEAP_PER_READ);
     } catch (thrown) {
       this.#cut(toGatewayError(thrown));
     }
@@ -130,8 +149,9 @@ export class SocketSession {
   /** A frame within or between messages: it is over, and nothing is kept of it. */
   #onFrame(payloadBytes: number): void {
     const bytes = frameBytes(payloadBytes);
+    const { heapPerByte } = this.#deps.upgrade.memory;
     this.#unfinished = Math.max(0, this.#unfinished - bytes);
-    this.#shrink(this.#arriving.bytes - bytes * HEAP_PER_BYTE - (this.#lastRead === bytes ? HEAP_PER_READ : 0));
+    this.#shrink(this.#arriving.bytes - bytes * heapPerByte - (this.#lastRead === bytes ? HEAP_PER_READ : 0));
   }
 
   /** Of what was read, no more than the end of the last read can belong to the next message. */
@@ -139,7 +159,7 @@ export class SocketSession {
     this.#watch?.stop();
     this.#watch = undefined;
     this.#unfinished = Math.min(Math.max(0, this.#unfinished - frameBytes(bytes)), this.#lastRead);
-    this.#shrink(this.#unfinished && this.#unfinished * HEAP_PER_BYTE + HEAP_PER_READ);
+    this.#shrink(this.#unfinished && this.#unfinished * this.#deps.upgrade.memory.heapPerByte + HEAP_PER_READ);
   }
 
   #shrink(heapBytes: number): void {
@@ -152,7 +172,7 @@ export class SocketSession {
     this.stop(error);
     this.#refuse(error);
     this.#socket.close(CLOSE_CODES[error.code] ?? TRY_LATER, error.code);
-    this.#deps.stream.removeAllListeners('data').resume();
+    this.#deps.upgrade.stream.removeAllListeners('data').resume();
     setTimeout(() => this.#socket.terminate(), GRACE_MS).unref();
   }
 
@@ -166,9 +186,9 @@ export class SocketSession {
   }
 
   #take(data: WebSocket.RawData, bytes: number): void {
-    const { memory, owner } = this.#deps;
+    const { memory } = this.#deps.upgrade;
     try {
-      const hold = memory.book(owner, bytes * HEAP_PER_BYTE);
+      const hold = memory.book(bytes * memory.heapPerByte);
       this.#waiting = { text: textOf(data), hold };
       if (this.#running) this.#socket.pause();
       else void this.#work();
@@ -190,9 +210,8 @@ export class SocketSession {
       const running = new AbortController();
       this.#running = running;
       try {
-        const turn = this.#deps.memory.turn(message.text.length);
-        if (turn) await turn;
-        const wanted = this.#read(message);
+        const read = this.#read(message);
+        const wanted = read instanceof Promise ? await read : read;
         // A message without a request is over at once; those behind it in the same read do not wait for it.
         if (wanted) await this.#respond(wanted, running.signal);
       } catch (thrown) {
@@ -211,9 +230,7 @@ export class SocketSession {
       await this.#drained();
       return;
     }
-    const { server, path, headers, address } = this.#deps;
-    const body = JSON.stringify(wanted.body);
-    const response = await postLocally(server, { path, headers, address, body, signal });
+    const response = await this.#deps.upgrade.post(JSON.stringify(wanted.body), signal);
     if (response.headers['content-type']?.startsWith('text/event-stream')) await this.#passOn(response);
     else
       this.#send(
@@ -225,27 +242,33 @@ export class SocketSession {
    * What a message wants; undefined when it was refused: some in a row that cannot be read end the socket. Throws what the hold refuses
    * with, which says nothing about the message.
    */
-  #read({ text, hold }: Message): Wanted | undefined {
+  #read({ text, hold }: Message): Wanted | undefined | Promise<Wanted | undefined> {
     let noRoom: unknown;
-    try {
-      const message = parseBody(Buffer.from(text), BOUNDS, (heapBytes) => {
-        try {
-          hold.grow(heapBytes);
-        } catch (refused) {
-          noRoom = refused;
-          throw refused;
-        }
-      });
-      if (!isObject(message)) throw new GatewayError('invalid_json', 'A message must be a JSON object.');
-      const wanted = this.#connection.read(message);
-      this.#bad = 0;
-      return wanted;
-    } catch (thrown) {
+    const reserve = (heapBytes: number): void => {
+      try {
+        hold.grow(heapBytes);
+      } catch (refused) {
+        noRoom = refused;
+        throw refused;
+      }
+    };
+    const refuse = (thrown: unknown): undefined => {
       if (noRoom !== undefined) throw noRoom;
       this.#bad += 1;
       this.#refuse(toGatewayError(thrown));
       if (this.#bad >= MAX_BAD) this.#socket.close(1008, 'too many messages that are no requests');
-      return undefined;
+    };
+    const take = (message: unknown): Wanted | undefined => {
+      if (!isObject(message)) throw new GatewayError('invalid_json', 'A message must be a JSON object.');
+      const wanted = this.#connection.read(message);
+      this.#bad = 0;
+      return wanted;
+    };
+    try {
+      const message = this.#deps.upgrade.memory.parse(text, reserve);
+      return message instanceof Promise ? message.then(take).catch(refuse) : take(message);
+    } catch (thrown) {
+      return refuse(thrown);
     }
   }
 
@@ -273,7 +296,8 @@ export class SocketSession {
   }
 
   #refuse(error: GatewayError): void {
-    const { body, status = error.status } = this.#deps.dialect.error(error, createId('req_'));
+    const requestId = `req_${randomBytes(16).toString('base64url')}`;
+    const { body, status = error.status } = this.#deps.error(error, requestId);
     const { retryAfterMs } = error;
     const headers = retryAfterMs === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) };
     this.#send(this.#connection.refuse(status, body, headers));

@@ -1,0 +1,64 @@
+import http, { type IncomingMessage, type Server } from 'node:http';
+import { type Duplex, duplexPair } from 'node:stream';
+import type { RequestState } from './request-state.ts';
+import { feedConnection } from './server.ts';
+
+/**
+ * Requests that the gateway makes to itself in place of a caller's: they run on when the caller leaves, and what they respond is
+ * seen whole. What the calls made for them come to is told to the caller's request.
+ */
+export class InnerRequests {
+  #server: Server | undefined;
+  readonly #outer = new WeakMap<object, RequestState>();
+
+  /** Names the server that they go to. */
+  attach(server: Server): void {
+    this.#server = server;
+  }
+
+  /** Resolves with the head of the response; `outer` is the state of the caller's request. */
+  post(request: LocalRequest, outer: RequestState): Promise<IncomingMessage> {
+    if (!this.#server) throw new TypeError('there is no server yet');
+    return postLocally(this.#server, request, (socket) => this.#outer.set(socket, outer));
+  }
+
+  /** The state of the caller's request that this one was made for; undefined for one that came in from outside. */
+  outerOf({ socket }: IncomingMessage): RequestState | undefined {
+    return this.#outer.get(socket);
+  }
+}
+
+interface LocalRequest {
+  readonly path: string;
+  readonly headers: http.OutgoingHttpHeaders;
+  /** The caller's address, as the server is to see it. */
+  readonly address: string;
+  readonly body: string | Buffer;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Posts to a server of this process without a socket: all that HTTP requests pass (keys, limits, bodies, log, errors) holds for it.
+ * `onSocket` gets the server's end of the connection. Node documents both ends: the server's `connection` event may be emitted with any Duplex, and a request may bring its own.
+ */
+export function postLocally(
+  server: Server,
+  { path, headers, address, body, signal }: LocalRequest,
+  onSocket: (socket: Duplex) => void = () => {},
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const [near, far] = duplexPair();
+    onSocket(far);
+    // Not every Node does so: a caller who leaves would not be missed on the other side.
+    near.once('close', () => far.destroy());
+    feedConnection(server, Object.assign(far, { remoteAddress: address }));
+    const request = http.request({
+      ...{ method: 'POST', path, signal },
+      headers: { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+      createConnection: () => near,
+    });
+    request.once('response', resolve);
+    request.once('error', reject);
+    request.end(body);
+  });
+}

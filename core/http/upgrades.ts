@@ -1,0 +1,187 @@
+import { setMaxListeners } from 'node:events';
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { requestIdOf } from '../calls/call.ts';
+import { shuttingDown } from '../calls/run-call.ts';
+import type { Principal } from '../contract/call.ts';
+import type { DialectDefinition } from '../contract/dialect.ts';
+import { errorHeaders, GatewayError, toGatewayError } from '../contract/errors.ts';
+import type { Log } from '../contract/plugin.ts';
+import type { CallerMemory, UpgradeHandler } from '../contract/route.ts';
+import { postLocally } from './inner-requests.ts';
+import { HEAP_PER_BYTE, type Memory, ownerOf, watchRate } from './memory.ts';
+import { BODY_BOUNDS, parseBody } from './read-body.ts';
+import { clientAddress, normalisePath } from './request-state.ts';
+import { feedConnection } from './server.ts';
+
+/** What the generation that serves now says about upgrades. */
+export interface UpgradeRules {
+  /** The dialect that has a path, and what takes websockets there; both undefined for a path that nobody knows. */
+  find(path: string): {
+    readonly dialect?: DialectDefinition | undefined;
+    readonly handler?: UpgradeHandler | undefined;
+  };
+  /** Who asks for it; throws a 401 or 403. */
+  authenticate(request: IncomingMessage, address: string): Promise<Principal>;
+  readonly origins: readonly string[];
+  readonly trustProxy: number;
+}
+
+interface UpgradeDeps {
+  readonly server: Server;
+  readonly log: Log;
+  readonly memory: Memory;
+  readonly maxMessageBytes: number;
+  rules(): UpgradeRules;
+  isDraining(): boolean;
+}
+
+/** Gives websockets to the plugins that take them, on a server's `upgrade` event. Every other upgrade gets a non-streaming HTTP response. */
+export class Upgrades {
+  readonly #deps: UpgradeDeps;
+  readonly #open = new Set<Duplex>();
+  readonly #drain = new AbortController();
+
+  constructor(deps: UpgradeDeps) {
+    this.#deps = deps;
+    // One of each connection.
+    setMaxListeners(0, this.#drain.signal);
+    deps.server.on('upgrade', this.#onUpgrade);
+  }
+
+  /** Tells those that are open that the gateway ends. */
+  drain(): void {
+    this.#drain.abort(shuttingDown());
+  }
+
+  /** Cuts what is left. */
+  close(): void {
+    this.#deps.server.off('upgrade', this.#onUpgrade);
+    for (const stream of this.#open) stream.destroy();
+  }
+
+  readonly #onUpgrade = (request: IncomingMessage, stream: Duplex, head: Buffer): void => {
+    if (!isWebsocket(request)) {
+      serveWithoutUpgrade(this.#deps.server, request, stream, head);
+      return;
+    }
+    stream.on('error', () => stream.destroy());
+    this.#open.add(stream);
+    stream.once('close', () => this.#open.delete(stream));
+    this.#give(request, stream, head).catch((thrown: unknown) => this.#refuse(request, stream, toGatewayError(thrown)));
+  };
+
+  /** Everything that can be wrong with an upgrade, in the order of the documentation. */
+  async #give(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
+    const { server, memory, maxMessageBytes: maxBytes } = this.#deps;
+    const { find, origins, trustProxy, authenticate } = this.#deps.rules();
+    const path = pathOf(request);
+    const { dialect, handler } = find(path);
+    if (!dialect && !handler) throw new GatewayError('unknown_url', `There is no websocket at ${path.slice(0, 200)}.`);
+    if (!handler) throw switchedOff();
+    if (this.#deps.isDraining()) throw shuttingDown();
+    const { origin } = request.headers;
+    if (origin !== undefined && !origins.includes('*') && !origins.includes(origin))
+      throw new GatewayError('permission_denied', 'Pages of this origin may not connect; see `server.cors.origins`.');
+    const address = clientAddress(request, trustProxy);
+    const principal = await authenticate(request, address);
+    const headers = headersOfRequests(request);
+    await handler({
+      ...{ request, path, address, principal, stream, head, maxBytes, signal: this.#drain.signal },
+      memory: memoryOf(memory, principal),
+      recheck: () => this.#recheck(request, path, address),
+      post: (body, signal) => postLocally(server, { path, headers, address, body, signal }),
+    });
+  }
+
+  /** A key that was revoked, or a configuration that takes no websocket there any more. */
+  async #recheck(request: IncomingMessage, path: string, address: string): Promise<void> {
+    const { find, authenticate } = this.#deps.rules();
+    if (!find(path).handler) throw switchedOff();
+    await authenticate(request, address);
+  }
+
+  #refuse(request: IncomingMessage, stream: Duplex, error: GatewayError): void {
+    const path = pathOf(request);
+    const status = refuseUpgrade(request, stream, error, this.#deps.rules().find(path).dialect);
+    this.#deps.log.info({ path: path.slice(0, 200), status, error: error.code }, 'websocket refused');
+  }
+}
+
+/** The memory in flight as one caller has it. */
+function memoryOf(memory: Memory, principal: Principal): CallerMemory {
+  const owner = ownerOf(principal);
+  return {
+    heapPerByte: HEAP_PER_BYTE,
+    book: (heapBytes) => memory.book(owner, heapBytes),
+    parse(text, reserve) {
+      const parse = (): unknown => parseBody(Buffer.from(text), BODY_BOUNDS, reserve);
+      const turn = memory.turn(text.length);
+      return turn ? turn.then(parse) : parse();
+    },
+    watchRate: (onSlow) => watchRate(memory.leastRate, onSlow),
+  };
+}
+
+function switchedOff(): GatewayError {
+  return new GatewayError('upgrade_required', 'This path takes no websocket here; send the request with POST.', {
+    headers: { upgrade: 'websocket' },
+  });
+}
+
+/** Whether a request asks for a websocket; every other protocol (h2c, which curl offers) may be ignored, as HTTP has it. */
+function isWebsocket({ method, headers: { upgrade } }: IncomingMessage): boolean {
+  return method === 'GET' && upgrade?.toLowerCase() === 'websocket';
+}
+
+/** Serves a request as if it had asked for no upgrade: its head is read once more without that, then what came behind it. */
+function serveWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const { method, url, httpVersion, rawHeaders } = request;
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name, value] = [rawHeaders[at] ?? '', rawHeaders[at + 1] ?? ''];
+    if (/^(?:upgrade|http2-settings)$/i.test(name)) continue;
+    const isConnection = /^connection$/i.test(name);
+    lines.push(`${name}: ${isConnection ? value.replace(/\b(?:upgrade|http2-settings)\b/gi, 'keep-alive') : value}`);
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
+  feedConnection(server, socket);
+}
+
+/** Refuses an upgrade with a whole HTTP response, in the format of the dialect whose path it is; returns the status. */
+function refuseUpgrade(
+  request: IncomingMessage,
+  socket: Duplex,
+  error: GatewayError,
+  dialect: DialectDefinition | undefined,
+): number {
+  const requestId = requestIdOf(request.headers['x-request-id']);
+  const told = dialect?.error(error, requestId) ?? { body: error.toBody(requestId) };
+  const status = told.status ?? error.status;
+  const body = `${JSON.stringify(told.body)}\n`;
+  const head = {
+    ...errorHeaders(error),
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    'x-request-id': requestId,
+    connection: 'close',
+  };
+  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}`);
+  const text = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
+  socket.end(text, () => socket.destroy());
+  return status;
+}
+
+/** The path that is to be upgraded. */
+function pathOf({ url = '/' }: IncomingMessage): string {
+  return normalisePath(url.split('?', 1)[0] ?? '/');
+}
+
+/** Headers of the upgrade that are about the connection, not about the requests on it. */
+const OF_CONNECTION =
+  /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive|te|trailer|expect|x-request-id|idempotency-key|accept)$/;
+
+/** The headers of an upgrade that each request on the websocket repeats; the credential among them. */
+function headersOfRequests({ headers }: IncomingMessage): Readonly<Record<string, string | string[] | undefined>> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_CONNECTION.test(name)));
+}

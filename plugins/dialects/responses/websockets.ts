@@ -1,0 +1,213 @@
+import { type WebSocket, WebSocketServer } from 'ws';
+import {
+  type DialectDefinition,
+  GatewayError,
+  type Hold,
+  type Log,
+  type PluginApi,
+  toGatewayError,
+  type Upgrade,
+} from '../../../core/index.ts';
+import { type DialectSocket, SocketSession } from './socket-session.ts';
+
+/** The bounds and clocks of websockets, in milliseconds where they are times; `docs/http.md` lists them. */
+export const SOCKET_LIMITS = Object.freeze({
+  perKey: 16,
+  perUser: 64,
+  perProcess: 2000,
+  pingMs: 30_000,
+  idleMs: 10 * 60_000,
+  ageMs: 55 * 60_000,
+  recheckMs: 5000,
+  controlFramesPerSecond: 50,
+  /** Of one message; each takes some 100 bytes however little it carries. */
+  fragments: 4096,
+});
+
+type SocketLimits = Readonly<Record<keyof typeof SOCKET_LIMITS, number>>;
+
+/** An open websocket. */
+interface Entry {
+  readonly upgrade: Upgrade;
+  /** What sockets are counted under. */
+  readonly key: string;
+  /** What the dialect keeps from one request to the next. */
+  readonly kept: Hold;
+  readonly socket: WebSocket;
+  readonly session: SocketSession;
+  readonly endsAt: number;
+  idleSince: number;
+  unansweredPings: number;
+  controlFrames: number;
+  /** How it closes once its response is over. */
+  closing: { readonly code: number; readonly reason: string } | undefined;
+}
+
+/** Serves a dialect by websocket; those that are open outlive a change of the configuration. */
+export function serveSocket<Body>(
+  api: Pick<PluginApi, 'upgrade' | 'keep' | 'log'>,
+  dialect: Pick<DialectDefinition<Body>, 'error'>,
+  socket: DialectSocket<Body>,
+): void {
+  const make = (): Websockets => new Websockets({ error: dialect.error, connect: socket.connect, log: api.log });
+  const websockets = api.keep('websockets', make, (kept) => kept.close());
+  api.upgrade(socket.path, (upgrade) => websockets.take(upgrade));
+}
+
+interface Deps extends Pick<DialectDefinition, 'error'> {
+  readonly connect: DialectSocket['connect'];
+  readonly log: Log;
+}
+
+/** The websockets of one dialect: how many there may be, how long they live, and who may keep one. */
+export class Websockets {
+  readonly #deps: Deps;
+  readonly #limits: SocketLimits;
+  readonly #open = new Set<Entry>();
+  /** Made with the first one, which says how large a message may be. */
+  #acceptor: WebSocketServer | undefined;
+  readonly #timers: readonly NodeJS.Timeout[];
+
+  constructor(deps: Deps, limits: SocketLimits = SOCKET_LIMITS) {
+    this.#deps = deps;
+    this.#limits = limits;
+    this.#timers = [
+      setInterval(() => this.#ping(), limits.pingMs).unref(),
+      setInterval(() => this.#check(), limits.recheckMs).unref(),
+    ];
+  }
+
+  /** Throws where there is no room for one more. */
+  take(upgrade: Upgrade): void {
+    const { keyId, userId } = upgrade.principal;
+    const key = keyId ?? userId;
+    this.#assertRoom(key, userId);
+    this.#acceptor ??= new WebSocketServer({
+      noServer: true,
+      perMessageDeflate: false,
+      maxPayload: upgrade.maxBytes,
+      maxFragments: this.#limits.fragments,
+    });
+    const { request, stream, head } = upgrade;
+    this.#acceptor.handleUpgrade(request, stream, head, (socket) => this.#start(socket, upgrade, key));
+  }
+
+  /** Idle ones close at once, others when their response is over. */
+  close(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+    const off = new GatewayError('upgrade_required', 'This path takes no websocket here; send the request with POST.');
+    for (const entry of this.#open) end(entry, 1012, 'websockets are off', off);
+    this.#acceptor?.close();
+  }
+
+  #assertRoom(key: string, userId: string): void {
+    const { perKey, perUser, perProcess } = this.#limits;
+    const retryAfterMs = 5000;
+    if ([...this.#open].filter((entry) => entry.key === key).length >= perKey)
+      throw new GatewayError('rate_limited', `This key has ${perKey} websockets open, the most it may.`, {
+        retryAfterMs,
+      });
+    if ([...this.#open].filter((entry) => entry.upgrade.principal.userId === userId).length >= perUser)
+      throw new GatewayError('rate_limited', `This user has ${perUser} websockets open, the most one may.`, {
+        retryAfterMs,
+      });
+    if (this.#open.size >= perProcess)
+      throw new GatewayError('overloaded', 'The gateway has as many websockets as it takes.', { retryAfterMs });
+  }
+
+  #start(socket: WebSocket, upgrade: Upgrade, key: string): void {
+    const { path, address: ip, memory, signal } = upgrade;
+    const { error, connect, log } = this.#deps;
+    const kept = memory.book();
+    const connection = connect({ resize: (jsonBytes) => resize(kept, jsonBytes * memory.heapPerByte) });
+    const onIdle = (): void => {
+      entry.idleSince = Date.now();
+      if (entry.closing) socket.close(entry.closing.code, entry.closing.reason);
+    };
+    const session = new SocketSession(socket, { upgrade, error, onIdle }, connection);
+    // Apart by up to a tenth, so that sockets that opened together do not end together.
+    const endsAt = Date.now() + this.#limits.ageMs * (0.9 + Math.random() / 10);
+    const entry: Entry = {
+      ...{ upgrade, key, kept, socket, session, endsAt },
+      ...{ idleSince: Date.now(), unansweredPings: 0, controlFrames: 0, closing: undefined },
+    };
+    const drain = (): void => end(entry, 1001, 'shutting down', toGatewayError(signal.reason));
+    this.#open.add(entry);
+    log.info({ path, ip, key }, 'websocket opened');
+    for (const name of ['ping', 'pong'] as const) socket.on(name, () => this.#onControl(entry));
+    // A bad frame: the library closes with the right code itself.
+    socket.on('error', () => {});
+    socket.once('close', (code) => {
+      signal.removeEventListener('abort', drain);
+      this.#open.delete(entry);
+      kept.release();
+      log.info({ path, ip, key, code }, 'websocket closed');
+    });
+    signal.addEventListener('abort', drain, { once: true });
+    if (signal.aborted) drain();
+  }
+
+  #onControl(entry: Entry): void {
+    const { controlFramesPerSecond, recheckMs } = this.#limits;
+    entry.unansweredPings = 0;
+    entry.controlFrames += 1;
+    if (entry.controlFrames > (controlFramesPerSecond * recheckMs) / 1000)
+      entry.socket.close(1008, 'too many control frames');
+  }
+
+  #ping(): void {
+    for (const entry of this.#open) {
+      // Of one that is not read for now, no answer can come.
+      if (entry.socket.isPaused) entry.unansweredPings = 0;
+      else if (entry.unansweredPings >= 2) entry.socket.terminate();
+      entry.unansweredPings += 1;
+      entry.socket.ping();
+    }
+  }
+
+  #check(): void {
+    const now = Date.now();
+    for (const entry of this.#open) {
+      entry.controlFrames = 0;
+      if (now > entry.endsAt) endByAge(entry);
+      else if (entry.session.isIdle && now - entry.idleSince > this.#limits.idleMs) entry.socket.close(1000, 'idle');
+      else void this.#recheck(entry);
+    }
+  }
+
+  /** A key that was revoked, or a configuration that has no websocket any more, ends the socket. */
+  async #recheck(entry: Entry): Promise<void> {
+    try {
+      await entry.upgrade.recheck();
+    } catch (thrown) {
+      const error = toGatewayError(thrown);
+      if (error.code === 'upgrade_required') end(entry, 1012, 'websockets are off', error);
+      // A store that does not answer says nothing about the key.
+      else if (error.status === 401 || error.status === 403) end(entry, 1008, error.code, error);
+    }
+  }
+}
+
+/** Books so much in place of what was booked before; false, and as before, where there is no room. */
+function resize(hold: Hold, heapBytes: number): boolean {
+  try {
+    hold.resize(heapBytes);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Ends a socket now, or when its running response is over. */
+function end(entry: Entry, code: number, reason: string, refusal: GatewayError): void {
+  if (entry.closing) return;
+  entry.closing = { code, reason };
+  entry.session.stop(refusal);
+  if (entry.session.isIdle) entry.socket.close(code, reason);
+}
+
+function endByAge(entry: Entry): void {
+  const error = new GatewayError('invalid_request', 'websocket_connection_limit_reached: open a new websocket.');
+  if (!entry.closing && entry.session.isIdle) entry.session.tell(error);
+  end(entry, 1000, 'as old as it may get', error);
+}
