@@ -53,7 +53,7 @@ async function fill(folder: string): Promise<void> {
   const database = await openDatabase({ folder });
   const sql = prepareCalls(database);
   const tables = { sql, groups: new CallGroups(sql) };
-  const account = database.prepare('INSERT INTO accounts VALUES (?, 0, 0, 0, 0, 1, 1, NULL)');
+  const account = database.prepare("INSERT INTO sums VALUES ('account', ?, 0, 0, 0, 0, 1, 1, NULL, NULL)");
   const member = database.prepare("INSERT INTO members VALUES ('keys-all', ?)");
   const entry = database.prepare("INSERT INTO entries VALUES (?, ?, ?, 'charge', ?, -1, 'chat', 1)");
   const newest = new Map<string, number>();

@@ -7,7 +7,7 @@ export interface Database {
   close(): void;
 }
 
-type SqlValue = string | number | null;
+export type SqlValue = string | number | null;
 type Row = Readonly<Record<string, SqlValue>>;
 
 export interface Statement {

@@ -167,9 +167,8 @@ export function createPurge(database: Database): (now: number) => void {
     (SELECT key, id FROM leases WHERE expires_at <= ? LIMIT ${STEP})`);
   const walks = [
     createWalk(database, 'windows', 'key', 'resets_at'),
-    createWalk(database, 'finished', 'ref', 'until'),
-    createWalk(database, 'swept', 'ref', 'until'),
-    createWalk(database, 'budgets', 'id', 'until'),
+    createWalk(database, 'requests', 'ref', 'until', "AND state <> 'held'"),
+    createWalk(database, 'sums', 'id', 'until', "AND kind = 'budget'"),
   ];
   return (now) => {
     documents.run(now);
@@ -182,11 +181,11 @@ export function createPurge(database: Database): (now: number) => void {
  * Deletes expired rows of a table that has no index on its end (that would cost every call): each round looks at the
  * next rows in the order of their key, and begins again after the last.
  */
-function createWalk(database: Database, table: string, key: string, end: string): (now: number) => void {
+function createWalk(database: Database, table: string, key: string, end: string, and = ''): (now: number) => void {
   const next = database.prepare(
-    `SELECT max(k) AS last FROM (SELECT ${key} AS k FROM ${table} WHERE ${key} > ? ORDER BY ${key} LIMIT ${STEP})`,
+    `SELECT max(k) AS last FROM (SELECT ${key} AS k FROM ${table} WHERE ${key} > ? ${and} ORDER BY ${key} LIMIT ${STEP})`,
   );
-  const remove = database.prepare(`DELETE FROM ${table} WHERE ${key} > ? AND ${key} <= ? AND ${end} <= ?`);
+  const remove = database.prepare(`DELETE FROM ${table} WHERE ${key} > ? AND ${key} <= ? AND ${end} <= ? ${and}`);
   let cursor = '';
   return (now) => {
     const last = next.get(cursor)?.['last'];

@@ -10,7 +10,7 @@ import {
   requestKey,
 } from '../kit/ledger.ts';
 import { type CallsTables, writeCall } from './call-records.ts';
-import type { Database, Statement } from './driver.ts';
+import type { Database, SqlValue, Statement } from './driver.ts';
 import type { Writer } from './writer.ts';
 
 /** How many expired reservations one transaction of the sweeper settles. */
@@ -22,6 +22,7 @@ type Row = ReturnType<Statement['get']>;
 export type LedgerSql = ReturnType<typeof prepareLedger>;
 
 interface Account {
+  readonly id: string;
   readonly name: string;
   readonly sums: AccountBalance;
   readonly lastEntry: number;
@@ -34,7 +35,6 @@ interface Account {
  */
 export class LedgerTables {
   readonly sql: LedgerSql;
-  readonly #writer: Writer;
   readonly #calls: CallsTables;
   readonly #accounts = new Map<string, Account>();
   readonly #budgets = new Map<string, BudgetRow>();
@@ -42,46 +42,56 @@ export class LedgerTables {
   readonly #held = new Map<string, OpenRequest>();
   /** Of accounts and budgets: what this transaction has not written yet. */
   readonly #unwritten = { accounts: new Map<string, Account>(), budgets: new Map<string, BudgetRow>() };
-  #transaction = 0;
+  /** Whether this transaction has asked for commits of other processes. */
+  #isCurrent = false;
   #version: unknown;
 
   constructor(database: Database, writer: Writer, calls: CallsTables) {
     this.sql = prepareLedger(database);
-    this.#writer = writer;
     this.#calls = calls;
-    writer.onCommit(() => this.flush());
+    writer.onCommit(this.flush);
     writer.onRollback(() => this.#forget());
   }
 
   /** Writes what is to be written before a commit, and before a query of accounts or budgets. */
-  flush(): void {
+  readonly flush = (): void => {
+    this.#isCurrent = false;
     const { accounts, budgets } = this.#unwritten;
-    for (const [id, { name, sums, lastEntry }] of accounts) {
+    if (accounts.size + budgets.size === 0) return;
+    const values: SqlValue[] = [];
+    for (const { id, name, sums, lastEntry } of accounts.values()) {
       const { balance, held, spent, credited, updatedAt } = sums;
-      this.sql.putAccount.run(id, packName(name, id), balance, held, spent, credited, lastEntry, updatedAt);
+      // A name that is not its key is written as JSON: that has no NUL and no half of a surrogate pair.
+      const packed = name === id ? null : JSON.stringify(name);
+      values.push('account', id, balance, held, spent, credited, lastEntry, updatedAt, null, packed);
     }
-    for (const { id, spent, held, until = null } of budgets.values()) this.sql.putBudget.run(id, spent, held, until);
+    for (const { id, spent, held, until = null } of budgets.values())
+      values.push('budget', id, 0, held, spent, 0, 0, 0, until, null);
     accounts.clear();
     budgets.clear();
-  }
+    this.sql.putSums(values);
+  };
 
   /** Reads the rows, and writes what the change makes of them. */
   apply<T>(keys: LedgerKeys, change: (rows: LedgerRows, now: number) => LedgerChange<T>): T {
     const now = Date.now();
-    this.#forgetForeign();
-    const readRequest = () => toRequest(this.sql.request.get(keys.account, keys.ref, keys.kind));
-    const account = this.#readAccount(keys.account);
-    const known = this.#held.get(requestKey(keys));
+    if (!this.#isCurrent) this.#forgetForeign();
+    const requestId = requestKey(keys);
+    const known = this.#held.get(requestId);
     // A reservation is almost always the first of its id: its hold is written on condition that it is.
     const isPresumedNew = keys.budgets !== undefined && !known;
-    const request = isPresumedNew ? undefined : (known ?? readRequest());
-    const ids = keys.budgets ?? (request && request.state !== 'ended' ? request.budgets : []);
-    const rows = { account: account?.sums, budgets: ids.map((id) => this.#readBudget(id, now)) };
-    let made = change({ ...rows, request }, now);
-    if (!isPresumedNew) {
-      if (made.request) this.#writeRequest(keys, request, made.request);
-    } else if (made.request?.state !== 'held' || !this.#hold(keys, made.request))
-      made = change({ ...rows, request: readRequest() }, now);
+    const request = isPresumedNew ? undefined : (known ?? this.#readRequest(keys));
+    const account = this.#readAccount(keys.account);
+    const budgets: (BudgetRow | undefined)[] = [];
+    for (const id of keys.budgets ?? (request && request.state !== 'ended' ? request.budgets : []))
+      budgets.push(this.#readBudget(id, now));
+    const rows = { account: account?.sums, budgets, request };
+    let made = change(rows, now);
+    if (isPresumedNew && (made.request?.state !== 'held' || !this.#putRequest('addRequest', keys, made.request)))
+      made = change({ ...rows, request: this.#readRequest(keys) }, now);
+    else if (!isPresumedNew && made.request) this.#putRequest('putRequest', keys, made.request);
+    if (made.request?.state === 'held') remember(this.#held, requestId, made.request);
+    else if (made.request) this.#held.delete(requestId);
     if (made.account) this.#writeAccount(keys, made, made.account, account);
     for (const budget of made.budgets ?? []) {
       remember(this.#budgets, budget.id, budget);
@@ -98,17 +108,18 @@ export class LedgerTables {
     });
   }
 
-  /** Forgets what it remembers when another process has committed since the transaction before; the first in its own asks. */
+  /** Forgets what it remembers when another process has committed since the transaction before. */
   #forgetForeign(): void {
-    if (this.#transaction === this.#writer.transaction) return;
-    this.#transaction = this.#writer.transaction;
+    this.#isCurrent = true;
     const version = this.sql.version.get()?.['data_version'];
     if (version === this.#version) return;
     this.#forget();
     this.#version = version;
+    this.#isCurrent = true;
   }
 
   #forget(): void {
+    this.#isCurrent = false;
     const { accounts, budgets } = this.#unwritten;
     for (const rows of [this.#accounts, this.#budgets, this.#held, accounts, budgets]) rows.clear();
   }
@@ -116,8 +127,8 @@ export class LedgerTables {
   #readAccount(id: string): Account | undefined {
     const known = this.#accounts.get(id) ?? this.#unwritten.accounts.get(id);
     if (known) return known;
-    const row = this.sql.account.get(id);
-    return row && { name: readName(id, row['name']), sums: readBalance(row), lastEntry: Number(row['last_entry']) };
+    const row = this.sql.sums.get('account', id);
+    return row && { id, name: readName(id, row['name']), sums: readBalance(row), lastEntry: Number(row['last_entry']) };
   }
 
   #readBudget(id: string, now: number): BudgetRow | undefined {
@@ -126,31 +137,43 @@ export class LedgerTables {
     const known = this.#budgets.get(id);
     // One that is over may have been deleted meanwhile.
     if (known && (known.until === undefined || known.until > now)) return known;
-    const row = this.sql.budget.get(id);
+    const row = this.sql.sums.get('budget', id);
     if (!row) return undefined;
     const until = row['until'] == null ? undefined : Number(row['until']);
     return { id, spent: Number(row['spent']), held: Number(row['held']), until };
   }
 
-  /** Writes a hold; false, and nothing is written, when the request is known already. */
-  #hold(keys: LedgerKeys, hold: OpenRequest): boolean {
-    const { amount, until, budgets, facts } = hold;
-    const values = [amount, until, JSON.stringify(budgets), JSON.stringify(facts)] as const;
-    if (!this.sql.hold.run(keys.account, keys.ref, ...values).changes) return false;
-    remember(this.#held, requestKey(keys), hold);
-    return true;
+  #readRequest({ ref, account, kind }: LedgerKeys): RequestRow | undefined {
+    const row = this.sql.request.get(ref, account, kind);
+    if (!row) return undefined;
+    const { state } = row;
+    // How long it is remembered does not matter to any change.
+    if (state !== 'held' && state !== 'swept') return { state: 'ended', until: undefined };
+    return {
+      state,
+      amount: Number(row['amount']),
+      budgets: JSON.parse(String(row['budgets'])) as readonly string[],
+      // Only the sweeper and corrections ask for them.
+      get facts() {
+        return readFacts(row['facts']);
+      },
+      until: Number(row['until']),
+      sweptAt: Number(row['swept_at'] ?? 0),
+    };
   }
 
-  #writeRequest(keys: LedgerKeys, before: RequestRow | undefined, after: RequestRow): void {
-    const { sql } = this;
-    const { account, kind, ref } = keys;
-    this.#held.delete(requestKey(keys));
-    if (before?.state === 'held') sql.deleteHold.run(account, ref);
-    if (before?.state === 'swept') sql.deleteSwept.run(ref, account);
-    if (after.state === 'ended') sql.finish.run(ref, account, kind, after.until ?? null);
-    if (after.state !== 'swept') return;
-    const { amount, budgets, facts, sweptAt, until } = after;
-    sql.sweep.run(ref, account, amount, JSON.stringify(budgets), JSON.stringify(facts), sweptAt, until);
+  /** Writes a request; false, and nothing is written, when one is added that is known already. */
+  #putRequest(
+    statement: 'addRequest' | 'putRequest',
+    { ref, account, kind }: LedgerKeys,
+    request: RequestRow,
+  ): boolean {
+    const { state, until = null } = request;
+    const open =
+      request.state === 'ended'
+        ? NOT_OPEN
+        : [request.amount, JSON.stringify(request.budgets), JSON.stringify(request.facts), request.sweptAt];
+    return Boolean(this.sql[statement].run(ref, account, kind, state, until, ...open).changes);
   }
 
   #writeAccount(
@@ -159,37 +182,24 @@ export class LedgerTables {
     sums: AccountBalance,
     before: Account | undefined,
   ): void {
-    const { account, name, kind, ref } = keys;
+    const { account: id, name, kind, ref } = keys;
     let lastEntry = before?.lastEntry ?? 0;
     if (made.entry) {
       const { amount, reason, at } = made.entry;
-      lastEntry = Number(this.sql.addEntry.run(lastEntry, account, kind, ref, amount, reason, at).lastInsertRowid);
+      lastEntry = Number(this.sql.addEntry.run(lastEntry, id, kind, ref, amount, reason, at).lastInsertRowid);
     }
-    const row = { name: before?.name ?? name, sums, lastEntry };
-    remember(this.#accounts, account, row);
-    this.#unwritten.accounts.set(account, row);
+    const row = { id, name: before?.name ?? name, sums, lastEntry };
+    remember(this.#accounts, id, row);
+    this.#unwritten.accounts.set(id, row);
   }
 }
+
+/** The columns of a request that has ended. */
+const NOT_OPEN: readonly null[] = Object.freeze([null, null, null, null]);
 
 function remember<T>(rows: Map<string, T>, key: string, row: T): void {
   if (rows.size >= MAX_REMEMBERED) rows.clear();
   rows.set(key, row);
-}
-
-function toRequest(row: Row): RequestRow | undefined {
-  // How long it is remembered does not matter to any change.
-  if (row?.['amount'] == null) return row?.['finished'] == null ? undefined : { state: 'ended', until: undefined };
-  return {
-    state: row['swept_at'] == null ? 'held' : 'swept',
-    amount: Number(row['amount']),
-    budgets: JSON.parse(String(row['budgets'])) as readonly string[],
-    // Only the sweeper and corrections ask for them.
-    get facts() {
-      return readFacts(row['facts']);
-    },
-    until: Number(row['until']),
-    sweptAt: Number(row['swept_at'] ?? 0),
-  };
 }
 
 /** The sums of an account; zeros without a row. */
@@ -203,14 +213,42 @@ export function readBalance(row: Row): AccountBalance {
   };
 }
 
-/** The name of an account whose key is not its name, as JSON: that has no NUL and no half of a surrogate pair. */
-function packName(name: string, key: string): string | null {
-  return name === key ? null : JSON.stringify(name);
-}
-
-/** The name of an account: what {@link packName} made, or its key. */
+/** The name of an account: as its row has it, or its key. */
 export function readName(key: string, packed: unknown): string {
   return typeof packed === 'string' ? (JSON.parse(packed) as string) : key;
+}
+
+/** How many rows of accounts and budgets one statement writes. */
+const SUMS_AT_ONCE = 8;
+const SUMS_COLUMNS = [
+  'kind',
+  'id',
+  'balance',
+  'held',
+  'spent',
+  'credited',
+  'last_entry',
+  'updated_at',
+  'until',
+  'name',
+];
+
+/** Writes rows of accounts and budgets, given as the values of their columns one after the other. */
+function preparePutSums(database: Database): (values: readonly SqlValue[]) => void {
+  const [row, changed] = [SUMS_COLUMNS.map(() => '?').join(), SUMS_COLUMNS.slice(2, 8)];
+  const known: Statement[] = [];
+  const prepareRows = (count: number): Statement =>
+    database.prepare(`INSERT INTO sums (${SUMS_COLUMNS.join()}) VALUES ${Array(count).fill(`(${row})`).join()}
+      ON CONFLICT DO UPDATE SET ${changed.map((name) => `${name} = excluded.${name}`).join()}`);
+  return (values) => {
+    for (let from = 0; from < values.length; from += SUMS_AT_ONCE * SUMS_COLUMNS.length) {
+      const some = values.slice(from, from + SUMS_AT_ONCE * SUMS_COLUMNS.length);
+      const count = some.length / SUMS_COLUMNS.length;
+      const statement = known[count] ?? prepareRows(count);
+      known[count] = statement;
+      statement.run(...some);
+    }
+  };
 }
 
 /** The prepared statements of the ledger. */
@@ -218,44 +256,27 @@ function prepareLedger(database: Database) {
   return {
     /** Another number when another process has committed. */
     version: database.prepare('PRAGMA data_version'),
-    account: database.prepare(
-      'SELECT name, balance, held, spent, credited, updated_at, last_entry FROM accounts WHERE id = ?',
-    ),
-    budget: database.prepare('SELECT spent, held, until FROM budgets WHERE id = ?'),
-    /** The request ?2 of kind ?3 of the account ?1. */
-    request: database.prepare(`SELECT coalesce(h.amount, s.amount) AS amount, coalesce(h.budgets, s.budgets) AS budgets,
-        coalesce(h.facts, s.facts) AS facts, coalesce(h.expires_at, s.until) AS until,
-        CASE WHEN h.amount IS NULL THEN s.at END AS swept_at, f.kind AS finished
-      FROM (SELECT 1) LEFT JOIN holds AS h ON h.account = ?1 AND h.ref = ?2 AND ?3 = 'charge'
-      LEFT JOIN swept AS s ON s.ref = ?2 AND s.account = ?1 AND ?3 = 'charge'
-      LEFT JOIN finished AS f ON f.ref = ?2 AND f.account = ?1 AND f.kind = ?3`),
-    hold: database.prepare(`INSERT INTO holds (account, ref, amount, expires_at, budgets, facts) SELECT ?1, ?2, ?3, ?4, ?5, ?6
-      WHERE NOT EXISTS (SELECT 1 FROM finished WHERE ref = ?2 AND account = ?1 AND kind = 'charge')
-        AND NOT EXISTS (SELECT 1 FROM swept WHERE ref = ?2 AND account = ?1) ON CONFLICT DO NOTHING`),
-    deleteHold: database.prepare('DELETE FROM holds WHERE account = ? AND ref = ?'),
-    sweep: database.prepare(
-      'INSERT INTO swept (ref, account, amount, budgets, facts, at, until) VALUES (?, ?, ?, ?, ?, ?, ?)',
-    ),
-    deleteSwept: database.prepare('DELETE FROM swept WHERE ref = ? AND account = ?'),
-    finish: database.prepare(
-      'INSERT INTO finished (ref, account, kind, until) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
-    ),
-    putAccount: database.prepare(`INSERT INTO accounts
-      (id, name, balance, held, spent, credited, last_entry, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET balance = excluded.balance, held = excluded.held, spent = excluded.spent,
-      credited = excluded.credited, last_entry = excluded.last_entry, updated_at = excluded.updated_at`),
-    putBudget: database.prepare(`INSERT INTO budgets (id, spent, held, until) VALUES (?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET spent = excluded.spent, held = excluded.held`),
+    sums: database.prepare(`SELECT name, balance, held, spent, credited, updated_at, last_entry, until FROM sums
+      WHERE kind = ? AND id = ?`),
+    putSums: preparePutSums(database),
+    request: database.prepare(`SELECT state, amount, budgets, facts, swept_at, until FROM requests
+      WHERE ref = ? AND account = ? AND kind = ?`),
+    addRequest:
+      database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`),
+    putRequest:
+      database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state, until = excluded.until,
+      amount = excluded.amount, budgets = excluded.budgets, facts = excluded.facts, swept_at = excluded.swept_at`),
     addEntry: database.prepare(
       'INSERT INTO entries (before, account, kind, ref, amount, reason, at) VALUES (?, ?, ?, ?, ?, ?, ?)',
     ),
-    expired:
-      database.prepare(`SELECT h.account, h.ref, a.name FROM holds AS h LEFT JOIN accounts AS a ON a.id = h.account
-      WHERE h.expires_at < ? LIMIT ?`),
-    accounts: database.prepare(`SELECT id, name, balance, held, spent, credited, updated_at FROM accounts
-      WHERE id > ? ORDER BY id LIMIT ?`),
+    expired: database.prepare(`SELECT r.account, r.ref, s.name FROM requests AS r
+      LEFT JOIN sums AS s ON s.kind = 'account' AND s.id = r.account WHERE r.state = 'held' AND r.until < ? LIMIT ?`),
+    accounts: database.prepare(`SELECT id, name, balance, held, spent, credited, updated_at FROM sums
+      WHERE kind = 'account' AND id > ? ORDER BY id LIMIT ?`),
     /** An account's newest entry. */
-    newest: database.prepare('SELECT last_entry AS n FROM accounts WHERE id = ?'),
+    newest: database.prepare("SELECT last_entry AS n FROM sums WHERE kind = 'account' AND id = ?"),
     /** The entry before a cursor. */
     older: database.prepare('SELECT before AS n FROM entries WHERE n = ? AND account = ?'),
     entries: database.prepare(`WITH RECURSIVE chain AS (

@@ -49,12 +49,12 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
       transact: (operation, keys, change) => writer.write(operation, () => tables.apply(keys, change)),
       findExpired: (now) => read('ledger.sweep', () => tables.findExpired(now)),
     }),
-    balance: (account) => read('ledger.balance', () => readBalance(sql.account.get(storeKey(account)))),
+    balance: (account) => read('ledger.balance', () => readBalance(sql.sums.get('account', storeKey(account)))),
     accounts: (page) => read('ledger.accounts', () => readAccounts(sql, page)),
     budgets: (ids) =>
       read('ledger.budgets', () =>
         ids.map((id) => {
-          const row = sql.budget.get(storeKey(id));
+          const row = sql.sums.get('budget', storeKey(id));
           return { spent: Number(row?.['spent'] ?? 0), held: Number(row?.['held'] ?? 0) };
         }),
       ),

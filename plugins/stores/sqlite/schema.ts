@@ -11,28 +11,27 @@ export interface Migration {
 /**
  * All steps, in ascending order; the first one makes a new file. To change the schema, append a step with the next
  * version and a test that takes a file with rows of the version before through it. A step that was released is never
- * edited. Versions before 5 were of builds that were not released: their files are refused.
+ * edited. Versions before 6 were of builds that were not released: their files are refused.
  */
 export const MIGRATIONS: readonly Migration[] = Object.freeze([
   {
-    version: 5,
+    version: 6,
     sql: `
   CREATE TABLE documents (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, expires INTEGER,
     PRIMARY KEY (namespace, key)) WITHOUT ROWID;
   CREATE INDEX documents_expires ON documents (expires) WHERE expires IS NOT NULL;
 
-  -- name is the account's name as JSON, where its id is a hash of that.
-  CREATE TABLE accounts (id TEXT PRIMARY KEY, balance INTEGER NOT NULL, held INTEGER NOT NULL, spent INTEGER NOT NULL,
-    credited INTEGER NOT NULL, last_entry INTEGER NOT NULL, updated_at INTEGER NOT NULL, name TEXT) WITHOUT ROWID;
-  CREATE TABLE budgets (id TEXT PRIMARY KEY, spent INTEGER NOT NULL, held INTEGER NOT NULL, until INTEGER) WITHOUT ROWID;
-  CREATE TABLE holds (account TEXT NOT NULL, ref TEXT NOT NULL, amount INTEGER NOT NULL, expires_at INTEGER NOT NULL,
-    budgets TEXT NOT NULL, facts TEXT NOT NULL, PRIMARY KEY (account, ref)) WITHOUT ROWID;
-  -- Requests that the sweeper has charged, for as long as a late settlement may correct them.
-  CREATE TABLE swept (ref TEXT NOT NULL, account TEXT NOT NULL, amount INTEGER NOT NULL, budgets TEXT NOT NULL,
-    facts TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (ref, account)) WITHOUT ROWID;
-  -- Requests that have ended and credits that were given (until is NULL: for ever), so that neither happens twice.
-  CREATE TABLE finished (ref TEXT NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL, until INTEGER,
-    PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
+  -- What accounts and budgets come to (kind is 'account' or 'budget'). In one table, so that all that a turn changes is one
+  -- statement. name is the account's name as JSON, where its id is a hash of that; until is a budget's.
+  CREATE TABLE sums (kind TEXT NOT NULL, id TEXT NOT NULL, balance INTEGER NOT NULL, held INTEGER NOT NULL,
+    spent INTEGER NOT NULL, credited INTEGER NOT NULL, last_entry INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+    until INTEGER, name TEXT, PRIMARY KEY (kind, id)) WITHOUT ROWID;
+  -- Requests that hold an estimate ('held'), those that the sweeper has charged with it, for as long as a late settlement may
+  -- correct them ('swept'), and those that have ended and credits that were given (until is NULL: for ever), so that neither
+  -- happens twice ('ended').
+  CREATE TABLE requests (ref TEXT NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, amount INTEGER,
+    budgets TEXT, facts TEXT, swept_at INTEGER, until INTEGER, PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
+  CREATE INDEX requests_held ON requests (until) WHERE state = 'held';
   -- Rows are appended whatever their account is; each one names the account's entry before it. An index by account
   -- would write one more page for every charge, and pages are what a commit costs most.
   CREATE TABLE entries (n INTEGER PRIMARY KEY, before INTEGER NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL,

@@ -3,8 +3,13 @@ import { storeClosed, storeUnavailable } from '../kit/failure.ts';
 import { type Database, isBusy, type Statement, sqliteFailure } from './driver.ts';
 
 interface Job {
-  /** Runs the change; returns what resolves its promise, for after the commit. */
-  readonly run: () => () => void;
+  readonly operation: string;
+  /** When it was asked for, for the time that it took. */
+  readonly startedMs: number;
+  readonly change: () => unknown;
+  /** What the change returned, for after the commit. */
+  result: unknown;
+  readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
   /** When it first found the lock taken by another process; undefined for almost all. */
   busySince: number | undefined;
@@ -30,7 +35,6 @@ export class Writer {
   #queue: Job[] = [];
   #isScheduled = false;
   #isClosed = false;
-  #transaction = 0;
   readonly #onCommit: (() => void)[] = [];
   readonly #onRollback: (() => void)[] = [];
 
@@ -51,11 +55,6 @@ export class Writer {
   /** Calls `listener` when changes were undone: what it remembers of the tables may never have been there. */
   onRollback(listener: () => void): void {
     this.#onRollback.push(listener);
-  }
-
-  /** The number of the transaction: a change knows by it whether it is the first in its own. */
-  get transaction(): number {
-    return this.#transaction;
   }
 
   /** Queues a change, which is synchronous and uses the database only: it may run more than once until it is committed. */
@@ -97,32 +96,22 @@ export class Writer {
   }
 
   #add<T>(operation: string, change: () => T): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
+    return new Promise<unknown>((resolve, reject) => {
       const startedMs = performance.now();
-      const run = () => {
-        const result = change();
-        return () => {
-          this.#observe(operation, performance.now() - startedMs, true);
-          resolve(result);
-        };
-      };
-      const fail = (error: unknown): void => {
-        this.#observe(operation, performance.now() - startedMs, false);
-        reject(error as Error);
-      };
-      this.#queue.push({ run, reject: fail, busySince: undefined });
+      this.#queue.push({ operation, startedMs, change, result: undefined, resolve, reject, busySince: undefined });
       if (this.#isScheduled) return;
       this.#isScheduled = true;
-      setImmediate(() => this.#flush());
-    });
+      setImmediate(this.#flush);
+    }) as Promise<T>;
   }
 
-  #flush(): void {
+  readonly #flush = (): void => {
     this.#isScheduled = false;
     const jobs = this.#queue;
     this.#queue = [];
-    this.#retryLater(this.#settle(jobs));
-  }
+    const busy = this.#settle(jobs);
+    if (busy.length > 0) this.#retryLater(busy);
+  };
 
   /**
    * Runs jobs in one transaction; when one of them fails, each again in a transaction of its own, so that only the
@@ -130,29 +119,37 @@ export class Writer {
    */
   #settle(jobs: readonly Job[]): readonly Job[] {
     try {
-      for (const resolve of this.#transact(jobs)) resolve();
-      return [];
+      this.#transact(jobs);
     } catch (error) {
       if (isBusy(error)) return jobs;
-      if (jobs.length === 1) {
-        jobs[0]?.reject(sqliteFailure(error, this.#file));
-        return [];
-      }
+      if (jobs.length > 1) return this.#settleEach(jobs);
+      for (const job of jobs) this.#fail(job, sqliteFailure(error, this.#file));
+      return [];
     }
-    for (const [index, job] of jobs.entries()) {
-      if (this.#settle([job]).length > 0) return jobs.slice(index);
+    const now = performance.now();
+    for (const { operation, startedMs, resolve, result } of jobs) {
+      this.#observe(operation, now - startedMs, true);
+      resolve(result);
     }
     return [];
   }
 
-  #transact(jobs: readonly Job[]): readonly (() => void)[] {
+  #settleEach(jobs: readonly Job[]): readonly Job[] {
+    for (const [index, job] of jobs.entries()) if (this.#settle([job]).length > 0) return jobs.slice(index);
+    return [];
+  }
+
+  #fail({ operation, startedMs, reject }: Job, error: unknown): void {
+    this.#observe(operation, performance.now() - startedMs, false);
+    reject(error);
+  }
+
+  #transact(jobs: readonly Job[]): void {
     this.#begin.run();
-    this.#transaction += 1;
     try {
-      const resolvers = jobs.map((job) => job.run());
+      for (const job of jobs) job.result = job.change();
       for (const listener of this.#onCommit) listener();
       this.#commit.run();
-      return resolvers;
     } catch (error) {
       for (const listener of this.#onRollback) listener();
       try {
@@ -171,11 +168,11 @@ export class Writer {
     for (const job of jobs) {
       job.busySince ??= now;
       if (now - job.busySince < BUSY_BOUND_MS) waiting.push(job);
-      else job.reject(storeUnavailable('The sqlite store is busy: another process holds its lock.'));
+      else this.#fail(job, storeUnavailable('The sqlite store is busy: another process holds its lock.'));
     }
     if (waiting.length === 0) return;
     this.#queue = [...waiting, ...this.#queue];
     this.#isScheduled = true;
-    setTimeout(() => this.#flush(), 1 + Math.random() * (BUSY_PAUSE_MS - 1));
+    setTimeout(this.#flush, 1 + Math.random() * (BUSY_PAUSE_MS - 1));
   }
 }
