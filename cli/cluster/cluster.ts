@@ -5,7 +5,7 @@ import type { ReloadControl, ReloadReport } from '../../core/config/diff.ts';
 import { parseRawConfig, writeRawConfig } from '../../core/config/raw-text.ts';
 import type { RoutingState } from '../../core/contract/call.ts';
 import type { Log } from '../../core/contract/plugin.ts';
-import type { PreparedGeneration } from '../../core/http/live-generation.ts';
+import type { PreparedGeneration } from '../../core/http/serve.ts';
 import { GATHER_MS, sendToPrimary, type WorkerMessage } from '../../core/plugins/gather.ts';
 import { type LoadedConfig, loadConfig } from '../../core/plugins/load-config.ts';
 import { mergeStates, ROUTING_TOPIC } from '../../core/routing/routing-states.ts';

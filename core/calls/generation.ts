@@ -216,7 +216,7 @@ function createCallDeps(
     const isRequest = requests.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
     return compileHooks(registry.hooks, {
       operation,
-      isRequest: (value) => isRequest(value) === undefined,
+      isRequest,
       isResponse,
       onObserverError: (owner, name, error) =>
         log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),

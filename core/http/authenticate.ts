@@ -7,90 +7,98 @@ import type { AuthRequest } from '../contract/hooks.ts';
 import type { Route } from '../contract/plugin.ts';
 import { MAX_TAGS, refuseTag, type TagRules, tagName } from '../contract/units.ts';
 import { RequestAborted } from './read-body.ts';
-import type { RequestState } from './request-state.ts';
 
 /** The `authenticate` hooks as one function; undefined where no plugin has one. */
 export type Authenticate = (request: AuthRequest) => Principal | undefined | Promise<Principal | undefined>;
 
-/** The same without users whom an operator blocked, however they prove who they are. */
-export function withoutBlocked(
-  authenticate: Authenticate | undefined,
-  refuseBlocked: (userId: string) => void | Promise<void>,
-): Authenticate | undefined {
-  if (!authenticate) return undefined;
-  const admit = (principal: Principal | undefined): ReturnType<Authenticate> => {
-    const looking = principal && refuseBlocked(principal.userId);
-    return looking ? looking.then(() => principal) : principal;
-  };
-  return (request) => {
-    const principal = authenticate(request);
-    return principal instanceof Promise ? principal.then(admit) : admit(principal);
-  };
-}
-
 /** What an authenticator reads of a request. */
-export type Asking = Pick<Koa.Context, 'req' | 'method' | 'path' | 'headers'> & {
-  readonly state: Pick<RequestState, 'ip'>;
+type Asking = Pick<Koa.Context, 'req' | 'method' | 'path' | 'headers'> & {
+  readonly state: { readonly ip: string; readonly places?: CredentialPlaces | undefined };
 };
 
-/** Finds out who calls; throws, or rejects with, a 401 or 403 for a caller that may not use the route. */
-type Authenticator = (ctx: Asking, rawBody: () => Promise<Uint8Array>) => Principal | Promise<Principal>;
+/** A body that an authenticator may have to read. */
+interface RawBody {
+  bytes(): Promise<Uint8Array>;
+}
 
-/** Finds the credential of a request; throws for one that may not be where it is. */
-export type CredentialReader = (ctx: Pick<Asking, 'req' | 'path'>) => PresentedCredential | undefined;
+/** Finds the caller of a request; throws, or rejects with, a 401 or 403 for one that may not use the route. */
+type Authenticator = (ctx: Asking, body: RawBody) => Principal | Promise<Principal>;
 
-/** The check of who calls, for one route; undefined when the route is open to all. */
+/** How the callers of a gateway are known. */
+export interface Authentication {
+  readonly authenticate: Authenticate | undefined;
+  /** Throws, or rejects, for a user whom an operator blocked, whatever the credential is. */
+  readonly refuseBlocked?: (userId: string) => void | Promise<void>;
+  /** The kinds of credentials that are known here; all unless set. */
+  readonly credentials?: ReadonlySet<CredentialKind>;
+  /** Whether a text has the shape of a credential of this gateway; any may be one unless set. */
+  readonly isCredential?: ((text: string) => boolean) | undefined;
+}
+
+/** What a route asks of its callers. */
+interface Demand {
+  readonly auth: Exclude<Route['auth'], 'none'>;
+  readonly permission: Route['permission'];
+  readonly role: Route['role'];
+  readonly kinds: readonly CredentialKind[];
+  /** The credential in words. */
+  readonly wanted: string;
+  readonly canSignIn: boolean;
+}
+
+/** The check of callers, for one route; undefined when the route is open to all. */
 export function createAuthenticator(
-  authenticate: Authenticate | undefined,
-  route: Pick<Route, 'auth' | 'permission' | 'role'>,
-  readPresented: CredentialReader,
-  credentials?: ReadonlySet<CredentialKind>,
+  { authenticate, refuseBlocked, credentials, isCredential }: Authentication,
+  { auth, permission, role }: Pick<Route, 'auth' | 'permission' | 'role'>,
 ): Authenticator | undefined {
-  const { auth } = route;
   if (auth === 'none') return undefined;
-  const kinds = kindsTaken({ auth, role: route.role });
-  const wanted = describeWanted(auth);
+  const kinds = kindsTaken({ auth, role });
+  const canSignIn = kinds.includes('session') && credentials?.has('session') === true;
+  const demand: Demand = { auth, permission, role, kinds, wanted: describeWanted(auth), canSignIn };
   // No credential would do: that is the operator's to change, so the caller is not asked for one.
   if (credentials && !kinds.some((kind) => credentials.has(kind)))
     return () => {
       throw new GatewayError(
         'feature_disabled',
-        `This route needs ${wanted}, and no plugin here knows ${auth.includes('key') ? 'any' : 'tokens'}. Its operator adds one under "auth" in the configuration.`,
+        `This route needs ${demand.wanted}, and no plugin here knows ${auth.includes('key') ? 'any' : 'tokens'}. Its operator adds one under "auth" in the configuration.`,
       );
     };
-  const canSignIn = kinds.includes('session') && credentials?.has('session');
-  const check = (principal: Principal | undefined, presented: PresentedCredential | undefined): Principal => {
-    if (!principal && !presented)
-      throw new GatewayError(
-        'missing_api_key',
-        `This route needs ${wanted}: send "Authorization: Bearer …"${auth.includes('key') ? ' or "x-api-key: …"' : ''}${canSignIn ? ', or sign in with a browser' : ''}.`,
-      );
-    return admitPrincipal(principal, route, wanted);
+  const admit = (
+    principal: Principal | undefined,
+    presented: PresentedCredential | undefined,
+  ): Principal | Promise<Principal> => {
+    if (!principal) throw unknownCaller(demand, presented);
+    const checking = refuseBlocked?.(principal.userId);
+    return checking ? checking.then(() => holdTo(demand, principal)) : holdTo(demand, principal);
   };
-  return (ctx, rawBody) => {
-    const presented = readPresented(ctx);
-    const { method, path, headers } = ctx;
-    let shown: AuthRequest['headers'] | undefined;
-    const principal = authenticate?.(
-      Object.freeze({
-        credential: presented?.credential ?? '',
-        bearer: presented?.bearer ?? false,
-        now: Date.now(),
-        method,
-        path,
-        // Copied for those who read them: schemes that sign a request, and cookies.
-        get headers() {
-          shown ??= Object.freeze({ ...headers });
-          return shown;
-        },
-        rawBody: () => rawBody().catch(tellAborted),
-        address: ctx.state.ip,
-      }),
-    );
-    return principal instanceof Promise
-      ? principal.then((found) => check(found, presented))
-      : check(principal, presented);
+  return (ctx, body) => {
+    const presented = readCredential(ctx.req, { places: ctx.state.places, isCredential });
+    const found = authenticate?.(authRequestOf(ctx, body, presented));
+    return found instanceof Promise ? found.then((principal) => admit(principal, presented)) : admit(found, presented);
   };
+}
+
+/** A request as `authenticate` hooks see it. */
+function authRequestOf(
+  { method, path, headers, state }: Asking,
+  body: RawBody,
+  presented: PresentedCredential | undefined,
+): AuthRequest {
+  let shown: AuthRequest['headers'] | undefined;
+  return Object.freeze({
+    credential: presented?.credential ?? '',
+    bearer: presented?.bearer ?? false,
+    now: Date.now(),
+    method,
+    path,
+    // Copied for those who read them: schemes that sign a request, and cookies.
+    get headers() {
+      shown ??= Object.freeze({ ...headers });
+      return shown;
+    },
+    rawBody: () => body.bytes().catch(tellAborted),
+    address: state.ip,
+  });
 }
 
 /** To a plugin, a caller who hung up is an error like any other that it need not know. */
@@ -115,19 +123,22 @@ function describeWanted(auth: Exclude<Route['auth'], 'none'>): string {
   return auth.includes('token') ? 'an API key or a token of the identity provider' : 'an API key';
 }
 
-/** Holds a principal to what the route takes: the kind of credential, and for a token the permission. */
-function admitPrincipal(
-  principal: Principal | undefined,
-  { auth, permission, role }: Pick<Route, 'auth' | 'permission' | 'role'>,
-  wanted: string,
-): Principal {
-  if (!principal)
-    throw new GatewayError(
+function unknownCaller({ auth, wanted, canSignIn }: Demand, presented: PresentedCredential | undefined): GatewayError {
+  if (presented)
+    return new GatewayError(
       auth.includes('key') ? 'invalid_api_key' : 'invalid_token',
       `The credential is not one of this gateway's. This route needs ${wanted}.`,
     );
+  return new GatewayError(
+    'missing_api_key',
+    `This route needs ${wanted}: send "Authorization: Bearer …"${auth.includes('key') ? ' or "x-api-key: …"' : ''}${canSignIn ? ', or sign in with a browser' : ''}.`,
+  );
+}
+
+/** Holds a principal to what the route takes: the kind of credential, and for a token the permission. */
+function holdTo({ auth, kinds, permission, role, wanted }: Demand, principal: Principal): Principal {
   const { credential } = principal;
-  if (!kindsTaken({ auth, role }).includes(credential))
+  if (!kinds.includes(credential))
     throw new GatewayError(
       auth.includes('key') ? 'invalid_api_key' : 'invalid_token',
       `This route needs ${wanted}, and the other kind was sent.`,
@@ -150,20 +161,24 @@ interface PresentedCredential {
   readonly bearer: boolean;
 }
 
+/** Where a credential may be put in addition to `authorization`. */
+export interface CredentialPlaces {
+  readonly headers: readonly string[];
+  readonly query: readonly string[];
+}
+
 /** What decides where a credential may stand, and which of several is one. */
-interface CredentialRules {
-  /** The places below the request's path, beside `authorization` and `x-api-key`. */
-  readonly places?: CredentialPlaces;
-  /** Whether a text has the shape of a credential of this gateway; any may be one unless set. */
-  readonly isCredential?: (text: string) => boolean;
+interface CredentialRules extends Pick<Authentication, 'isCredential'> {
+  /** The places below the request's path; `x-api-key` alone unless set. */
+  readonly places?: CredentialPlaces | undefined;
 }
 
 /** The longest credential that is looked at, in characters; a JWT with many claims has a few thousand. */
 const MAX_LENGTH = 8192;
 
-const HEADERS = Object.freeze(['x-api-key']);
-const HIDDEN: ReadonlySet<string> = new Set(['authorization', 'cookie', ...HEADERS]);
-const NO_PLACES: CredentialPlaces = Object.freeze({ headers: [], query: [] });
+const API_KEY = 'x-api-key';
+const HIDDEN: ReadonlySet<string> = new Set(['authorization', 'cookie', API_KEY]);
+const PLACES: CredentialPlaces = Object.freeze({ headers: Object.freeze([API_KEY]), query: [] });
 
 /**
  * The credential of a request. The same one twice is fine; of different ones those count that have the shape of a credential of
@@ -172,23 +187,27 @@ const NO_PLACES: CredentialPlaces = Object.freeze({ headers: [], query: [] });
  */
 export function readCredential(
   request: IncomingMessage,
-  { places = NO_PLACES, isCredential = () => true }: CredentialRules = {},
+  { places = PLACES, isCredential = () => true }: CredentialRules = {},
 ): PresentedCredential | undefined {
-  const { authorization } = request.headers;
-  const names = places.headers.length > 0 ? [...HEADERS, ...places.headers] : HEADERS;
-  const sent = names.filter((name) => request.headers[name] !== undefined);
-  const inUrl = urlCredentialsOf(request);
+  const { headers, rawHeaders } = request;
+  const { authorization } = headers;
+  const inUrl = urlCredentials.get(request) ?? [];
+  const sent: string[] = [];
+  for (const name of places.headers) if (headers[name] !== undefined) sent.push(String(headers[name]).trim());
   if (authorization === undefined && sent.length === 0 && inUrl.length === 0) return undefined;
-  assertOnce(request.rawHeaders, names);
+  // Node keeps the first of two `authorization` headers and joins others: neither may decide who calls.
+  let surplus = -sent.length - (authorization === undefined ? 0 : 1);
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]?.toLowerCase() ?? '';
+    if (name === 'authorization' || places.headers.includes(name)) surplus += 1;
+  }
+  if (surplus > 0) throw ambiguous('The request has a credential header twice. Send one.');
   const bearer = authorization?.trim() ? readBearer(authorization) : undefined;
-  const others = [
-    ...sent.map((name) => String(request.headers[name]).trim()),
-    ...inUrl.filter(({ name }) => places.query.includes(name)).map(({ value }) => value.trim()),
-  ];
-  const presented = [...new Set([bearer ?? '', ...others])].filter(Boolean);
-  refuseUrl(
-    inUrl.filter(({ name, value }) => !places.query.includes(name) && (presented.length === 0 || isCredential(value))),
-  );
+  for (const { name, value } of inUrl) if (places.query.includes(name)) sent.push(value.trim());
+  const presented = bearer === undefined ? [] : [bearer];
+  for (const text of sent) if (text !== '' && !presented.includes(text)) presented.push(text);
+  for (const { name, value } of inUrl)
+    if (!places.query.includes(name) && (presented.length === 0 || isCredential(value))) throw inWrongPlace(name);
   const credential = presented.length > 1 ? chooseCredential(presented, isCredential) : presented[0];
   if (!credential) return undefined;
   if (credential.length > MAX_LENGTH)
@@ -213,11 +232,10 @@ function chooseCredential(presented: readonly string[], isCredential: (text: str
   return own[0] ?? presented[0];
 }
 
-function refuseUrl([found]: readonly { readonly name: string }[]): void {
-  if (!found) return;
-  throw new GatewayError(
+function inWrongPlace(name: string): GatewayError {
+  return new GatewayError(
     'invalid_api_key',
-    `A credential in the URL, as "${found.name}", is not taken here, since URLs end up in logs: send "Authorization: Bearer …" or "x-api-key: …".`,
+    `A credential in the URL, as "${name}", is not taken here, since URLs end up in logs: send "Authorization: Bearer …" or "x-api-key: …".`,
   );
 }
 
@@ -225,17 +243,6 @@ function readBearer(header: string): string | undefined {
   if (!/^bearer(\s|$)/i.test(header))
     throw new GatewayError('invalid_api_key', 'The "authorization" header must be "Bearer <key>".');
   return header.slice(6).trim() || undefined;
-}
-
-/** Node keeps the first of two `authorization` headers and joins others: neither may decide who calls. */
-function assertOnce(rawHeaders: readonly string[], names: readonly string[]): void {
-  const seen = new Set<string>();
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]?.toLowerCase() ?? '';
-    if (name !== 'authorization' && !names.includes(name)) continue;
-    if (seen.has(name)) throw ambiguous('The request has a credential header twice. Send one.');
-    seen.add(name);
-  }
 }
 
 function ambiguous(message: string): GatewayError {
@@ -249,11 +256,11 @@ export interface UrlCredential {
 }
 
 /** What was cut out of the URLs of running requests: where nobody sees it who does not ask for it here. */
-const CUT = new WeakMap<IncomingMessage, readonly UrlCredential[]>();
+const urlCredentials = new WeakMap<IncomingMessage, readonly UrlCredential[]>();
 
 /** The credentials that stood in a request's URL. */
 export function urlCredentialsOf(request: IncomingMessage): readonly UrlCredential[] {
-  return CUT.get(request) ?? [];
+  return urlCredentials.get(request) ?? [];
 }
 
 /**
@@ -266,12 +273,14 @@ export function cutUrlCredentials(
   isCredential: (credential: UrlCredential) => boolean,
 ): void {
   const { req } = ctx;
-  const { url, found } = cut(req.url ?? '', (each) => names.has(each.name) && isCredential(each));
-  if (found.length > 0) {
-    CUT.set(req, found);
-    req.url = url;
-    ctx.originalUrl = url;
-    ctx.request.originalUrl = url;
+  if (req.url?.includes('?')) {
+    const { url, found } = cut(req.url, (each) => names.has(each.name) && isCredential(each));
+    if (found.length > 0) {
+      urlCredentials.set(req, found);
+      req.url = url;
+      ctx.originalUrl = url;
+      ctx.request.originalUrl = url;
+    }
   }
   for (const header of REFERERS) {
     const from = req.headers[header];
@@ -310,18 +319,18 @@ function replaceHeader(request: IncomingMessage, name: string, value: string): v
     if (rawHeaders[at]?.toLowerCase() === name) rawHeaders[at + 1] = value;
 }
 
-/** Where a credential may be put beside `authorization` and `x-api-key`. */
-interface CredentialPlaces {
-  readonly headers: readonly string[];
-  readonly query: readonly string[];
+/** What dialects say of a path, whether a route is there or not. */
+interface PathRules {
+  /** The dialect whose path it is; its format is that of errors. */
+  readonly dialect: DialectDefinition | undefined;
+  /** Those whose clients find the list of models here: the request's headers say which of them is meant. */
+  readonly lists: readonly DialectDefinition[];
+  readonly places: CredentialPlaces;
 }
 
-/** What dialects say of paths, whether a route is there or not. */
+/** What dialects say of paths. */
 export interface DialectPrefixes {
-  /** The format that a request's errors are written in; OpenAI's when undefined. */
-  dialectAt(path: string, headers: IncomingHttpHeaders): DialectDefinition | undefined;
-  /** The places of credentials below a path, beside those of all paths. */
-  placesAt(path: string): CredentialPlaces;
+  rulesAt(path: string): PathRules;
   /** Names of query parameters that hold a credential somewhere. */
   readonly queryNames: ReadonlySet<string>;
 }
@@ -332,28 +341,31 @@ export const MODELS_PATH = '/v1/models';
 /** A name that SDKs put credentials under, whether or not a dialect here takes it. */
 const KEY = 'key';
 
-const NO_CREDENTIAL_PLACES: CredentialPlaces = Object.freeze({ headers: [], query: [] });
+const NO_RULES: PathRules = Object.freeze({ dialect: undefined, lists: [], places: PLACES });
 
 /** Lays out what dialects say of paths; the longest prefix decides. */
 export function createDialectPrefixes(dialects: readonly DialectDefinition[]): DialectPrefixes {
-  const rows = dialects
+  const all = dialects
     .flatMap((dialect) => (dialect.prefixes ?? []).map((prefix) => ({ prefix: prefix.toLowerCase(), dialect })))
     .toSorted((a, b) => b.prefix.length - a.prefix.length);
-  // Routes match whatever the case is, so prefixes do.
-  const find = (path: string): DialectDefinition | undefined => {
-    if (rows.length === 0) return undefined;
-    const lower = path.toLowerCase();
-    return rows.find(({ prefix }) => isBelow(lower, prefix))?.dialect;
+  const rulesOf = (prefix: string, dialect: DialectDefinition | undefined) => {
+    // Clients of any format call these paths: newer ones of Google's by `/v1/models/…:generateContent`.
+    const lists = isBelow(prefix, MODELS_PATH) ? dialects : [];
+    const own = lists.length > 0 ? lists : [dialect];
+    const headers = [...new Set([API_KEY, ...own.flatMap((each) => each?.credentials?.headers ?? [])])];
+    const query = lists.length > 0 ? [] : (dialect?.credentials?.query ?? []);
+    return { prefix, dialect, lists, places: { headers, query } };
   };
+  const ofModels = rulesOf(MODELS_PATH, all.find(({ prefix }) => isBelow(MODELS_PATH, prefix))?.dialect);
+  const rows = [ofModels, ...all.map(({ prefix, dialect }) => rulesOf(prefix, dialect))].toSorted(
+    (a, b) => b.prefix.length - a.prefix.length,
+  );
   return {
-    dialectAt: (path, headers) =>
-      (isBelow(path.toLowerCase(), MODELS_PATH) ? dialectOfList(dialects, headers) : undefined) ?? find(path),
-    placesAt(path) {
-      // Clients of any format call these paths: newer ones of Google's by `/v1/models/…:generateContent`.
-      if (isBelow(path.toLowerCase(), MODELS_PATH))
-        return { headers: dialects.flatMap(({ credentials }) => credentials?.headers ?? []), query: [] };
-      const credentials = find(path)?.credentials;
-      return credentials ? { ...NO_CREDENTIAL_PLACES, ...credentials } : NO_CREDENTIAL_PLACES;
+    rulesAt(path) {
+      // Routes match whatever the case is, so prefixes do.
+      const lower = path.toLowerCase();
+      for (const row of rows) if (isBelow(lower, row.prefix)) return row;
+      return NO_RULES;
     },
     queryNames: new Set([KEY, ...dialects.flatMap(({ credentials }) => credentials?.query ?? [])]),
   };
@@ -372,7 +384,7 @@ function isBelow(path: string, prefix: string): boolean {
 }
 
 /** The header by which a request says what its calls are booked under: `team=search`, more with commas between or once more. */
-const HEADER = 'x-tollgate-tag';
+export const TAG_HEADER = 'x-tollgate-tag';
 
 /** The caller with the tags that the request names behind its own; what it calls on the way carries them all. */
 export function withRequestTags(
@@ -381,7 +393,7 @@ export function withRequestTags(
   rules: TagRules,
   { auth, role }: Pick<Route, 'auth' | 'role'>,
 ): Principal {
-  const sent = headers[HEADER];
+  const sent = headers[TAG_HEADER];
   // Routes that call no model book nothing.
   if (sent === undefined || role === 'admin' || !auth.includes('key')) return principal;
   const tags = readTags(String(sent), principal.tags ?? [], rules);
@@ -412,7 +424,7 @@ export function readTags(header: string, own: readonly string[], rules: TagRules
 }
 
 function wrongTag(message: string): GatewayError {
-  return new GatewayError('invalid_request', `${HEADER}: ${message}`, { param: HEADER });
+  return new GatewayError('invalid_request', `${TAG_HEADER}: ${message}`, { param: TAG_HEADER });
 }
 
 /** Coding clients each have a header of their own for the session, such as `x-<client>-session-id`. */
@@ -423,7 +435,12 @@ const MAX_SESSION = 128;
 
 /** What a caller named its session, in a header: a word for the choice of a target, never for limits or money. */
 export function sessionOf(headers: IncomingHttpHeaders): string | undefined {
-  const name = 'x-session-id' in headers ? 'x-session-id' : Object.keys(headers).find((each) => SESSION.test(each));
-  const session = name === undefined ? undefined : headers[name];
+  let session = headers['x-session-id'];
+  if (session === undefined)
+    for (const name of Object.keys(headers))
+      if (SESSION.test(name)) {
+        session = headers[name];
+        break;
+      }
   return typeof session === 'string' && session !== '' && session.length <= MAX_SESSION ? session : undefined;
 }

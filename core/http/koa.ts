@@ -1,12 +1,35 @@
 import cors from '@koa/cors';
+import Router, { type RouterContext } from '@koa/router';
+import type { ValidateFunction } from 'ajv';
 import Koa from 'koa';
 import { requestIdOf } from '../calls/call.ts';
+import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
+import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { Log } from '../contract/plugin.ts';
+import { deepFreeze } from '../contract/json.ts';
+import type { Log, Route, RouteContext } from '../contract/plugin.ts';
 import type { ErrorNote } from '../contract/route.ts';
-import { createDialectPrefixes, cutUrlCredentials, type DialectPrefixes, type UrlCredential } from './authenticate.ts';
-import { answerError } from './error-answer.ts';
+import type { TagRules } from '../contract/units.ts';
+import { CORE, runOwned } from '../plugins/attribution.ts';
+import { type CompileRoute, createRouteCompiler, type Owned, type RequestSchemas } from '../plugins/registry.ts';
+import {
+  type Authentication,
+  createAuthenticator,
+  createDialectPrefixes,
+  cutUrlCredentials,
+  type DialectPrefixes,
+  dialectOfList,
+  sessionOf,
+  TAG_HEADER,
+  type UrlCredential,
+  withRequestTags,
+} from './authenticate.ts';
+import { answerError, requestError } from './error-answer.ts';
+import { type RespondOnce, readIdempotencyKey } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
+import { createMemory, type Memory, ownerAt, ownerOf } from './memory.ts';
+import type { CountAdmin } from './operator-routes.ts';
+import { type Form, formBytes, RequestBody, readForm } from './read-body.ts';
 import { clientAddress, normalisePath, RequestState } from './request-state.ts';
 import { type Lifecycle, MAX_HEADERS } from './server.ts';
 
@@ -46,7 +69,8 @@ interface KoaDeps {
 
 /** The Koa application: request id, errors as JSON, then the given middleware in order. */
 export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps): Koa {
-  const { lifecycle, log, cors: crossOrigin = { origins: [] }, onClosed, findOwner = () => undefined } = deps;
+  const { lifecycle, log, cors: crossOrigin = { origins: [] }, trustProxy = 0, inner, onClosed } = deps;
+  const { findOwner = () => undefined } = deps;
   const app = new Koa();
   app.proxy = false;
   app.silent = true;
@@ -54,66 +78,53 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
     if (!CALLER_LEFT.has(error.code ?? '')) log.error({ err: error }, 'answer failed');
   });
   answerLateErrors(app, log);
-  const createState = stateMaker(deps);
+  const prepare = createPreparation(deps);
   app.use(async (ctx, next) => {
     const { req, res } = ctx;
-    let state: RequestState | undefined;
-    // The one listener for the end of the response; all others are told by it.
-    const end = (): void => {
-      onClosed?.();
-      state?.close();
-    };
-    if (res.closed) end();
-    else res.once('close', end);
-    const path = normalisePath(ctx.path);
-    state = createState(ctx, path);
+    const requestId = requestIdOf(req.headers['x-request-id']);
+    const state = new RequestState(requestId, clientAddress(req, trustProxy), inner?.outerOf(req));
+    if (onClosed) state.onClosed(onClosed);
     if (res.closed) state.close();
+    else res.once('close', state.close);
     ctx.state = state;
     res.setMaxListeners(MAX_LISTENERS);
-    res.setHeader('x-request-id', state.requestId);
-    res.setHeader('request-id', state.requestId);
+    res.setHeader('x-request-id', requestId);
+    res.setHeader('request-id', requestId);
     if (lifecycle.draining) res.setHeader('connection', 'close');
     try {
+      prepare(ctx, state);
       if (req.rawHeaders.length > MAX_HEADERS * 2)
         throw new GatewayError('headers_too_large', `The request has more than ${MAX_HEADERS} headers.`);
-      if (path !== ctx.path) ctx.path = path;
       await next();
     } catch (thrown) {
       answerError(ctx, thrown, log, findOwner);
     }
-    // After all who wait for the end, also those with a listener of their own.
-    state.onClosed(() => process.nextTick(release, state));
+    state.isServed = true;
+    if (res.closed) state.close();
   });
   if (crossOrigin.origins.length > 0) app.use(createCors(crossOrigin.origins));
   for (const each of middleware) app.use(each);
   return app;
 }
 
-/** Makes what is known of a request before any middleware of plugins sees it; credentials are cut out of its URL. */
-function stateMaker({
-  trustProxy = 0,
+/** Notes what is known of a path before any middleware of plugins sees the request; cuts credentials out of its URL. */
+function createPreparation({
   probes,
   errorNotes,
   prefixes = createDialectPrefixes([]),
-  inner,
   isUrlCredential = () => true,
-}: KoaDeps): (ctx: Koa.Context, path: string) => RequestState {
-  return (ctx, path) => {
-    const { req } = ctx;
-    const isCredential = (each: UrlCredential): boolean =>
-      prefixes.placesAt(path).query.includes(each.name) || isUrlCredential(each);
-    cutUrlCredentials(ctx, prefixes.queryNames, isCredential);
-    const requestId = requestIdOf(req.headers['x-request-id']);
-    const state = new RequestState(requestId, clientAddress(req, trustProxy), probes?.has(path), inner?.outerOf(req));
-    state.dialect = prefixes.dialectAt(path, req.headers);
+}: KoaDeps): (ctx: Koa.Context, state: RequestState) => void {
+  return (ctx, state) => {
+    const path = normalisePath(ctx.path);
+    const { dialect, lists, places } = prefixes.rulesAt(path);
+    state.places = places;
+    state.dialect = (lists.length > 0 ? dialectOfList(lists, ctx.headers) : undefined) ?? dialect;
+    state.isProbe ||= probes?.has(path) === true;
     // The router ignores case.
     state.errorNote = errorNotes?.get(path.toLowerCase());
-    return state;
+    cutUrlCredentials(ctx, prefixes.queryNames, (each) => places.query.includes(each.name) || isUrlCredential(each));
+    if (path !== ctx.path) ctx.path = path;
   };
-}
-
-function release(state: RequestState): void {
-  state.release();
 }
 
 /** Koa writes the body after all middleware; what fails then (a body that is no JSON) it would answer in plain text. */
@@ -128,6 +139,125 @@ function answerLateErrors(app: Koa, log: Log): void {
     answerError(this, error, log, () => (this.state as RequestState).plugin);
     if (this.respond !== false) this.res.end(this.body);
   };
+}
+
+export interface RouterDeps extends Authentication {
+  readonly routes: readonly Owned<Route>[];
+  /** Compiles the routes' schemas. */
+  readonly requests: RequestSchemas;
+  /** The tags that requests may name; none unless set. */
+  readonly tags?: TagRules;
+  readonly lifecycle: Lifecycle;
+  readonly maxBodyBytes: number;
+  /** The client format of a route, which its errors are written in; OpenAI's unless set. */
+  readonly dialectOf?: (route: Route) => DialectDefinition | undefined;
+  /** Responds to requests that have an idempotency key, on routes that take one; the key is ignored unless set. */
+  readonly respondOnce?: RespondOnce | undefined;
+  /** Counts requests to routes of operators; they are not limited unless set. */
+  readonly countAdmin?: CountAdmin;
+  /** The memory in flight, shared by every generation; one of its own unless set. */
+  readonly memory?: Memory;
+}
+
+type Handler = (ctx: Koa.Context) => Promise<void>;
+
+/** Makes one middleware of all routes; the first registered wins. Throws a PluginError for a route that cannot work. */
+export function createRouter(deps: RouterDeps): Koa.Middleware {
+  const router = new Router();
+  const compile = createRouteCompiler(deps.requests);
+  const memory = deps.memory ?? createMemory();
+  /** Those that are found by method and path alone. */
+  const handlers = new Map<string, Handler>();
+  for (const { owner, value: route } of deps.routes) {
+    const handler = createHandler(deps, memory, compile, owner, route);
+    router.register(route.path, [route.method], handler);
+    const isFirst = router.match(route.path, route.method).pathAndMethod.length === 1;
+    if (isFirst && /^[\w/.-]+$/.test(route.path)) handlers.set(`${route.method} ${route.path}`, handler);
+  }
+  const dispatch = router.routes();
+  return (ctx) => {
+    const handler = handlers.get(`${ctx.method} ${ctx.path}`);
+    if (handler) {
+      ctx['params'] = {};
+      return handler(ctx);
+    }
+    return dispatch(ctx as RouterContext, async () => {
+      // A handler never calls next, so next means that no route matched.
+      throw unmatched(ctx as RouterContext);
+    });
+  };
+}
+
+/** What is done for a request to a route, in this order: its caller, the query, the body, the handler. */
+function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, owner: string, route: Route): Handler {
+  const validateBody = compile(owner, route, 'body');
+  const validateQuery = compile(owner, route, 'query');
+  const authenticate = createAuthenticator(deps, route);
+  const countAdmin = route.role === 'admin' && !route.isProbe ? deps.countAdmin : undefined;
+  const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
+  const label = `${route.method} ${route.path}`;
+  const dialect = deps.dialectOf?.(route);
+  const shape = dialect && { isChat: dialect.request === CHAT_REQUEST, effects: dialect.native?.effects };
+  // Core itself handles the routes of dialects.
+  const handle: Route['handler'] =
+    owner === CORE || dialect ? route.handler : (ctx) => runOwned(owner, () => route.handler(ctx));
+  return async (ctx) => {
+    const state = ctx.state as RequestState;
+    state.route = label;
+    if (owner !== CORE) state.plugin = owner;
+    state.dialect = dialect ?? state.dialect;
+    const hold = memory.book(ownerAt(state.ip));
+    state.hold = hold;
+    const body = new RequestBody(ctx.req, { maxBytes, hold, memory });
+    const found = authenticate?.(ctx as RouteContext, body);
+    const principal = found instanceof Promise ? await found : found;
+    if (principal) {
+      hold.assign(ownerOf(principal));
+      if (countAdmin) await countAdmin(principal);
+      state.principal =
+        TAG_HEADER in ctx.headers ? withRequestTags(principal, ctx.headers, deps.tags ?? {}, route) : principal;
+    }
+    state.session = sessionOf(ctx.headers);
+    if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
+    state.signal = deps.lifecycle.abortSignal(ctx.res, state, route.isEndless);
+    let form: Form | undefined;
+    try {
+      if (route.form) {
+        form = await readForm(ctx, route.form, { hold, memory, bytes: await body.reading });
+        if (validateBody) check(validateBody, form.fields);
+        state.body = deepFreeze(form.fields);
+        state.files = deepFreeze(form.files);
+      } else if (validateBody) {
+        const { value, empty, raw } = await body.json({ shape });
+        if (!(empty && route.bodyOptional)) check(validateBody, value);
+        if (route.isIdempotent && deps.respondOnce && !state.outer && readIdempotencyKey(ctx.req) !== undefined)
+          return await deps.respondOnce(ctx, raw);
+        state.body = value;
+      }
+      const work = handle(ctx as RouteContext);
+      if (work) await work;
+      // Koa would say 404 for a handler that forgot its response.
+      if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
+        throw new Error(`plugin "${owner}": ${label} answered nothing`);
+    } finally {
+      if (form) await form.remove();
+    }
+  };
+}
+
+function check(validate: ValidateFunction, value: unknown, where?: 'query'): void {
+  const [error] = validate(value) ? [] : (validate.errors ?? []);
+  if (error) throw requestError(error, value, where);
+}
+
+/** The error for a request that no route takes: 405 when its path has other methods, else 404. */
+function unmatched(ctx: RouterContext): GatewayError {
+  const path = ctx.path.length > 200 ? `${ctx.path.slice(0, 197)}…` : ctx.path;
+  const methods = [...new Set(ctx.matched?.flatMap((layer) => layer.methods))].sort().join(', ');
+  if (methods === '') return new GatewayError('unknown_url', `Unknown request URL: ${ctx.method} ${path}`);
+  return new GatewayError('method_not_allowed', `${path} does not take ${ctx.method}; it takes ${methods}.`, {
+    headers: { allow: methods },
+  });
 }
 
 /** What a browser's script may read of a response, beside the body. */

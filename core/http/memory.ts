@@ -31,9 +31,10 @@ export interface Hold extends CallerHold {
 
 /** The memory in flight of one process: bodies as their bytes come, messages of websockets, what they keep. */
 export interface Memory {
-  readonly leastRate: LeastRate;
   /** Opens a hold of an owner, of no bytes unless given; throws as {@link Hold.grow} does. */
   book(owner: string, heapBytes?: number): Hold;
+  /** Starts to watch how fast bytes come; `onSlow` gets the error that ends the request, once. */
+  readonly watchRate: (onSlow: (error: GatewayError) => void) => RateWatch;
   /** Waits, with a body of so many bytes, until it may be parsed; undefined for one that need not wait. */
   turn(bytes: number): Promise<void> | undefined;
 }
@@ -75,52 +76,44 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
   const general = new Pool(bytes - floorBytes);
   const floor = new Pool(floorBytes);
   let lastTurn: Promise<void> = Promise.resolve();
-
-  /** Where so many bytes of an owner fit; throws where they do not. */
-  function findRoom(owner: string, heapBytes: number): Pool {
-    if (general.fits(owner, heapBytes)) return general;
-    if (heapBytes <= smallBytes && floor.fits(owner, heapBytes)) return floor;
-    throw general.refusal(owner, heapBytes);
-  }
-
-  function book(owner: string, heapBytes = 0): Hold {
-    let held = 0;
-    let pool = general;
-    let isReleased = false;
-    const hold: Hold = {
-      get bytes() {
-        return held;
-      },
-      announce(announced) {
-        if (!general.fitsAlone(announced)) throw new GatewayError('request_too_large', TOO_LARGE);
-      },
-      resize: (bytes) => move(owner, bytes),
-      grow: (more) => move(owner, held + more),
-      assign: (next) => move(next, held),
-      release() {
-        pool.add(owner, -held);
-        held = 0;
-        isReleased = true;
-      },
-    };
-    function move(nextOwner: string, nextHeld: number): void {
-      if (isReleased) return;
-      pool.add(owner, -held);
-      try {
-        // What becomes smaller stays where it is, however full that is.
-        if (nextHeld > held || nextOwner !== owner) pool = findRoom(nextOwner, nextHeld);
-        [owner, held] = [nextOwner, nextHeld];
-      } finally {
-        pool.add(owner, held);
-      }
-    }
-    if (heapBytes > 0) hold.grow(heapBytes);
-    return hold;
-  }
-
   return {
-    leastRate,
-    book,
+    watchRate: createRateWatcher(leastRate),
+    book(owner, heapBytes = 0) {
+      let held = 0;
+      let pool = general;
+      let isReleased = false;
+      function move(nextOwner: string, next: number): void {
+        if (isReleased) return;
+        pool.add(owner, -held);
+        try {
+          // What becomes smaller stays where it is, however full that is.
+          if (next > held || nextOwner !== owner) {
+            if (general.fits(nextOwner, next)) pool = general;
+            else if (next <= smallBytes && floor.fits(nextOwner, next)) pool = floor;
+            else throw general.refusal(nextOwner, next);
+          }
+          [owner, held] = [nextOwner, next];
+        } finally {
+          pool.add(owner, held);
+        }
+      }
+      if (heapBytes > 0) move(owner, heapBytes);
+      return {
+        get bytes() {
+          return held;
+        },
+        announce(announced) {
+          if (announced > general.largest) throw new GatewayError('request_too_large', TOO_LARGE);
+        },
+        resize: (next) => move(owner, next),
+        grow: (more) => move(owner, held + more),
+        assign: (next) => move(next, held),
+        release() {
+          move(owner, 0);
+          isReleased = true;
+        },
+      };
+    },
     turn(size) {
       if (size <= LARGE_BYTES) return undefined;
       lastTurn = lastTurn.then(() => nextTurn());
@@ -131,43 +124,38 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
 
 /** Bytes that owners share. */
 class Pool {
+  /** The most that one owner may hold while it is alone. */
+  readonly largest: number;
   readonly #limit: number;
-  #used = 0;
   readonly #byOwner = new Map<string, number>();
+  #used = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
+    this.largest = (limit * HELD_PER_FREE) / (HELD_PER_FREE + 1);
   }
 
   fits(owner: string, bytes: number): boolean {
-    const own = this.#ownedBy(owner) + bytes;
+    const own = (this.#byOwner.get(owner) ?? 0) + bytes;
     return bytes === 0 || own <= HELD_PER_FREE * (this.#limit - this.#used - bytes);
-  }
-
-  fitsAlone(bytes: number): boolean {
-    return bytes <= HELD_PER_FREE * (this.#limit - bytes);
   }
 
   add(owner: string, bytes: number): void {
     if (bytes === 0) return;
     this.#used += bytes;
-    const own = this.#ownedBy(owner) + bytes;
+    const own = (this.#byOwner.get(owner) ?? 0) + bytes;
     if (own === 0) this.#byOwner.delete(owner);
     else this.#byOwner.set(owner, own);
   }
 
   /** Why so many bytes do not fit: too large also in an empty pool, too many of this owner, or too many of others. */
   refusal(owner: string, bytes: number): GatewayError {
-    if (!this.fitsAlone(bytes)) return new GatewayError('request_too_large', TOO_LARGE);
-    const ofOthers = this.#used - this.#ownedBy(owner);
+    if (bytes > this.largest) return new GatewayError('request_too_large', TOO_LARGE);
+    const ofOthers = this.#used - (this.#byOwner.get(owner) ?? 0);
     const retryAfterMs = 1000;
     return bytes <= HELD_PER_FREE * (this.#limit - ofOthers - bytes)
       ? new GatewayError('rate_limited', OWN_SHARE, { retryAfterMs })
       : new GatewayError('overloaded', NO_ROOM, { retryAfterMs });
-  }
-
-  #ownedBy(owner: string): number {
-    return this.#byOwner.get(owner) ?? 0;
   }
 }
 
@@ -177,29 +165,46 @@ const OWN_SHARE =
 const NO_ROOM =
   'The requests that are under way take all the memory that the gateway has for them. Try again in a moment.';
 
-/** Starts to watch how fast bytes come; `onSlow` gets the error that ends the request. */
-export function watchRate({ bytes, everyMs }: LeastRate, onSlow: (error: GatewayError) => void): RateWatch {
-  let arrived = 0;
-  let isStopped = false;
-  const stop = (): void => {
-    isStopped = true;
-    clearInterval(timer);
+/** A timer may fire a little before the time that `performance.now()` says. */
+const TOLERANCE_MS = 1;
+
+/** Makes what watches bodies: all have the same time, so one timer, for the one that is judged next, serves them all. */
+function createRateWatcher({ bytes, everyMs }: LeastRate): Memory['watchRate'] {
+  const watched = new Set<{ bytes: number; untilMs: number; onSlow(error: GatewayError): void }>();
+  let isWaiting = false;
+  // Bytes that waited while this process was busy are read after the timers, and before an immediate.
+  const wait = (ms: number): void => {
+    isWaiting = true;
+    setTimeout(() => setImmediate(judge), ms).unref();
   };
   const judge = (): void => {
-    if (isStopped) return;
-    if (arrived < bytes) {
-      stop();
-      const message = `The body came too slowly: fewer than ${bytes} bytes in ${everyMs / 1000} seconds.`;
-      onSlow(new GatewayError('request_timeout', message));
+    const nowMs = performance.now();
+    isWaiting = false;
+    for (const each of watched) {
+      if (each.untilMs > nowMs + TOLERANCE_MS) {
+        wait(each.untilMs - nowMs);
+        return;
+      }
+      watched.delete(each);
+      if (each.bytes < bytes) {
+        const message = `The body came too slowly: fewer than ${bytes} bytes in ${everyMs / 1000} seconds.`;
+        each.onSlow(new GatewayError('request_timeout', message));
+      } else {
+        each.bytes = 0;
+        each.untilMs = nowMs + everyMs;
+        watched.add(each);
+      }
     }
-    arrived = 0;
   };
-  // Bytes that waited while this process was busy are read after the timers, and before an immediate.
-  const timer = setInterval(() => setImmediate(judge), everyMs).unref();
-  return {
-    add(more) {
-      arrived += more;
-    },
-    stop,
+  return (onSlow) => {
+    const body = { bytes: 0, untilMs: performance.now() + everyMs, onSlow };
+    watched.add(body);
+    if (!isWaiting) wait(everyMs);
+    return {
+      add(more) {
+        body.bytes += more;
+      },
+      stop: () => void watched.delete(body),
+    };
   };
 }

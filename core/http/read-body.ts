@@ -8,9 +8,9 @@ import { type BodyShape, takeBody } from '../calls/facts.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { type JsonBounds, measureJson } from '../contract/json-bounds.ts';
 import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
-import { HEAP_PER_BYTE, type Hold, type Memory, watchRate } from './memory.ts';
+import { HEAP_PER_BYTE, type Hold, type Memory } from './memory.ts';
 
-interface ReadBodyOptions {
+interface BodyOptions {
   readonly maxBytes: number;
   /** Where the memory comes from that the body needs, and how fast it must come; default without bounds. */
   readonly memory?: Memory;
@@ -18,13 +18,7 @@ interface ReadBodyOptions {
   readonly hold?: Hold;
 }
 
-interface ReadJsonOptions extends ReadBodyOptions {
-  /** Where the bytes come from when somebody may have read them before. */
-  readonly bytes?: () => Promise<Buffer>;
-  /** How deep arrays and objects may nest; default 64. */
-  readonly maxDepth?: number;
-  /** How many values and names of fields the body may hold; default 400,000. */
-  readonly maxValues?: number;
+interface JsonOptions extends Partial<JsonBounds> {
   /** What the body is, for the walk over it. */
   readonly shape?: BodyShape | undefined;
 }
@@ -48,37 +42,50 @@ export const BODY_BOUNDS: JsonBounds = Object.freeze({ maxDepth: 64, maxValues: 
 
 const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, empty: true });
 
-/**
- * Reads a JSON body: `application/json` (UTF-8, not compressed), at most `maxBytes`, strict JSON. Rejects with
- * `unsupported_media_type`, `request_too_large`, `request_timeout`, `invalid_json` or what a hold refuses with, and with
- * {@link RequestAborted}. What it did not read is left to `discardBody`.
- */
-export async function readJsonBody(req: IncomingMessage, options: ReadJsonOptions): Promise<JsonBody> {
-  const { maxDepth = BODY_BOUNDS.maxDepth, maxValues = BODY_BOUNDS.maxValues, hold, memory, shape } = options;
-  if (!hasBody(req)) return EMPTY;
-  const problem = findMediaProblem(req.headers['content-type'], req.headers['content-encoding']);
-  if (problem !== undefined) throw new GatewayError('unsupported_media_type', problem);
-  const bytes = await (options.bytes?.() ?? readBodyBytes(req, options));
-  if (bytes.length === 0) return EMPTY;
-  const raw = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
-  if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
-  await memory?.turn(raw.length);
-  const value = parseBody(raw, { maxDepth, maxValues }, (heapBytes) => hold?.grow(heapBytes), shape);
-  return { raw, value, empty: false };
+/** The body of one request. It is read when it is first asked for, once; what is not read is left to `discardBody`. */
+export class RequestBody {
+  /** Its bytes, when they were asked for. */
+  reading: Promise<Buffer> | undefined;
+  readonly #req: IncomingMessage;
+  readonly #options: BodyOptions;
+
+  constructor(req: IncomingMessage, options: BodyOptions) {
+    this.#req = req;
+    this.#options = options;
+  }
+
+  /**
+   * The bytes as they were sent, of whatever type; none when there is no body. Rejects with `request_too_large`, `request_timeout` or what
+   * a hold refuses with, and with {@link RequestAborted}.
+   */
+  bytes(): Promise<Buffer> {
+    this.reading ??= hasBody(this.#req) ? readBytes(this.#req, this.#options) : Promise.resolve(EMPTY.raw);
+    return this.reading;
+  }
+
+  /**
+   * The body as JSON: `application/json` (UTF-8, not compressed), at most `maxBytes`, strict JSON. Rejects as {@link bytes} does, and
+   * with `unsupported_media_type` or `invalid_json`.
+   */
+  async json({ shape, ...bounds }: JsonOptions = {}): Promise<JsonBody> {
+    const { headers } = this.#req;
+    const { hold, memory } = this.#options;
+    if (!hasBody(this.#req)) return EMPTY;
+    const problem = findMediaProblem(headers['content-type'], headers['content-encoding']);
+    if (problem !== undefined) throw new GatewayError('unsupported_media_type', problem);
+    const bytes = await this.bytes();
+    if (bytes.length === 0) return EMPTY;
+    const raw = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+    if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
+    const turn = memory?.turn(raw.length);
+    if (turn) await turn;
+    return { raw, value: parseBody(raw, { ...BODY_BOUNDS, ...bounds }, hold?.grow, shape), empty: false };
+  }
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {
   const length = headers['content-length'];
   return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
-}
-
-/** The bytes of a body as they were sent, of whatever type; none when there is no body. */
-export async function readBodyBytes(req: IncomingMessage, options: ReadBodyOptions): Promise<Buffer> {
-  if (!hasBody(req)) return EMPTY.raw;
-  const announced = Number(req.headers['content-length'] ?? 0);
-  if (announced > options.maxBytes) throw tooLarge(options.maxBytes);
-  options.hold?.announce(announced * HEAP_PER_BYTE);
-  return readBytes(req, options);
 }
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
@@ -98,42 +105,45 @@ function findMediaProblem(type: string | undefined, encoding: string | undefined
 }
 
 /** The listeners stay when it is over (the request goes with them), and a late error then finds one that ignores it. */
-function readBytes(req: IncomingMessage, { maxBytes, hold, memory }: ReadBodyOptions): Promise<Buffer> {
+function readBytes(req: IncomingMessage, { maxBytes, hold, memory }: BodyOptions): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    const announced = Number(req.headers['content-length'] ?? 0);
+    if (announced > maxBytes) throw tooLarge(maxBytes);
+    hold?.announce(announced * HEAP_PER_BYTE);
     const chunks = new Chunks();
+    let whole: Buffer | undefined;
     let isOver = false;
-    const fail = (error: unknown): void => {
-      finish();
-      hold?.release();
-      reject(error);
-    };
-    const finish = (): void => {
+    const end = (error?: unknown): void => {
       isOver = true;
       watch?.stop();
+      if (error === undefined) resolve(whole ?? chunks.take());
+      else {
+        hold?.release();
+        reject(error);
+      }
+    };
+    const onGone = (): void => {
+      if (!isOver) end(new RequestAborted('the caller hung up before the body was complete'));
     };
     // A small body is here already.
-    const watch = memory && !req.complete ? watchRate(memory.leastRate, fail) : undefined;
-    // Also told of every request that ended well.
-    const onGone = (): void => {
-      if (!isOver) fail(new RequestAborted('the caller hung up before the body was complete'));
-    };
+    const watch = req.complete ? undefined : memory?.watchRate(end);
     if (req.destroyed && !req.readableEnded) return onGone();
     req.on('data', (chunk: Buffer) => {
       if (isOver) return;
       watch?.add(chunk.length);
-      if (chunks.size + chunk.length > maxBytes) return fail(tooLarge(maxBytes));
       try {
+        if (chunks.size + chunk.length > maxBytes) throw tooLarge(maxBytes);
         hold?.grow(chunk.length * HEAP_PER_BYTE);
+        if (chunk.length === announced) whole = chunk;
+        else chunks.add(chunk);
       } catch (error) {
-        return fail(error);
+        end(error);
       }
-      chunks.add(chunk);
     });
     req.on('end', () => {
-      if (isOver) return;
-      finish();
-      resolve(chunks.take());
+      if (!isOver) end();
     });
+    // The first also comes when all is well.
     req.on('close', onGone);
     req.on('error', onGone);
   });
@@ -194,14 +204,14 @@ const MAX_FIELDS = 100;
 const MAX_FIELD_BYTES = 1024 * 1024;
 
 /** Where a form comes from, and where the memory that it needs is booked. */
-export interface FormSource {
+interface FormSource {
   /** The body when it was read already. */
   readonly bytes: Uint8Array | undefined;
   readonly hold: Hold;
   readonly memory: Memory;
 }
 
-interface Form {
+export interface Form {
   /** Text fields; a field that came several times is a list. */
   readonly fields: Readonly<Record<string, string | readonly string[]>>;
   readonly files: readonly UploadedFile[];
@@ -285,7 +295,7 @@ function watchBody({ req }: Koa.Context, { hold, memory }: FormSource): { readon
       }
     },
   });
-  const watch = watchRate(memory.leastRate, (error) => body.destroy(error));
+  const watch = memory.watchRate((error) => body.destroy(error));
   req.once('close', () => {
     if (!req.complete) body.destroy(new RequestAborted('the caller hung up before the form was complete'));
   });
@@ -335,7 +345,7 @@ function filesOf(ctx: Koa.Context): readonly UploadedFile[] {
 export function parseBody(
   bytes: Buffer,
   bounds: JsonBounds,
-  reserve: (heapBytes: number) => void = () => {},
+  reserve?: (heapBytes: number) => void,
   shape?: BodyShape,
 ): unknown {
   const { exceeded, heapBytes } = measureJson(bytes, bounds);
@@ -346,19 +356,17 @@ export function parseBody(
     );
   if (exceeded === 'depth')
     throw new GatewayError('invalid_json', `The body is nested deeper than ${bounds.maxDepth} levels.`);
-  reserve(heapBytes);
-  const value = parse(bytes.toString('utf8'));
-  // Bytes that are UTF-8 hold no half of a surrogate pair but by an escape.
-  takeBody(value, bytes.includes('\\u'), shape);
-  return value;
-}
-
-function parse(text: string): unknown {
+  reserve?.(heapBytes);
+  const text = bytes.toString('utf8');
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (error) {
     throw new GatewayError('invalid_json', `The body is not valid JSON: ${describe(error, text)}.`);
   }
+  // Bytes that are UTF-8 hold no half of a surrogate pair but by an escape.
+  takeBody(value, bytes.includes('\\u'), shape);
+  return value;
 }
 
 /** What `JSON.parse` says and where, without the piece of the text that it quotes. */

@@ -3,79 +3,90 @@ import type { Call, Outcome, Principal } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import type { ErrorNote, UploadedFile } from '../contract/route.ts';
+import type { CredentialPlaces } from './authenticate.ts';
+import type { Hold } from './memory.ts';
 
 /** What core keeps of a request in Koa's `ctx.state`: routes see it as `RouteState`, the access log reads the rest. */
 export class RequestState {
   readonly requestId: string;
   /** The caller's address. */
   readonly ip: string;
-  /** Whether the request is for a monitor's route (`isProbe`); known before any middleware. */
-  readonly isProbe: boolean;
-  /** Method and path of the route, as registered. */
-  route: string | undefined = undefined;
-  /** The plugin whose route it is. */
-  plugin: string | undefined = undefined;
-  /** The client format that errors are written in; OpenAI's unless set. */
-  dialect: DialectDefinition | undefined = undefined;
-  /** What every error at this path ends with; known before any middleware. */
-  errorNote: ErrorNote | undefined = undefined;
-  principal: Principal | undefined = undefined;
-  /** What the caller named its session. */
-  session: string | undefined = undefined;
-  body: unknown = undefined;
-  files: readonly UploadedFile[] | undefined = undefined;
-  /** Fires when the caller hangs up or the gateway drains. Set once a route was found and its caller let in. */
-  signal: AbortSignal | undefined = undefined;
-  /** The error that was answered. */
-  error: GatewayError | undefined = undefined;
-  /** What the calls made for this request came to. */
-  outcomes: { readonly call: Call; readonly outcome: Outcome }[] | undefined = undefined;
   /** The state of the caller's request, for one that the gateway makes to itself in place of that: it has no line in the log of its own. */
   readonly outer: RequestState | undefined;
+  /** Whether the request is for a monitor's route (`isProbe`); known before any middleware. */
+  isProbe: boolean;
+  /** Where the path's dialect has credentials; known before any middleware. */
+  places: CredentialPlaces | undefined;
+  /** Method and path of the route, as registered. */
+  route: string | undefined;
+  /** The plugin whose route it is. */
+  plugin: string | undefined;
+  /** The client format that errors are written in; OpenAI's unless set. */
+  dialect: DialectDefinition | undefined;
+  /** What every error at this path ends with; known before any middleware. */
+  errorNote: ErrorNote | undefined;
+  principal: Principal | undefined;
+  /** What the caller named its session. */
+  session: string | undefined;
+  body: unknown;
+  files: readonly UploadedFile[] | undefined;
+  /** The memory that is booked for it, until its response is over. */
+  hold: Hold | undefined;
+  /** Fires when the caller hangs up or the gateway drains. Set once a route was found and its caller let in. */
+  signal: AbortSignal | undefined;
+  /** The error that was answered. */
+  error: GatewayError | undefined;
+  /** What the calls made for this request came to. */
+  outcomes: { readonly call: Call; readonly outcome: Outcome }[] | undefined;
+  /** Whether all middleware has run. */
+  isServed = false;
   readonly onOutcome: (call: Call, outcome: Outcome) => void;
   /** Runs this at the end of the response, after those that were given before; at once where that has been. */
   readonly onClosed: (listener: () => void) => void;
-  readonly #closers: (() => void)[] = [];
-  #isClosed = false;
+  /** For the end of the response: runs all who wait for it. What one throws is an uncaught error, as of any listener, and does not keep the others. */
+  readonly close: () => void;
 
-  constructor(requestId: string, ip: string, isProbe = false, outer?: RequestState) {
-    this.onClosed = (listener) => {
-      if (this.#isClosed) listener();
-      else this.#closers.push(listener);
-    };
-    this.isProbe = isProbe || outer !== undefined;
-    this.outer = outer;
+  constructor(requestId: string, ip: string, outer?: RequestState) {
     this.requestId = requestId;
     this.ip = ip;
+    this.outer = outer;
+    this.isProbe = outer !== undefined;
     this.onOutcome = (call, outcome) => {
       this.outcomes ??= [];
       this.outcomes.push({ call, outcome });
-      this.outer?.onOutcome(call, outcome);
+      outer?.onOutcome(call, outcome);
+    };
+    let waiting: (() => void)[] | undefined = [];
+    this.onClosed = (listener) => {
+      if (waiting) waiting.push(listener);
+      else listener();
+    };
+    this.close = () => {
+      const listeners = waiting ?? [];
+      waiting = undefined;
+      for (const listener of listeners)
+        try {
+          listener();
+        } catch (error) {
+          queueMicrotask(() => {
+            throw error;
+          });
+        }
+      this.hold?.release();
+      // After those who have a listener of their own.
+      if (this.isServed) process.nextTick(release, this);
     };
   }
+}
 
-  /** Runs all who wait for the end of the response. What one throws is an uncaught error, as of any listener, and does not keep the others. */
-  close(): void {
-    this.#isClosed = true;
-    for (const listener of this.#closers.splice(0))
-      try {
-        listener();
-      } catch (error) {
-        queueMicrotask(() => {
-          throw error;
-        });
-      }
-  }
-
-  /**
-   * Lets go of what is large. What Node and Koa keep of a request can outlive it by some rounds of the garbage collector,
-   * and all that hangs on it: bodies and calls that grow old are a tenth of the gateway's time.
-   */
-  release(): void {
-    this.body = undefined;
-    this.files = undefined;
-    this.outcomes = undefined;
-  }
+/**
+ * Lets go of what is large. What Node and Koa keep of a request can outlive it by some rounds of the garbage collector,
+ * and all that hangs on it: bodies and calls that grow old are a tenth of the gateway's time.
+ */
+function release(state: RequestState): void {
+  state.body = undefined;
+  state.files = undefined;
+  state.outcomes = undefined;
 }
 
 /**

@@ -1,53 +1,24 @@
 import type { RequestListener } from 'node:http';
-import Router, { type RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { Generation } from '../calls/generation.ts';
 import type { CredentialKind } from '../contract/call.ts';
-import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
-import { deepFreeze, type Schema } from '../contract/json.ts';
-import type { FormLimits, Plugin, Route, RouteContext, UpgradeHandler } from '../contract/plugin.ts';
-import type { TagRules } from '../contract/units.ts';
+import type { Schema } from '../contract/json.ts';
+import type { Plugin, Route, UpgradeHandler } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import { createInstanceStore } from '../plugins/instance-store.ts';
 import { isBuiltinOwner } from '../plugins/load-config.ts';
-import {
-  type CompileRoute,
-  createRouteCompiler,
-  type Owned,
-  type RequestSchemas,
-  type Validate,
-} from '../plugins/registry.ts';
+import type { Owned } from '../plugins/registry.ts';
 import { findStrayOwner } from '../plugins/stray-owner.ts';
-import {
-  type Asking,
-  type Authenticate,
-  type CredentialReader,
-  createAuthenticator,
-  createDialectPrefixes,
-  readCredential,
-  sessionOf,
-  type UrlCredential,
-  withoutBlocked,
-  withRequestTags,
-} from './authenticate.ts';
+import { type Authentication, createAuthenticator, createDialectPrefixes, type UrlCredential } from './authenticate.ts';
 import { createDialectRoutes } from './dialect-routes.ts';
-import { requestError } from './error-answer.ts';
-import {
-  createIdempotency,
-  createKeptResults,
-  type KeptResult,
-  type RespondOnce,
-  readIdempotencyKey,
-} from './idempotency.ts';
+import { createIdempotency, createKeptResults, type KeptResult, type RespondOnce } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
-import { createKoa } from './koa.ts';
-import { createMemory, type Memory, ownerAt, ownerOf } from './memory.ts';
+import { createKoa, createRouter } from './koa.ts';
+import type { Memory } from './memory.ts';
 import { createOpenApi } from './openapi.ts';
 import type { CountAdmin } from './operator-routes.ts';
-import { type FormSource, formBytes, readBodyBytes, readForm, readJsonBody } from './read-body.ts';
-import type { RequestState } from './request-state.ts';
 import { coreRoutes } from './routes.ts';
 import type { Lifecycle } from './server.ts';
 import type { UpgradeRules } from './upgrades.ts';
@@ -108,13 +79,15 @@ export function serveGeneration(
   const isCredential = credentialShape(generation.loaded.plugins);
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const credentials = knownCredentials(generation.loaded.plugins);
-  const authenticate = withoutBlocked(deps.partsOf('chat').hooks.authenticate, generation.refuseBlocked);
+  const authentication = {
+    authenticate: deps.partsOf('chat').hooks.authenticate,
+    refuseBlocked: generation.refuseBlocked,
+    ...{ credentials, isCredential },
+  };
   const router = createRouter({
     ...{ routes, requests, lifecycle, memory, countAdmin, tags: settings.tags },
     dialectOf: dialects.dialectOf,
-    authenticate,
-    credentials,
-    readCredential: ({ req, path }) => readCredential(req, { places: prefixes.placesAt(path), isCredential }),
+    ...authentication,
     maxBodyBytes: server.bodyLimitBytes,
     respondOnce: createRespondOnce(generation, inner),
   });
@@ -127,7 +100,7 @@ export function serveGeneration(
     isUrlCredential: urlCredentials(routes, isCredential),
     findOwner: (error) => findStrayOwner(error, generation.loaded),
   });
-  return { listener: koa.callback(), upgrades: upgradeRules(generation, spoken, isCredential), openApi: describe };
+  return { listener: koa.callback(), upgrades: upgradeRules(generation, spoken, authentication), openApi: describe };
 }
 
 function ownedMiddleware({ registry, loaded }: Generation): readonly Koa.Middleware[] {
@@ -157,17 +130,12 @@ function createRespondOnce(
 
 /** Which paths take websockets: from callers who may send a POST there. */
 function upgradeRules(
-  { loaded, deps, refuseBlocked, registry }: Generation,
+  { loaded, registry }: Generation,
   dialects: readonly DialectDefinition[],
-  isCredential: (text: string) => boolean,
+  authentication: Authentication,
 ): UpgradeRules {
   const { cors, trustProxy } = loaded.config.server;
-  const authenticate = createAuthenticator(
-    withoutBlocked(deps.partsOf('chat').hooks.authenticate, refuseBlocked),
-    { auth: ['key'] },
-    ({ req }) => readCredential(req, { isCredential }),
-    knownCredentials(loaded.plugins),
-  );
+  const authenticate = createAuthenticator(authentication, { auth: ['key'] });
   return {
     ...{ origins: cors.origins, trustProxy },
     find: (path) => ({
@@ -178,7 +146,7 @@ function upgradeRules(
       const { headers, method = 'GET', url = '/' } = req;
       const principal = await authenticate?.(
         { req, method, headers, path: url.split('?', 1)[0] ?? '/', state: { ip } },
-        noBody,
+        NO_BODY,
       );
       if (!principal) throw new TypeError('a route with credentials has an authenticator');
       return principal;
@@ -191,9 +159,7 @@ function ownedUpgrade(found: Owned<UpgradeHandler> | undefined): UpgradeHandler 
 }
 
 /** An upgrade has no body. */
-async function noBody(): Promise<Uint8Array> {
-  return new Uint8Array();
-}
+const NO_BODY = Object.freeze({ bytes: async () => new Uint8Array() });
 
 /** The kinds of credentials that some auth plugin knows. */
 function knownCredentials(plugins: readonly Plugin[]): ReadonlySet<CredentialKind> {
@@ -229,143 +195,108 @@ function isReplaced({ isFallback, method, path }: Route, { routes }: Generation[
   return isFallback === true && routes.has(`${method} ${path}`);
 }
 
-export interface RouterDeps {
-  readonly routes: readonly Owned<Route>[];
-  /** Compiles the routes' schemas. */
-  readonly requests: RequestSchemas;
-  readonly authenticate: Authenticate | undefined;
-  /** The kinds of credentials that are known here; all unless set. */
-  readonly credentials?: ReadonlySet<CredentialKind>;
-  /** `readCredential` by its plain rules unless set. */
-  readonly readCredential?: CredentialReader;
-  /** The tags that requests may name; none unless set. */
-  readonly tags?: TagRules;
-  readonly lifecycle: Lifecycle;
-  readonly maxBodyBytes: number;
-  /** The client format of a route, which its errors are written in; OpenAI's unless set. */
-  readonly dialectOf?: (route: Route) => DialectDefinition | undefined;
-  /** Responds to requests that have an idempotency key, on routes that take one; the key is ignored unless set. */
-  readonly respondOnce?: RespondOnce | undefined;
-  /** Counts requests to routes of operators; they are not limited unless set. */
-  readonly countAdmin?: CountAdmin;
-  /** The memory in flight, shared by every generation; one of its own unless set. */
-  readonly memory?: Memory;
+/** A generation that is ready beside the running one: it takes over, or is closed again. One of the two, once. */
+export interface PreparedGeneration {
+  /** From now on new requests go to it. */
+  commit(): void;
+  /** Closes it; nothing has changed. */
+  abandon(): Promise<void>;
 }
 
-const NO_TAGS: TagRules = Object.freeze({});
+/** How many former generations may still have calls: each holds all that its plugins set up. */
+const MAX_FORMER = 8;
 
-type Handler = (ctx: Koa.Context) => Promise<void>;
-
-/** Makes one middleware of all routes; the first registered wins. Throws a PluginError for a route that cannot work. */
-export function createRouter(deps: RouterDeps): Koa.Middleware {
-  const router = new Router();
-  const compile = createRouteCompiler(deps.requests);
-  const memory = deps.memory ?? createMemory();
-  for (const { owner, value: route } of deps.routes)
-    router.register(route.path, [route.method], createHandler(deps, memory, compile, owner, route));
-  const dispatch = router.routes();
-  return (ctx) =>
-    dispatch(ctx as RouterContext, async () => {
-      // A handler never calls next, so next means that no route matched.
-      throw unmatched(ctx as RouterContext);
-    });
+interface Serving {
+  readonly generation: Generation;
+  readonly served: Served;
+  /** Requests whose response is not over. */
+  requests: number;
 }
 
-/** What is done for a request to a route, in this order: who calls, the query, the body, the handler. */
-function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, owner: string, route: Route): Handler {
-  const validateBody = compile(owner, route, 'body');
-  const validateQuery = compile(owner, route, 'query');
-  const authenticate = createAuthenticator(
-    deps.authenticate,
-    route,
-    deps.readCredential ?? (({ req }) => readCredential(req)),
-    deps.credentials,
-  );
-  const countAdmin = route.role === 'admin' && !route.isProbe ? deps.countAdmin : undefined;
-  const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
-  const label = `${route.method} ${route.path}`;
-  const dialect = deps.dialectOf?.(route);
-  const shape = dialect && { isChat: dialect.request === CHAT_REQUEST, effects: dialect.native?.effects };
-  const run = (ctx: Koa.Context): void | Promise<void> => {
-    const work = () => route.handler(ctx as RouteContext);
-    // Core itself handles the routes of dialects.
-    return owner === CORE || dialect ? work() : runOwned(owner, work);
+/** The generation that new requests go to; the ones before it close when their last request has ended. */
+export class LiveGeneration {
+  #current: Serving | undefined;
+  #isClosed = false;
+  readonly #former = new Set<Serving>();
+  readonly #closing = new Set<Promise<void>>();
+
+  /** For the server: it never changes, what it leads to does. */
+  readonly listener: RequestListener = (request, response) => {
+    const current = this.#current;
+    if (!current) return void response.destroy();
+    current.requests += 1;
+    current.served.listener(request, response);
   };
-  return async (ctx) => {
-    const state = ctx.state as RequestState;
-    state.route = label;
-    if (owner !== CORE) state.plugin = owner;
-    state.dialect = dialect ?? state.dialect;
-    const hold = memory.book(ownerAt(state.ip));
-    state.onClosed(() => hold.release());
-    let read: Promise<Buffer> | undefined;
-    const bytes = (): Promise<Buffer> => {
-      read ??= readBodyBytes(ctx.req, { maxBytes, hold, memory });
-      return read;
-    };
-    const found = authenticate?.(ctx as Asking, bytes);
-    const principal = found instanceof Promise ? await found : found;
-    if (principal) hold.assign(ownerOf(principal));
-    if (principal && countAdmin) await countAdmin(principal);
-    state.session = sessionOf(ctx.headers);
-    state.principal = principal && withRequestTags(principal, ctx.headers, deps.tags ?? NO_TAGS, route);
-    if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
-    state.signal = deps.lifecycle.abortSignal(ctx.res, state, route.isEndless);
-    if (route.form)
-      return handleForm(ctx, route.form, { hold, memory, bytes: await read }, validateBody, async () => {
-        await run(ctx);
-        assertResponded(ctx, owner, label);
-      });
-    if (validateBody) {
-      const { value, empty, raw } = await readJsonBody(ctx.req, { maxBytes, hold, memory, bytes, shape });
-      if (!(empty && route.bodyOptional)) check(validateBody, value, undefined);
-      if (route.isIdempotent && deps.respondOnce && !state.outer && readIdempotencyKey(ctx.req) !== undefined)
-        return deps.respondOnce(ctx, raw);
-      state.body = value;
-    }
-    const work = run(ctx);
-    if (work) await work;
-    assertResponded(ctx, owner, label);
-  };
-}
 
-/** Koa would say 404 for a handler that forgot its response. */
-function assertResponded(ctx: Koa.Context, owner: string, label: string): void {
-  if (ctx.body === undefined && ctx.status === 404 && ctx.respond !== false && !ctx.headerSent)
-    throw new Error(`plugin "${owner}": ${label} answered nothing`);
-}
-
-/** A route that takes a form: its files are there while the handler works, and deleted after it. */
-async function handleForm(
-  ctx: Koa.Context,
-  limits: FormLimits,
-  source: FormSource,
-  validate: Validate | undefined,
-  handle: () => Promise<void>,
-): Promise<void> {
-  const { fields, files, remove } = await readForm(ctx, limits, source);
-  try {
-    if (validate) check(validate, fields, undefined);
-    const state = ctx.state as RequestState;
-    state.body = deepFreeze(fields);
-    state.files = deepFreeze(files);
-    await handle();
-  } finally {
-    await remove();
+  get generation(): Generation {
+    return this.#serving().generation;
   }
-}
 
-function check(validate: Validate, value: unknown, where: string | undefined): void {
-  const error = validate(value);
-  if (error) throw requestError(error, value, where);
-}
+  /** The rules of the generation that serves now. */
+  get upgrades(): UpgradeRules {
+    return this.#serving().served.upgrades;
+  }
 
-/** The error for a request that no route takes: 405 when its path has other methods, else 404. */
-function unmatched(ctx: RouterContext): GatewayError {
-  const path = ctx.path.length > 200 ? `${ctx.path.slice(0, 197)}…` : ctx.path;
-  const methods = [...new Set(ctx.matched?.flatMap((layer) => layer.methods))].sort().join(', ');
-  if (methods === '') return new GatewayError('unknown_url', `Unknown request URL: ${ctx.method} ${path}`);
-  return new GatewayError('method_not_allowed', `${path} does not take ${ctx.method}; it takes ${methods}.`, {
-    headers: { allow: methods },
-  });
+  /** Describes the generation that serves now, also when it no longer does. */
+  get openApi(): Served['openApi'] {
+    return this.#serving().served.openApi;
+  }
+
+  /** Makes a generation ready. One that does not become ready is closed and changes nothing. */
+  async prepare(generation: Generation, deps: ServeDeps): Promise<PreparedGeneration> {
+    try {
+      if (this.#former.size >= MAX_FORMER)
+        throw new GatewayError(
+          'overloaded',
+          `Calls of ${this.#former.size} former configurations still run. Reload again when some of them have ended.`,
+        );
+      const onClosed = (): void => {
+        next.requests -= 1;
+        if (next.requests === 0 && next !== this.#current) this.#close(next);
+      };
+      const next: Serving = { generation, served: serveGeneration(generation, { ...deps, onClosed }), requests: 0 };
+      await generation.ready();
+      return {
+        commit: () => this.#swap(next),
+        abandon: () => generation.close(),
+      };
+    } catch (error) {
+      await generation.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const current = this.#current;
+    this.#current = undefined;
+    if (current) this.#close(current);
+    await Promise.all(this.#closing);
+  }
+
+  #serving(): Serving {
+    if (!this.#current) throw new TypeError('no generation is running');
+    return this.#current;
+  }
+
+  #swap(next: Serving): void {
+    // The gateway has drained meanwhile.
+    if (this.#isClosed) {
+      this.#close(next);
+      return;
+    }
+    const before = this.#current;
+    this.#current = next;
+    next.generation.takeOver();
+    if (!before) return;
+    if (before.requests > 0) this.#former.add(before);
+    else this.#close(before);
+  }
+
+  #close(serving: Serving): void {
+    this.#former.delete(serving);
+    const closing = serving.generation.close();
+    this.#closing.add(closing);
+    void closing.finally(() => this.#closing.delete(closing));
+  }
 }

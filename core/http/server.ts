@@ -165,6 +165,8 @@ const GRACE_MS = 1000;
 /** Where a gateway is in its life, and the signals that end its running calls. */
 export class Lifecycle {
   phase: Phase = 'starting';
+  /** Whether it drains, or has. */
+  draining = false;
   /** How the configuration is read anew; undefined in a program that does it itself. */
   reloads: ReloadControl | undefined;
   #reloadProblem: string | undefined;
@@ -198,10 +200,6 @@ export class Lifecycle {
     this.#reloadProblem = problem;
   }
 
-  get draining(): boolean {
-    return this.phase === 'draining' || this.phase === 'closed';
-  }
-
   /** Not ready at once; running requests finish or are ended at the deadline; resolves when the last socket is closed. */
   drain(server: Server, options: DrainOptions): Promise<void> {
     this.#drained ??= this.#drain(server, options);
@@ -210,6 +208,7 @@ export class Lifecycle {
 
   async #drain(server: Server, { delayMs, deadlineMs, sockets }: DrainOptions): Promise<void> {
     this.phase = 'draining';
+    this.draining = true;
     for (const controller of this.#endless) controller.abort(SHUTDOWN);
     if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));

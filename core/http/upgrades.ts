@@ -9,7 +9,7 @@ import { errorHeaders, GatewayError, toGatewayError } from '../contract/errors.t
 import type { Log } from '../contract/plugin.ts';
 import type { CallerMemory, UpgradeHandler } from '../contract/route.ts';
 import { postLocally } from './inner-requests.ts';
-import { HEAP_PER_BYTE, type Memory, ownerOf, watchRate } from './memory.ts';
+import { HEAP_PER_BYTE, type Memory, ownerOf } from './memory.ts';
 import { BODY_BOUNDS, parseBody } from './read-body.ts';
 import { clientAddress, normalisePath } from './request-state.ts';
 import { feedConnection } from './server.ts';
@@ -119,7 +119,7 @@ function memoryOf(memory: Memory, principal: Principal): CallerMemory {
       const turn = memory.turn(text.length);
       return turn ? turn.then(parse) : parse();
     },
-    watchRate: (onSlow) => watchRate(memory.leastRate, onSlow),
+    watchRate: memory.watchRate,
   };
 }
 

@@ -1,4 +1,3 @@
-import type { ErrorObject } from 'ajv';
 import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
 import { createAjv, createValidatorFinder } from '../config/ajv.ts';
@@ -203,13 +202,10 @@ function asOwner<T>(owner: string, what: string, work: () => T): T {
   }
 }
 
-/** The first error of a value; undefined when it fits. */
-export type Validate = (value: unknown) => ErrorObject | undefined;
-
 /** Compiles the schemas of requests. */
 export interface RequestSchemas {
   /** Throws a PluginError for a schema that is wrong. */
-  compile(owner: string, schema: Schema, what: string): Validate;
+  compile(owner: string, schema: Schema, what: string): ValidateFunction;
   /** The JSON texts of the schemas that were compiled. */
   texts(): readonly string[];
 }
@@ -244,10 +240,7 @@ export function createRequestSchemas(schemas: readonly Owned<Schema>[]): Request
   // One that is wrong stops the start, even when nothing refers to it.
   for (const { owner, value } of schemas) find(owner, value, `the schema "${value.$id}"`);
   return {
-    compile(owner, schema, what) {
-      const validate = find(owner, schema, what);
-      return (value) => (validate(value) ? undefined : validate.errors?.[0]);
-    },
+    compile: find,
     texts: () => [...texts],
   };
 }
@@ -259,7 +252,7 @@ function createAjvWith(schemas: readonly Owned<Schema>[]): Ajv2020 {
 }
 
 /** Compiles the schema of a route's body or query; undefined when it has none. Throws a PluginError for one that is wrong. */
-export type CompileRoute = (owner: string, route: Route, what: 'body' | 'query') => Validate | undefined;
+export type CompileRoute = (owner: string, route: Route, what: 'body' | 'query') => ValidateFunction | undefined;
 
 /** Compiles the schemas of routes, with those of all other requests of their generation. */
 export function createRouteCompiler(requests: RequestSchemas): CompileRoute {

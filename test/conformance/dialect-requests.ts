@@ -9,12 +9,12 @@ import { findRunner } from './runner.ts';
 /** The check of a body that the gateway makes before `read`. */
 export function bodyCheck({ dialect }: DialectSubject): (body: unknown, input: Pick<DialectInput, 'route'>) => boolean {
   const schemas = createRequestSchemas([]);
-  const compiled = new Map<Schema, (body: unknown) => unknown>();
+  const compiled = new Map<Schema, (body: unknown) => boolean>();
   return (body, { route }) => {
     const schema = route.request ?? dialect.request;
     const check = compiled.get(schema) ?? schemas.compile(dialect.name, schema, 'the request');
     compiled.set(schema, check);
-    return check(body) === undefined;
+    return check(body);
   };
 }
 

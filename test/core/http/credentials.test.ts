@@ -57,7 +57,7 @@ describe('the credential of a request', () => {
     });
 
   const RULES = {
-    places: { headers: ['x-own-key'], query: ['key'] },
+    places: { headers: ['x-api-key', 'x-own-key'], query: ['key'] },
     isCredential: (text: string) => text.startsWith('tg_') || text.split('.').length === 3,
   };
   const CHOSEN: readonly (readonly [what: string, request: IncomingMessage, found: object | string])[] = [

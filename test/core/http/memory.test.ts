@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { type GatewayError, isGatewayError } from '../../../core/contract/errors.ts';
-import { createMemory, type Hold, watchRate } from '../../../core/http/memory.ts';
+import { createMemory, type Hold } from '../../../core/http/memory.ts';
 import { until } from '../../support/wait.ts';
 
 /** What comes of a change: `fits`, or the code of its refusal. */
@@ -102,7 +102,7 @@ describe('the memory in flight', () => {
 describe('the least rate', () => {
   it('E25: ends what comes more slowly with request_timeout, and says how fast it must be', async () => {
     let error: GatewayError | undefined;
-    const watch = watchRate({ bytes: 10, everyMs: 5 }, (slow) => {
+    const watch = createMemory({ leastRate: { bytes: 10, everyMs: 5 } }).watchRate((slow) => {
       error = slow;
     });
     watch.add(9);
@@ -115,7 +115,7 @@ describe('the least rate', () => {
 
   it('does not judge a time in which the process read nothing', async () => {
     let isSlow = false;
-    const watch = watchRate({ bytes: 1, everyMs: 20 }, () => {
+    const watch = createMemory({ leastRate: { bytes: 1, everyMs: 20 } }).watchRate(() => {
       isSlow = true;
     });
     // Runs after the watch's own timer, as what waits in the network does.

@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { isGatewayError } from '../../../core/contract/errors.ts';
 import { measureJson } from '../../../core/contract/json-bounds.ts';
 import { discardBody } from '../../../core/http/error-answer.ts';
-import { type JsonBody, parseBody, RequestAborted, readJsonBody } from '../../../core/http/read-body.ts';
+import { type JsonBody, parseBody, RequestAborted, RequestBody } from '../../../core/http/read-body.ts';
 import { jsonTestSuite } from '../../support/corpus.ts';
 import { until } from '../../support/wait.ts';
 
@@ -22,7 +22,7 @@ describe('the body of a request', () => {
       try {
         const maxBytes = Number(req.headers['x-max'] ?? MAX);
         const maxValues = Number(req.headers['x-max-values'] ?? 100_000);
-        outcomes.push({ body: await readJsonBody(req, { maxBytes, maxValues }) });
+        outcomes.push({ body: await new RequestBody(req, { maxBytes }).json({ maxValues }) });
         res.end('ok');
       } catch (error) {
         outcomes.push({ error });

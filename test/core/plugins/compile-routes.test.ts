@@ -11,9 +11,10 @@ describe('the compiler of routes’ schemas', () => {
 
   it('tells the first error of a value, and nothing for one that fits', () => {
     const validate = compile(GOOD)!;
-    expect(validate({ n: 1 })).to.equal(undefined);
-    expect(validate({ n: 'x' })).to.include({ keyword: 'type', instancePath: '/n' });
-    expect(validate({})).to.include({ keyword: 'required' });
+    const errorOf = (value: unknown) => (validate(value) ? undefined : validate.errors?.[0]);
+    expect(errorOf({ n: 1 })).to.equal(undefined);
+    expect(errorOf({ n: 'x' })).to.include({ keyword: 'type', instancePath: '/n' });
+    expect(errorOf({})).to.include({ keyword: 'required' });
   });
 
   it('makes nothing for a route without a schema', () => {

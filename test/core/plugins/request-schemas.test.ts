@@ -17,8 +17,9 @@ describe('the schemas of requests, from one configuration to the next', () => {
     const schema = { ...named('string'), description: 'compiled once' };
     for (let generation = 0; generation < 3; generation += 1) {
       const validate = createRequestSchemas([]).compile('acme', schema, 'a body');
-      expect(validate({ name: 'x' })).to.equal(undefined);
-      expect(validate({ name: 1 })).to.include({ keyword: 'type', instancePath: '/name' });
+      expect(validate({ name: 'x' })).to.equal(true);
+      expect(validate({ name: 1 })).to.equal(false);
+      expect(validate.errors?.[0]).to.include({ keyword: 'type', instancePath: '/name' });
     }
     expect(compiled.mock.callCount()).to.equal(1);
   });
@@ -27,11 +28,11 @@ describe('the schemas of requests, from one configuration to the next', () => {
     const refers = { $ref: 'thing' };
     const judge = (type: string, value: object) =>
       createRequestSchemas(shared(type)).compile('acme', refers, 'a body')(value);
-    expect(judge('string', { name: 'x' })).to.equal(undefined);
-    expect(judge('number', { name: 'x' })).to.include({ keyword: 'type' });
-    expect(judge('string', { name: 'x' })).to.equal(undefined);
+    expect(judge('string', { name: 'x' })).to.equal(true);
+    expect(judge('number', { name: 'x' })).to.equal(false);
+    expect(judge('string', { name: 'x' })).to.equal(true);
     const other = createRequestSchemas(shared('number')).compile('acme', named('boolean'), 'a body');
-    expect(other({ name: true })).to.equal(undefined);
+    expect(other({ name: true })).to.equal(true);
   });
 
   it('may not have one name with two meanings, also where one of them is known from before', () => {

@@ -1,5 +1,4 @@
-import { createKoa } from '../../../core/http/koa.ts';
-import { createRouter } from '../../../core/http/serve.ts';
+import { createKoa, createRouter } from '../../../core/http/koa.ts';
 import { createHttpServer, Lifecycle, listen } from '../../../core/http/server.ts';
 import type { AgentDefinition, Plugin, Principal, Store } from '../../../core/index.ts';
 import { createLocalGatherer } from '../../../core/plugins/gather.ts';

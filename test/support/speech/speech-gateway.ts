@@ -2,8 +2,7 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createGeneration } from '../../../core/calls/generation.ts';
-import { createKoa } from '../../../core/http/koa.ts';
-import { createRouter } from '../../../core/http/serve.ts';
+import { createKoa, createRouter } from '../../../core/http/koa.ts';
 import { Lifecycle } from '../../../core/http/server.ts';
 import { type Call, definePlugin, type Outcome, type Plugin, type Principal } from '../../../core/index.ts';
 import { openFoundation } from '../../../core/plugins/foundation.ts';
