@@ -1,5 +1,5 @@
-import { type ChatRequest, OptionError } from '../../core/index.ts';
-import { type CompatibleRule, OPENAI_MODELS, openaiCompatible, type Variant } from './openai-compatible.ts';
+import { OptionError } from '../../core/index.ts';
+import { OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
 
 /**
  * Azure OpenAI: `model` is the deployment's name. Rules are found by the model it begins with, or that `deployments` names;
@@ -47,14 +47,14 @@ export default openaiCompatible({
     const root = baseUrl ?? (host && `${host}/openai${apiVersion === undefined ? '/v1' : ''}`);
     if (root === undefined)
       throw new OptionError('', 'needs `resource` or `baseUrl`', 'Azure has no address that all accounts share.');
-    const models = (deployments ?? {}) as Readonly<Record<string, string>>;
-    const variants = variantsOf(models);
-    const addModels = Object.entries(models).map(([id, base]) => ({ id, base }));
-    if (typeof apiVersion !== 'string') return { baseUrl: root, variants, addModels };
+    const models = new Map(Object.entries((deployments ?? {}) as Readonly<Record<string, string>>));
+    const modelOf = (name: string): string => models.get(name) ?? name;
+    const addModels = [...models].map(([id, base]) => ({ id, base }));
+    if (typeof apiVersion !== 'string') return { baseUrl: root, modelOf, addModels };
     const version = `?api-version=${encodeURIComponent(apiVersion)}`;
     return {
       baseUrl: root,
-      variants,
+      modelOf,
       addModels,
       responsesPath: () => `/responses${version}`,
       path: (operation, model) =>
@@ -64,24 +64,3 @@ export default openaiCompatible({
     };
   },
 });
-
-/** OpenAI's rules, looked up by the model behind a deployment. */
-function variantsOf(deployments: Readonly<Record<string, string>>): readonly Variant[] {
-  const models = new Map(Object.entries(deployments));
-  const behind = (request: ChatRequest): ChatRequest => ({
-    ...request,
-    model: models.get(request.model) ?? request.model,
-  });
-  const ruleBehind = (rule: CompatibleRule): CompatibleRule => {
-    const { apply } = rule;
-    return apply ? { ...rule, apply: (value, request) => apply(value, behind(request)) } : rule;
-  };
-  return OPENAI_MODELS.map((variant) => {
-    const fields = Object.entries(variant.fields ?? {}).map(([field, rule]) => [field, ruleBehind(rule)] as const);
-    return {
-      ...variant,
-      applies: (request) => variant.applies(behind(request)),
-      fields: Object.fromEntries(fields),
-    };
-  });
-}

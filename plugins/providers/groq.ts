@@ -1,4 +1,3 @@
-import type { ChatRequest } from '../../core/index.ts';
 import { drop, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
 
 const NOT_YET = 'not yet supported by any of its models';
@@ -33,7 +32,7 @@ export default openaiCompatible({
     },
     {
       when: '`qwen/qwen3` before 3.8',
-      applies: ({ model }: ChatRequest) => /^qwen\/qwen3(?!\.8)/.test(model),
+      models: /^qwen\/qwen3(?!\.8)/,
       example: { model: 'qwen/qwen3.6-27b' },
       fields: {
         reasoning_effort: pass('`none` or `default`', (effort) =>
@@ -43,7 +42,7 @@ export default openaiCompatible({
     },
     {
       when: '`qwen/qwen3.8`',
-      applies: ({ model }: ChatRequest) => model.startsWith('qwen/qwen3.8'),
+      models: /^qwen\/qwen3\.8/,
       example: { model: 'qwen/qwen3.8-27b' },
       fields: {
         reasoning_effort: pass(undefined, (effort) => nearestEffort(effort, ['high', 'medium', 'low', 'none'])),

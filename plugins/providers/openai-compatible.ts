@@ -2,23 +2,53 @@
  * The public entry `tollgate/openai-compatible`: a provider plugin made of data, for every vendor that speaks
  * OpenAI's chat completions. The default export is the plugin `openai-compatible` itself, for any base URL.
  */
-import { isPublicHost } from '../../core/index.ts';
-import { openaiCompatible } from './openai-compatible/provider.ts';
-import { type CompatibleRules, drop, rename } from './openai-compatible/rules.ts';
+import {
+  type ChatCodec,
+  type CodecCall,
+  type FieldRule,
+  type FieldTable,
+  isObject,
+  isPublicHost,
+  type Plugin,
+  type Provider,
+  problemsOf,
+  readString,
+  type Schema,
+  StreamFailure,
+} from '../../core/index.ts';
+import { classifyError, failureIn } from '../formats/openai-chat/errors.ts';
+import { count, readResponse } from '../formats/openai-chat/read-response.ts';
+import { decodeStream } from '../formats/openai-chat/read-stream.ts';
+import { drop, rename } from '../formats/openai-chat/tables.ts';
+import type { CompatibleRules, CompatibleSpec, Differences, FileRules, Variant } from '../formats/openai-chat/types.ts';
+import { NO_FILES, TOOL_IDS } from '../formats/openai-chat/write-messages.ts';
+import {
+  cacheRule,
+  compileRules,
+  createRequestWriter,
+  mapFields,
+  onceAModel,
+} from '../formats/openai-chat/write-request.ts';
+import { createResponsesCodec } from '../formats/openai-responses/read-stream.ts';
+import {
+  base64ToFloats,
+  type EmbeddingCodec,
+  type EmbeddingRequest,
+  type EmbeddingResponse,
+  floatsToBase64,
+  LEGACY_FUNCTIONS,
+  lenientChat,
+  nativeRows,
+  PROVIDER_OPTIONS,
+  type ProviderConfig,
+  readProviderOptions,
+} from './kit/index.ts';
 
-export { type Effort, nearestEffort } from './kit/index.ts';
-export { classifyError, type ErrorRules, readVendorError, type VendorError } from './openai-compatible/errors.ts';
-export type { FileRules } from './openai-compatible/files.ts';
-export { shortId } from './openai-compatible/messages.ts';
-export { OPENAI_MODELS } from './openai-compatible/openai-models.ts';
-export { openaiCompatible } from './openai-compatible/provider.ts';
-export { CHAT_FIELDS, refusal } from './openai-compatible/request.ts';
-
+export { classifyError, readVendorError } from '../formats/openai-chat/errors.ts';
+export { OPENAI_MODELS } from '../formats/openai-chat/models.ts';
 export {
-  type CompatibleRule,
-  type CompatibleRules,
+  CHAT_FIELDS,
   drop,
-  type Emulation,
   emulate,
   mapped,
   OPENAI_ONLY,
@@ -27,8 +57,285 @@ export {
   refuse,
   rename,
   within,
-} from './openai-compatible/rules.ts';
-export type { CompatibleSpec, Differences, RoleRules, Variant } from './openai-compatible/spec.ts';
+} from '../formats/openai-chat/tables.ts';
+export type {
+  CompatibleRule,
+  CompatibleRules,
+  CompatibleSpec,
+  Differences,
+  Emulation,
+  ErrorRules,
+  FileRules,
+  RoleRules,
+  Variant,
+  VendorError,
+} from '../formats/openai-chat/types.ts';
+export { shortId } from '../formats/openai-chat/write-messages.ts';
+export { refusal } from '../formats/openai-chat/write-request.ts';
+export { type Effort, nearestEffort } from './kit/index.ts';
+
+/**
+ * Makes a provider plugin of a vendor that speaks OpenAI's chat completions, with its differences as data:
+ *
+ * ```ts
+ * export default openaiCompatible({
+ *   name: 'acme',
+ *   baseUrl: 'https://api.acme.example/v1',
+ *   apiKeyEnv: 'ACME_API_KEY',
+ *   models: [{ id: 'acme-1' }],
+ *   fields: { max_completion_tokens: rename('max_tokens'), seed: drop() },
+ * });
+ * ```
+ */
+export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider'> {
+  const { name, apiKeyEnv, options = {}, requiredOptions = [], configure } = spec;
+  return {
+    name,
+    kind: 'provider',
+    apiVersion: 1,
+    configSchema: {
+      type: 'object',
+      additionalProperties: false,
+      properties: { ...PROVIDER_OPTIONS, ...(spec.reasoningSummary && SUMMARY_OPTION), ...options },
+      ...(requiredOptions.length > 0 && { required: requiredOptions }),
+    },
+    check: (config) => problemsOf(() => configure?.(config as OwnConfig)),
+    setup(api, config) {
+      const own = config as OwnConfig;
+      const differences = { ...spec, ...summaryOf(own), ...configure?.(own) };
+      const provider = createProvider(name, differences, own, apiKeyEnv);
+      api.provider(provider);
+      const codec = createEmbedCodec(differences);
+      if (codec) api.offer('embeddings', { ...provider, codec });
+    },
+  };
+}
+
+/** Of vendors with the Responses API. */
+const SUMMARY_OPTION = Object.freeze({
+  reasoningSummary: {
+    type: 'string',
+    enum: ['auto', 'concise', 'detailed', 'off'],
+    description:
+      'How reasoning is summed up for callers where a request goes by the Responses API; `auto` by default. `off` for an organization that the vendor has not verified and refuses summaries to.',
+  },
+} satisfies Readonly<Record<string, Schema>>);
+
+/** What the operator said of summaries. */
+function summaryOf({ reasoningSummary: wanted }: OwnConfig): Pick<Differences, 'reasoningSummary'> {
+  return typeof wanted === 'string' ? { reasoningSummary: wanted === 'off' ? undefined : wanted } : {};
+}
+
+type OwnConfig = ProviderConfig & Readonly<Record<string, unknown>>;
+
+function createProvider(
+  vendor: string,
+  differences: Differences,
+  config: OwnConfig,
+  apiKeyEnv: string | undefined,
+): Provider {
+  const { baseUrl, credential, keyRequired, headers, models, timeouts, transport, listsModels = true } = differences;
+  const { remoteMedia } = differences;
+  const native = nativeRows(config, rowsOf(differences));
+  const configured = readProviderOptions(config, {
+    baseUrl,
+    ...(credential && { credential }),
+    ...(keyRequired !== undefined && { keyRequired }),
+    ...(apiKeyEnv && { apiKeyEnv }),
+    ...(headers && { headers }),
+    ...(models && { models }),
+    ...(remoteMedia && { remoteMedia }),
+  });
+  return {
+    specVersion: 1,
+    vendor,
+    ...(differences.anyModel && !config.models && { anyModel: true }),
+    ...configured,
+    ...(differences.addModels && { addModels: [...differences.addModels, ...(configured.addModels ?? [])] }),
+    ...(timeouts && { timeouts: { ...timeouts, ...configured.timeouts } }),
+    ...(transport && { transport }),
+    fields: fieldTable(differences),
+    chat: createChatCodec(differences),
+    ...(native && { native }),
+    ...(listsModels && { listModels: modelLister(differences) }),
+    error: (status, body, responseHeaders) => classifyError(status, body, responseHeaders, differences.errors),
+  };
+}
+
+/** What the vendor speaks itself: chat, and the Responses API where it has that. */
+function rowsOf({ path, responsesPath, errors, usageCost }: Differences): NonNullable<Provider['native']> {
+  const codec = createResponsesCodec((body) => classifyError(200, body, {}, errors), usageCost);
+  return onceAModel((model) => {
+    const chat = { path: path?.('chat/completions', model) ?? '/chat/completions' };
+    const own = responsesPath?.(model);
+    return { chat, ...(own !== undefined && { responses: { path: own, headers: betaHeaders, codec } }) };
+  });
+}
+
+/** What a caller says of OpenAI's betas, but for that of the websocket: this is none. */
+function betaHeaders(caller: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const betas = (caller['openai-beta'] ?? '').split(',').map((beta) => beta.trim());
+  const kept = betas.filter((beta) => /^[\w.=-]+$/.test(beta) && !beta.startsWith('responses_websockets'));
+  return kept.length > 0 ? { 'openai-beta': kept.join(',') } : {};
+}
+
+function createChatCodec(differences: Differences): ChatCodec {
+  const { errors, usageCost, unlimited, fields } = differences;
+  const rulesFor = compileRules(differences);
+  const responses = createResponsesCodec((body) => classifyError(200, body, {}, errors), usageCost, true);
+  // A response comes by the wire that its request went by: both follow from the same request.
+  const isOnResponses = ({ model, request = { model, messages: [] } }: CodecCall): boolean =>
+    rulesFor(request).variant?.wire === 'responses';
+  const codec: ChatCodec = {
+    request: createRequestWriter(differences, rulesFor),
+    response: (body, call) =>
+      isOnResponses(call) ? responses.response(body, call) : readResponse(body, call, differences),
+    stream: (call) => (isOnResponses(call) ? responses.stream(call) : decodeStream(call, differences)),
+  };
+  return lenientChat(codec, {
+    ...(unlimited !== undefined && { unlimited }),
+    ownFunctions: fields?.['functions'] !== undefined,
+  });
+}
+
+function modelLister({ path }: Differences): NonNullable<Provider['listModels']> {
+  return {
+    request: () => ({ method: 'GET', path: path?.('models', '') ?? '/models' }),
+    response(body) {
+      // OpenAI: { data: […] }; Together: a bare list; Ollama's own and others: { models: […] }.
+      const rows: unknown = isObject(body) ? (body['data'] ?? body['models']) : body;
+      return (Array.isArray(rows) ? rows : []).flatMap((row: unknown) => {
+        const id = isObject(row) ? (readString(row['id']) ?? readString(row['name'])) : readString(row);
+        return id === undefined ? [] : [id];
+      });
+    },
+  };
+}
+
+/** What the codec does with each field, as docs and tests read it: the vendor's rules, and what follows from its other data. */
+function fieldTable(differences: Differences): FieldTable {
+  const { fields = {}, variants, unknown = 'passed', extras, lacks, notes = [] } = differences;
+  const hasResponses = variants?.some(({ wire }) => wire === 'responses') ?? false;
+  const allNotes = hasResponses ? [RESPONSES_NOTE, ...notes] : notes;
+  return {
+    fields: {
+      ...LEGACY_FUNCTIONS,
+      cache_control: cacheRule(differences.cacheMarks === true),
+      messages: messagesRule(differences),
+      stream_options: streamRule(differences),
+      ...fields,
+    },
+    unknown,
+    ...(variants && {
+      variants: variants.map(({ when, example, fields: own = {}, roles, wire }) => {
+        const messages = (roles ?? wire) && messagesRule({ ...differences, ...(roles && { roles }) }, wire);
+        return { when, example, fields: { ...(messages && { messages }), ...own } };
+      }),
+    }),
+    ...(extras && { extras }),
+    ...(lacks && { lacks }),
+    ...(allNotes.length > 0 && { notes: allNotes }),
+  };
+}
+
+const RESPONSES_NOTE =
+  'Where a request goes by the Responses API, the vendor keeps nothing of it (`store: false`), fields that chat completions do not have are left out, and reasoning comes with the response, summed up and encrypted: clients that send `reasoning_details` back let the model go on from there.';
+
+function messagesRule(differences: Differences, wire: Variant['wire'] = 'chat'): FieldRule {
+  const { roles = {}, replay = 'drop', toolIds = TOOL_IDS, cacheMarks, files = NO_FILES } = differences;
+  const { detailFormats, historyTools } = differences;
+  const notes = [
+    roles.developer === 'system' && '`developer` becomes `system`',
+    roles.system === 'developer' && '`system` becomes `developer`',
+    wire === 'responses'
+      ? 'reasoning of this vendor goes back encrypted, that of others stays behind'
+      : replay === 'drop'
+        ? 'earlier thinking stays behind'
+        : `earlier thinking goes back as \`${replay}\``,
+    detailFormats && '`reasoning_details` go back to models of the vendor that made them',
+    `a tool call id that is not \`${toolIds.valid.source}\` becomes a hash of ${toolIds.length} characters, in the call and in its result`,
+    filesNote(wire === 'responses' ? { ...files, urls: true } : files),
+    wire === 'chat' &&
+      'images and files in tools’ results follow in a user message, each headed by `Result of call <id>:`',
+    historyTools &&
+      `models \`${historyTools.source}\` get the tools that the history called where \`tools\` is not there`,
+    !cacheMarks && '`cache_control` stays behind',
+    'blocks of other formats become text where there is one, else they are told',
+  ];
+  return { rule: 'passed', note: `${notes.filter(Boolean).join('; ')}.` };
+}
+
+function filesNote({ data, urls = false }: FileRules): string {
+  const types = data.includes('*') ? 'of all types' : data.map((type) => `\`${type}\``).join(', ');
+  const taken = data.length === 0 ? '' : `documents ${types} go as data${urls ? ' or by their address' : ''}; `;
+  return `${taken}documents of ${data.length === 0 ? '' : 'other '}types become text where they are text, else they are refused`;
+}
+
+function streamRule({ streamUsage = 'ask', streamOptions }: Differences): FieldRule {
+  if (streamUsage === 'always')
+    return { rule: 'emulated', note: 'Not sent: usage always comes. Callers see it when they ask.' };
+  const own = streamOptions ? `, and \`${JSON.stringify(streamOptions)}\`` : '';
+  return { rule: 'passed', note: `Usage is always asked for${own}. Callers see it when they ask.` };
+}
+
+const OWN = new Set(['model', 'input']);
+const KNOWN = ['encoding_format', 'dimensions', 'user'];
+
+/** The embeddings codec; vectors come in the encoding that the caller asked for, whatever the vendor sends. */
+function createEmbedCodec(differences: Differences): EmbeddingCodec | undefined {
+  const { embeddings } = differences;
+  if (!embeddings) return undefined;
+  const extras = [...KNOWN, ...(differences.extras ?? [])];
+  const rules = compileRules({ baseUrl: '', ...embeddings, extras })({ model: '', messages: [] });
+  return {
+    request(input, call) {
+      const dropped: string[] = [];
+      const body = mapFields(input, rules, OWN, dropped);
+      return {
+        path: differences.path?.('embeddings', call.model) ?? '/embeddings',
+        body: { model: call.model, input: input.input, ...body },
+        ...(dropped.length > 0 && { dropped }),
+      };
+    },
+    response: (body, input, call) => readEmbeddings(body, input, call, differences),
+  };
+}
+
+function readEmbeddings(
+  body: unknown,
+  input: EmbeddingRequest,
+  call: CodecCall,
+  differences: Differences,
+): EmbeddingResponse {
+  const failure = failureIn(body, differences.errors);
+  if (failure) throw new StreamFailure(failure);
+  if (!isObject(body) || !Array.isArray(body['data'])) {
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `data`.' });
+  }
+  const usage = isObject(body['usage']) ? body['usage'] : {};
+  const tokens = count(usage['prompt_tokens']) ?? count(usage['total_tokens']) ?? 0;
+  return {
+    object: 'list',
+    data: body['data'].filter(isObject).map((item, position) => ({
+      object: 'embedding',
+      index: count(item['index']) ?? position,
+      embedding: encoded(item['embedding'], input.encoding_format === 'base64'),
+    })),
+    model: readString(body['model']) ?? call.model,
+    usage: { prompt_tokens: tokens, total_tokens: Math.max(tokens, count(usage['total_tokens']) ?? 0) },
+  };
+}
+
+function encoded(embedding: unknown, asBase64: boolean): readonly number[] | string {
+  if (typeof embedding === 'string') return asBase64 ? embedding : base64ToFloats(embedding);
+  if (Array.isArray(embedding) && embedding.every((value) => typeof value === 'number')) {
+    return asBase64 ? floatsToBase64(embedding) : embedding;
+  }
+  throw new StreamFailure({
+    class: 'upstream_error',
+    message: 'The provider answered with an embedding that is no vector.',
+  });
+}
 
 /** Any server that speaks the wire: vLLM, llama.cpp, LM Studio, a relay. What it does not take, the operator says. */
 export default openaiCompatible({

@@ -15,7 +15,7 @@ export default openaiCompatible({
   variants: [
     {
       when: 'models of `openai/` and `anthropic/`',
-      applies: ({ model }) => /^~?(openai|anthropic)\//.test(model),
+      models: /^~?(openai|anthropic)\//,
       example: { model: 'anthropic/claude-sonnet-5' },
       roles: {},
     },

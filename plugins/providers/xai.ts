@@ -40,19 +40,19 @@ export default openaiCompatible({
     {
       when: '`grok-4.20-multi-agent`, which only the Responses API has',
       wire: 'responses',
-      applies: ({ model }) => MULTI_AGENT.test(model),
+      models: MULTI_AGENT,
       example: { model: 'grok-4.20-multi-agent' },
       fields: { ...RESPONSES_API, parallel_tool_calls: pass() },
     },
     {
       when: '`grok-4.20-non-reasoning`',
-      applies: ({ model }) => NO_REASONING.test(model),
+      models: NO_REASONING,
       example: { model: 'grok-4.20-non-reasoning' },
       fields: { frequency_penalty: pass(), presence_penalty: pass(), stop: pass(), reasoning_effort: drop() },
     },
     {
       when: '`grok-4.20-reasoning`',
-      applies: ({ model }) => FIXED_REASONING.test(model),
+      models: FIXED_REASONING,
       example: { model: 'grok-4.20-reasoning' },
       fields: { reasoning_effort: drop('refused there for every value') },
     },

@@ -58,7 +58,7 @@ export interface AllowedWord {
 export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   ...['fold', 'folds'].map((word) => ({
     word,
-    files: ['core/calls/facts.ts', 'plugins/providers/openai-compatible/request.ts'],
+    files: ['core/calls/facts.ts'],
     why: 'case folding, as Unicode names it',
   })),
   {
@@ -94,7 +94,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   },
   {
     word: 'answer',
-    files: ['core/contract/provider.ts', 'plugins/providers/openai-compatible/spec.ts'],
+    files: ['core/contract/provider.ts', 'plugins/formats/openai-chat/types.ts'],
     why: 'a part of the providers’ tables of fields: AnswerFeature',
   },
   {
@@ -131,9 +131,8 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
       'plugins/formats/google/tables.ts',
       'plugins/formats/google/write-request.ts',
       'plugins/providers/groq.ts',
-      'plugins/providers/openai-compatible/openai-models.ts',
-      'plugins/providers/openai-compatible/request.ts',
-      'plugins/providers/openai-compatible/rules.ts',
+      'plugins/formats/openai-chat/models.ts',
+      'plugins/formats/openai-chat/tables.ts',
       'plugins/providers/xai.ts',
       'plugins/dialects/completions/index.ts',
       'plugins/formats/google/read-request.ts',

@@ -18,15 +18,12 @@ export {
 export type { EmbeddingCodec, EmbeddingOffer, EmbeddingRequest, EmbeddingResponse } from './embeddings.ts';
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
-export { LEGACY_FUNCTIONS } from './legacy-functions.ts';
-export { type Leniency, lenientChat } from './lenient-chat.ts';
-export { nativeRows } from './native-rows.ts';
+export { LEGACY_FUNCTIONS, type Leniency, lenientChat } from './lenient-chat.ts';
 export type { ConfiguredProvider, EndpointDefaults, ProviderConfig } from './options.ts';
-export { PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
+export { nativeRows, PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
 export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';
 export { minimalInstance } from './schema-instance.ts';
 export { failureOfStatus, readRetryAfter } from './status-failure.ts';
-export { TOOL_NAME } from './tool-names.ts';
 export {
   ANSWER_TOOL,
   type AnswerFormat,
@@ -34,6 +31,7 @@ export {
   readAnswerFormat,
   readToolChoice,
   readTools,
+  TOOL_NAME,
   type ToolMode,
   toolCallId,
   toolsOfHistory,

@@ -1,18 +1,27 @@
+import { createHash } from 'node:crypto';
 import {
+  type ChatChoice,
   type ChatChunk,
   type ChatCodec,
   type ChatMessage,
   type ChatRequest,
-  type CodecCall,
+  type ChunkChoice,
+  type FieldRules,
+  type FinishReason,
   factsOf,
   isObject,
   type JsonObject,
   type RequestFacts,
+  readArray,
+  readObject,
+  readString,
   type StreamDecoder,
+  type Tool,
+  type ToolCallDelta,
+  type ToolChoice,
 } from '../../../core/index.ts';
 import { invalid } from './content.ts';
-import { functionChoice, functionChunk, isLegacy, toolsOfFunctions } from './legacy-functions.ts';
-import { findToolNames, TOOL_NAME, type ToolNames } from './tool-names.ts';
+import { TOOL_NAME } from './tools.ts';
 
 /** What a vendor takes of what clients are known to send. */
 export interface Leniency {
@@ -31,54 +40,56 @@ export interface Leniency {
 export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCodec {
   // By the request, which is frozen: read when it is sent, needed once more for its response.
   const forms = new WeakMap<ChatRequest, Form>();
-  /** The form that the caller used; without the request, the canonical one. */
-  const formOf = ({ request }: CodecCall): Form =>
-    request ? (forms.get(request) ?? readRequest(request, leniency)) : { names: undefined, legacy: false };
   return {
     request(input, call) {
-      const { request, names, legacy } = readRequest(input, leniency);
-      if (call.request === input) forms.set(input, { names, legacy });
-      const sent = codec.request(names ? names.rename(request) : request, call);
+      const form = readForm(input, leniency);
+      if (call.request === input) forms.set(input, form);
+      const sent = codec.request(form.names ? form.names.rename(form.request) : form.request, call);
       // The caller did not ask for it: the old form did.
-      const isOurs = isLegacy(input) && input.parallel_tool_calls !== false;
+      const isOurs = form.legacy && input.parallel_tool_calls !== false;
       if (!isOurs || !sent.dropped?.includes('parallel_tool_calls')) return sent;
       return { ...sent, dropped: sent.dropped.filter((field) => field !== 'parallel_tool_calls') };
     },
     response(body, call) {
       const response = codec.response(body, call);
-      const { names, legacy } = formOf(call);
-      if (!names && !legacy) return response;
+      const { request } = call;
+      const form = request && (forms.get(request) ?? readForm(request, leniency));
+      if (!form?.names && !form?.legacy) return response;
       const choices = response.choices.map((choice) => {
-        const restored = names ? names.restoreChoice(choice) : choice;
-        return legacy ? functionChoice(restored) : restored;
+        const restored = form.names ? form.names.restoreChoice(choice) : choice;
+        return form.legacy ? functionChoice(restored) : restored;
       });
       return { ...response, choices };
     },
     stream(call) {
       const decoder = codec.stream(call);
-      const { names, legacy } = formOf(call);
-      if (!names && !legacy) return decoder;
+      const { request } = call;
+      const form = request && (forms.get(request) ?? readForm(request, leniency));
+      if (!form?.names && !form?.legacy) return decoder;
       return restored(decoder, (chunk) => {
-        const named = names ? names.restoreChunk(chunk) : chunk;
-        return legacy ? functionChunk(named) : named;
+        const named = form.names ? form.names.restoreChunk(chunk) : chunk;
+        return form.legacy ? functionChunk(named) : named;
       });
     },
   };
 }
 
+/** How a request is written, and the same request in the canonical form. */
 interface Form {
+  readonly request: ChatRequest;
   readonly names: ToolNames | undefined;
   readonly legacy: boolean;
 }
 
-function readRequest(input: ChatRequest, leniency: Leniency): { readonly request: ChatRequest } & Form {
+function readForm(input: ChatRequest, leniency: Leniency): Form {
   const { unlimited = false, toolNames = TOOL_NAME, ownFunctions = false } = leniency;
   const facts = factsOf(input);
   const canonical = canonicalRequest(input, facts, unlimited);
   const isOld = !ownFunctions && ('functions' in canonical || 'function_call' in canonical || facts.hasFunctions);
-  if (!isOld) return { request: canonical, names: findToolNames(facts.toolNames, toolNames), legacy: false };
-  const request = toolsOfFunctions(canonical);
-  return { request, names: findToolNames(factsOf(request).toolNames, toolNames), legacy: isLegacy(canonical) };
+  const request = isOld ? toolsOfFunctions(canonical) : canonical;
+  const used = isOld ? factsOf(request).toolNames : facts.toolNames;
+  const names = used.size > 0 ? findToolNames(used, toolNames) : undefined;
+  return { request, names, legacy: isOld && isLegacy(canonical) };
 }
 
 function restored(decoder: StreamDecoder, restore: (chunk: ChatChunk) => ChatChunk | undefined): StreamDecoder {
@@ -99,14 +110,16 @@ const LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
  * Returns the same object where nothing has to change. `unlimited` is for servers that read 0 and −1 as "no limit".
  */
 function canonicalRequest(input: ChatRequest, facts: RequestFacts, unlimited: boolean): ChatRequest {
-  const { messages, tools, stream_options, logit_bias } = input;
-  const changes = canonicalLimits(input, unlimited);
+  const { messages, tools, stream_options, logit_bias, max_tokens, max_completion_tokens } = input;
+  const changes: JsonObject = {};
+  for (const field in input) if (input[field] === null || input[field] === undefined) changes[field] = undefined;
+  if (max_tokens !== undefined || max_completion_tokens !== undefined)
+    Object.assign(changes, canonicalLimits(input, unlimited));
   if (facts.hasLooseMessages) changes['messages'] = messages.map(canonicalMessage);
   if (Array.isArray(tools) && facts.hasLooseTools) changes['tools'] = tools.map(canonicalTool);
   if (isObject(stream_options)) changes['stream_options'] = withoutNulls(stream_options);
   if (isObject(logit_bias) && Object.keys(logit_bias).length === 0) changes['logit_bias'] = undefined;
-  if (Object.keys(changes).length === 0 && !hasNulls(input)) return input;
-  return withoutNulls({ ...input, ...changes });
+  return Object.keys(changes).length === 0 ? input : withoutNulls({ ...input, ...changes });
 }
 
 /** Of two limits the larger one is what was reserved, so it alone is sent, as `max_tokens`: every codec knows that name. */
@@ -158,4 +171,210 @@ function withoutNulls<T>(value: T): T {
   const copy = { ...value };
   for (const field in copy) if (copy[field] === null || copy[field] === undefined) delete copy[field];
   return copy;
+}
+
+/** What becomes of the old form at every vendor; a part of its field table. */
+export const LEGACY_FUNCTIONS: FieldRules = Object.freeze({
+  functions: { rule: 'emulated', note: 'Become `tools`; the response has `function_call`, as the old form has it.' },
+  function_call: { rule: 'emulated', note: 'Becomes `tool_choice`.' },
+});
+
+/** Whether a request is written with `functions`, which came before `tools`: then its response is, too. */
+function isLegacy({ functions, tools }: ChatRequest): boolean {
+  return readArray(functions).length > 0 && readArray(tools).length === 0;
+}
+
+/** A request with `functions`, `function_call` and the messages that go with them as tools. */
+function toolsOfFunctions(input: ChatRequest): ChatRequest {
+  const { functions, function_call, ...request } = input;
+  const isOld = ({ role, function_call: called }: ChatMessage): boolean => role === 'function' || isObject(called);
+  const messages = input.messages.some(isOld) ? readCalls(input.messages) : input.messages;
+  const own = Array.isArray(input.tools) ? input.tools : [];
+  const named = new Set(own.map((tool) => readObject(readObject(tool)['function'])['name']));
+  const added = readArray(functions)
+    .filter((called) => !named.has(readObject(called)['name']))
+    .map(toolOf);
+  const tools = [...own, ...added];
+  const choice = input.tool_choice ?? choiceOf(function_call);
+  return {
+    ...request,
+    messages,
+    ...(tools.length > 0 && { tools }),
+    ...(choice !== undefined && tools.length > 0 && { tool_choice: choice }),
+    // The old form has room for one call.
+    ...(isLegacy(input) && { parallel_tool_calls: false }),
+  };
+}
+
+function toolOf(called: unknown, index: number): Tool {
+  const { name, description, parameters } = readObject(called);
+  if (typeof name !== 'string') throw invalid(`functions[${index}].name`, 'must be a string');
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(typeof description === 'string' && { description }),
+      ...(isObject(parameters) && { parameters }),
+    },
+  };
+}
+
+function choiceOf(value: unknown): ToolChoice | undefined {
+  if (value === 'none' || value === 'auto') return value;
+  const name = readString(readObject(value)['name']);
+  return name === undefined ? undefined : { type: 'function', function: { name } };
+}
+
+/** Calls get ids of their place, and each result the id of the last call of its name that has none. */
+function readCalls(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const open: { readonly id: string; readonly name: string }[] = [];
+  return messages.map((message, index): ChatMessage => {
+    const { function_call, ...rest } = message;
+    if (message.role === 'function') {
+      const at = open.findLastIndex(({ name }) => name === message.name);
+      const [call] = at < 0 ? [] : open.splice(at, 1);
+      if (!call) throw invalid(`messages[${index}]`, 'is the result of no `function_call` before it');
+      return { role: 'tool', tool_call_id: call.id, content: message.content ?? '' };
+    }
+    if (!isObject(function_call) || message.role !== 'assistant' || message.tool_calls) return message;
+    const name = readString(function_call['name']) ?? '';
+    const id = `call_function_${index}`;
+    open.push({ id, name });
+    const text = readString(function_call['arguments']) ?? '{}';
+    return { ...rest, tool_calls: [{ id, type: 'function', function: { name, arguments: text } }] };
+  });
+}
+
+/** A choice whose first tool call is a `function_call`. */
+function functionChoice(choice: ChatChoice): ChatChoice {
+  const { tool_calls: calls, ...message } = choice.message;
+  const [call] = calls ?? [];
+  if (!call) return choice;
+  const { name, arguments: text } = call.function;
+  return {
+    ...choice,
+    message: { ...message, function_call: { name, arguments: text } },
+    finish_reason: functionFinish(choice.finish_reason),
+  };
+}
+
+/** A chunk in the old form; undefined when it was about another call than the first. */
+function functionChunk(chunk: ChatChunk): ChatChunk | undefined {
+  const choices = chunk.choices.flatMap((choice): readonly ChunkChoice[] => {
+    const { tool_calls: calls, ...delta } = choice.delta;
+    const reason = choice.finish_reason && functionFinish(choice.finish_reason);
+    if (!calls) return [{ ...choice, finish_reason: reason }];
+    const first = calls.filter(({ index }) => index === 0).map(functionDelta);
+    if (first.length === 0 && Object.keys(delta).length === 0 && reason === null) return [];
+    return [{ ...choice, delta: Object.assign({}, delta, ...first), finish_reason: reason }];
+  });
+  return choices.length === 0 && chunk.choices.length > 0 ? undefined : { ...chunk, choices };
+}
+
+function functionDelta({ function: called = {} }: ToolCallDelta): { readonly function_call: object } {
+  const { name, arguments: text } = called;
+  return { function_call: { ...(name !== undefined && { name }), ...(text !== undefined && { arguments: text }) } };
+}
+
+function functionFinish(reason: FinishReason): FinishReason {
+  return reason === 'tool_calls' ? 'function_call' : reason;
+}
+
+const MAX_NAME = 64;
+const NAME_HASH_LENGTH = 8;
+
+/** Names of tools that a vendor refuses, and what they are called there. */
+interface ToolNames {
+  /** The request with every name as the vendor takes it. */
+  rename(request: ChatRequest): ChatRequest;
+  /** A choice of the response with the caller's names. */
+  restoreChoice(choice: ChatChoice): ChatChoice;
+  /** A chunk with the caller's names: a codec's chunks name a call once, and whole. */
+  restoreChunk(chunk: ChatChunk): ChatChunk;
+}
+
+/** Those of a request's names that `valid` does not match; undefined when there is none. */
+function findToolNames(names: ReadonlySet<string>, valid: RegExp): ToolNames | undefined {
+  const refused = [...names].filter((name) => !valid.test(name));
+  if (refused.length === 0) return undefined;
+  const taken = new Set(names);
+  const sent = new Map<string, string>();
+  for (const name of refused) {
+    const clean = cleanName(name, valid);
+    const free = taken.has(clean) ? hashedName(clean, name) : clean;
+    taken.add(free);
+    sent.set(name, free);
+  }
+  const told = new Map([...sent].map(([name, free]) => [free, name]));
+  return {
+    rename: (request) => renameAll(request, (name) => sent.get(name) ?? name),
+    restoreChoice: (choice) => restoreChoice(choice, told),
+    restoreChunk: (chunk) => restoreChunk(chunk, told),
+  };
+}
+
+function cleanName(name: string, valid: RegExp): string {
+  const clean = name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, MAX_NAME);
+  return valid.test(clean) ? clean : `_${clean}`.slice(0, MAX_NAME);
+}
+
+function hashedName(clean: string, name: string): string {
+  const hash = createHash('sha256').update(name).digest('hex').slice(0, NAME_HASH_LENGTH);
+  return `${clean.slice(0, MAX_NAME - NAME_HASH_LENGTH - 1)}_${hash}`;
+}
+
+type Rename = (name: string) => string;
+
+function renameAll(request: ChatRequest, rename: Rename): ChatRequest {
+  const { tools, tool_choice: choice, messages } = request;
+  return {
+    ...request,
+    ...(Array.isArray(tools) && { tools: tools.map((tool) => renameFunction(tool, rename)) }),
+    ...(isObject(choice) && { tool_choice: renameChoice(choice, rename) }),
+    messages: messages.map((message) => renameMessage(message, rename)),
+  };
+}
+
+function renameChoice<T extends JsonObject>(choice: T, rename: Rename): T {
+  const { allowed_tools: allowed } = choice;
+  const renamed = renameFunction(choice, rename);
+  if (!isObject(allowed)) return renamed;
+  const tools = readArray(allowed['tools']).map((tool) => (isObject(tool) ? renameFunction(tool, rename) : tool));
+  return { ...renamed, allowed_tools: { ...allowed, tools } };
+}
+
+function renameMessage(message: ChatMessage, rename: Rename): ChatMessage {
+  const { tool_calls: calls, name, role } = message;
+  const isNamed = role === 'tool' && typeof name === 'string';
+  if (!Array.isArray(calls) && !isNamed) return message;
+  return {
+    ...message,
+    ...(Array.isArray(calls) && { tool_calls: calls.map((call) => renameFunction(call, rename)) }),
+    ...(isNamed && { name: rename(name) }),
+  };
+}
+
+/** A tool, call or choice with another name for its function. */
+function renameFunction<T extends object>(item: T, rename: Rename): T {
+  const called = 'function' in item ? item.function : undefined;
+  if (!isObject(called) || typeof called['name'] !== 'string') return item;
+  return { ...item, function: { ...called, name: rename(called['name']) } };
+}
+
+function restoreChoice(choice: ChatChoice, told: ReadonlyMap<string, string>): ChatChoice {
+  const calls = choice.message.tool_calls;
+  if (!calls) return choice;
+  const restored = calls.map((call) => renameFunction(call, (name) => told.get(name) ?? name));
+  return { ...choice, message: { ...choice.message, tool_calls: restored } };
+}
+
+function restoreChunk(chunk: ChatChunk, told: ReadonlyMap<string, string>): ChatChunk {
+  if (!chunk.choices.some(({ delta }) => delta.tool_calls)) return chunk;
+  const choices = chunk.choices.map((choice) => {
+    const calls = choice.delta.tool_calls;
+    if (!calls) return choice;
+    const restored = calls.map((call) => renameFunction(call, (name) => told.get(name) ?? name));
+    return { ...choice, delta: { ...choice.delta, tool_calls: restored } };
+  });
+  return { ...chunk, choices };
 }

@@ -10,7 +10,9 @@ import {
   type Tool,
 } from '../../../core/index.ts';
 import { invalid } from './content.ts';
-import { TOOL_NAME } from './tool-names.ts';
+
+/** What every vendor takes as the name of a tool. */
+export const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** A function tool of a request, checked. */
 export interface FunctionTool {

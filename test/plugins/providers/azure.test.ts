@@ -37,6 +37,10 @@ describe('azure', () => {
       model: 'prod',
       max_completion_tokens: 5,
     });
+    expect(translate(azure, { model: 'prod', reasoning_effort: 'max' }, config).body).to.include({
+      model: 'prod',
+      reasoning_effort: 'high',
+    });
     expect(translate(azure, { model: 'gpt-5-eu', max_tokens: 5 }, config).body).to.include({
       max_completion_tokens: 5,
     });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { type ChatRequest, type CodecCall, isGatewayError } from '../../../../core/index.ts';
-import type { CompatibleSpec } from '../../../../plugins/providers/openai-compatible/spec.ts';
+import type { CompatibleSpec } from '../../../../plugins/formats/openai-chat/types.ts';
 import openaiCompatible, {
   openaiCompatible as compatible,
   drop,
@@ -103,6 +103,33 @@ describe('a field rule', () => {
     const { body, dropped } = requestOf(spec, { model: 'b', seed: 7, user: 'u' });
     expect(dropped).to.deep.equal(['seed', 'user']);
     expect(body).to.include({ top_k: 1 });
+  });
+  it('lays a variant over the table for the models that it names, where the request fits too', () => {
+    const spec: Partial<CompatibleSpec> = {
+      fields: { seed: drop() },
+      modelOf: (name) => (name === 'prod' ? 'b-1' : name),
+      variants: [
+        { when: 'a', models: /^a/, example: { model: 'a' }, fields: { seed: pass() } },
+        {
+          when: 'b with a user',
+          models: /^b/,
+          applies: ({ user }) => user !== undefined,
+          example: { model: 'b', user: 'u' },
+          fields: {
+            seed: rename('random_seed'),
+            user: emulate('the model', (_, { model }) => ({ body: { user: model } })),
+          },
+        },
+      ],
+    };
+    const { chat } = setUpProvider(compatible({ name: 'acme', baseUrl: 'https://acme.example/v1', ...spec }), {});
+    const read = (fields: object) => chat?.request({ model: 'm', messages, ...fields }, CALL).body;
+    for (let round = 0; round < 2; round += 1) {
+      expect(read({ model: 'a-1', seed: 7 })).to.include({ seed: 7 });
+      expect(read({ model: 'b-1', seed: 7 })).to.not.have.any.keys('seed', 'random_seed');
+      expect(read({ model: 'prod', seed: 7, user: 'u' })).to.include({ random_seed: 7, user: 'b-1' });
+      expect(read({ model: 'c', seed: 7, user: 'u' })).to.not.have.any.keys('seed', 'random_seed');
+    }
   });
   it('sends a default only when the caller gave nothing', () => {
     const spec = { defaults: { top_p: 0.5 } };

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { trackToolCalls } from '../../../../plugins/providers/openai-compatible/tool-calls.ts';
+import { trackToolCalls } from '../../../../plugins/formats/openai-chat/tool-calls.ts';
 
 interface Put {
   readonly name: string;

@@ -1,14 +1,13 @@
 import type { ChatRequest } from '../../../core/index.ts';
-import { type Effort, nearestEffort } from '../kit/index.ts';
-import { type CompatibleRules, drop, type Emulation, emulate, RESPONSES_API, rename } from './rules.ts';
-import type { Variant } from './spec.ts';
+import { type Effort, nearestEffort } from '../../providers/kit/index.ts';
+import { drop, emulate, RESPONSES_API, rename } from './tables.ts';
+import type { CompatibleRules, Emulation, Variant } from './types.ts';
 
 /**
  * What OpenAI's models take and what they refuse; Azure serves the same ones.
  * Source: vercel/ai `openai-model-catalog.ts` (2026-11), OpenAI's chat completions reference.
  */
-const REASONING = /^(ft:)?(o\d|gpt-([5-9]|\d\d))/;
-const NOT_REASONING = /^(ft:)?gpt-5-chat/;
+const REASONING = /^(ft:)?(o\d|gpt-(?!5-chat)([5-9]|\d\d))/;
 const NEVER_REASONING = /^(ft:)?(gpt-[34]|chatgpt-4|gpt-5-chat)/;
 /** These take sampling parameters while `reasoning_effort` is `none`. */
 const EFFORT_NONE = /^(ft:)?gpt-(5\.[1-6]|6-sol|6-luna|6\.1-terra)/;
@@ -81,9 +80,8 @@ function hasTools({ tools, functions }: ChatRequest): boolean {
 
 /** Whether a request needs what chat completions do not have: reasoning with function tools, or the greatest effort. */
 function needsResponses(request: ChatRequest): boolean {
-  const { model, reasoning_effort: wanted } = request;
-  if (wanted === 'max' && MAX_ON_RESPONSES.test(model)) return true;
-  return TOOLS_WITHOUT_REASONING.test(model) && hasTools(request) && !isChatEnough(request);
+  const isGreatest = request.reasoning_effort === 'max' && MAX_ON_RESPONSES.test(request.model);
+  return isGreatest || (hasTools(request) && !isChatEnough(request));
 }
 
 /** Whether chat completions are enough for function tools: the caller wants no reasoning, or several choices more than it. */
@@ -92,17 +90,13 @@ function isChatEnough({ model, reasoning_effort: wanted, n }: ChatRequest): bool
   return wanted === 'none' || ((wanted ?? undefined) === undefined && (n ?? 1) > 1);
 }
 
-function reasons({ model }: ChatRequest): boolean {
-  return REASONING.test(model) && !NOT_REASONING.test(model);
-}
-
 const NOW = { type: 'function', function: { name: 'now' } } as const;
 
 export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
   {
     when: 'deep research, by the Responses API',
     wire: 'responses',
-    applies: ({ model }) => DEEP_RESEARCH.test(model),
+    models: DEEP_RESEARCH,
     example: { model: 'o3-deep-research' },
     roles: { system: 'developer' },
     // The vendor refuses these models without a source of data.
@@ -112,7 +106,7 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
   {
     when: 'models that only the Responses API has: `*-codex`, `*-pro`, `gpt-5.6-cyber`, `gpt-daybreak-*`',
     wire: 'responses',
-    applies: ({ model }) => ONLY_RESPONSES.test(model),
+    models: ONLY_RESPONSES,
     example: { model: 'gpt-5.3-codex' },
     roles: { system: 'developer' },
     fields: RESPONSES,
@@ -120,6 +114,7 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
   {
     when: '`gpt-5.4` and later with function tools, but for the next row, and `gpt-6` and later with `reasoning_effort: "max"`, by the Responses API',
     wire: 'responses',
+    models: TOOLS_WITHOUT_REASONING,
     applies: needsResponses,
     example: { model: 'gpt-6-sol', reasoning_effort: 'low', tools: [NOW] },
     roles: { system: 'developer' },
@@ -127,7 +122,8 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
   },
   {
     when: 'these with `reasoning_effort: "none"` where the model takes that, or with `n` and without an effort: chat completions have function tools without reasoning',
-    applies: (request) => TOOLS_WITHOUT_REASONING.test(request.model) && hasTools(request),
+    models: TOOLS_WITHOUT_REASONING,
+    applies: hasTools,
     example: { model: 'gpt-5.6-sol', reasoning_effort: 'none', tools: [NOW] },
     roles: { system: 'developer' },
     defaults: { reasoning_effort: 'none' },
@@ -142,34 +138,35 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
   },
   {
     when: '`gpt-5.1` to `gpt-5.6`, `gpt-6-sol`, `gpt-6-luna`, `gpt-6.1-terra` with `reasoning_effort: "none"`',
-    applies: ({ model, reasoning_effort }) => reasoning_effort === 'none' && EFFORT_NONE.test(model),
+    models: EFFORT_NONE,
+    applies: ({ reasoning_effort }) => reasoning_effort === 'none',
     example: { model: 'gpt-5.2', reasoning_effort: 'none' },
     roles: { system: 'developer' },
     fields: { ...LENGTH, ...NO_PENALTIES },
   },
   {
     when: '`o3`, `o4-mini`, `gpt-6-astra`',
-    applies: ({ model }) => /^(ft:)?(o3|o4-mini|gpt-6-astra)/.test(model),
+    models: /^(ft:)?(o3|o4-mini|gpt-6-astra)/,
     example: { model: 'o4-mini' },
     roles: { system: 'developer' },
     fields: { ...NO_SAMPLING, stop: drop() },
   },
   {
     when: 'reasoning models: `o*`, `gpt-5` and later, but `gpt-5-chat`',
-    applies: reasons,
+    models: REASONING,
     example: { model: 'gpt-5-mini' },
     roles: { system: 'developer' },
     fields: NO_SAMPLING,
   },
   {
     when: '`*-search-preview`',
-    applies: ({ model }) => model.includes('-search-preview'),
+    models: /-search-preview/,
     example: { model: 'gpt-4o-search-preview' },
     fields: { temperature: drop(undefined, 1), reasoning_effort: drop(undefined, 'none') },
   },
   {
     when: 'models that do not reason: `gpt-3*`, `gpt-4*`, `gpt-5-chat`',
-    applies: ({ model }) => NEVER_REASONING.test(model),
+    models: NEVER_REASONING,
     example: { model: 'gpt-4o' },
     fields: { reasoning_effort: drop(undefined, 'none') },
   },

@@ -2,25 +2,93 @@ import type {
   AnswerFeature,
   ChatMessage,
   ChatRequest,
+  ContentPart,
   Credential,
   FailureClass,
+  FieldRule,
   FinishReason,
+  JsonObject,
   ModelInfo,
+  ResponseHeaders,
   Schema,
   Timeouts,
   Transport,
 } from '../../../core/index.ts';
-import type { ProviderConfig } from '../kit/index.ts';
-import type { ErrorRules } from './errors.ts';
-import type { FileRules } from './files.ts';
-import type { CompatibleRules } from './rules.ts';
-import type { UsageRules } from './usage.ts';
+import type { ProviderConfig } from '../../providers/kit/index.ts';
+
+/** What an emulation puts into the vendor's body; an undefined value removes a field. */
+export interface Emulation {
+  readonly body?: Readonly<Record<string, unknown>>;
+  /** True when the wish could not be met in full: the field is told in `x-tollgate-dropped`. */
+  readonly dropped?: boolean;
+  /** Parts of the field that are left out, such as `tools.strict`; told in `x-tollgate-dropped`. */
+  readonly told?: readonly string[];
+}
+
+/** A field rule that also says how, with small pure functions where data does not reach. */
+export interface CompatibleRule extends FieldRule {
+  /** Changes the value of a passed or renamed field; undefined leaves the field out. */
+  readonly convert?: (value: unknown) => unknown;
+  /** What an emulated field becomes. */
+  readonly apply?: (value: unknown, request: ChatRequest) => Emulation;
+}
+
+export type CompatibleRules = Readonly<Record<string, CompatibleRule>>;
+
+/** What a vendor's error body says, whichever of its shapes it has. */
+export interface VendorError {
+  readonly message: string;
+  /** Codes and types, in lower case. */
+  readonly codes: readonly string[];
+  /** A status that the body itself names, for errors that came with another one (200, in a stream). */
+  readonly status?: number;
+  readonly param?: string;
+  /** The innermost error object. */
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** What a vendor says beyond the tables here. */
+export interface ErrorRules {
+  /** Classes by the vendor's own code or type, exactly as sent, in lower case. */
+  readonly codes?: Readonly<Record<string, FailureClass>>;
+  /** Classes by text, for failures that the vendor gives neither a status nor a code of their own. */
+  readonly messages?: readonly {
+    readonly status: readonly number[];
+    readonly text: RegExp;
+    readonly is: FailureClass;
+  }[];
+  /** For what tables do not reach; undefined leaves it to them. */
+  readonly classify?: (error: VendorError, status: number, headers: ResponseHeaders) => FailureClass | undefined;
+}
+
+/** Which documents a vendor takes, beside those whose content is text: these become text everywhere. */
+export interface FileRules {
+  /** Media types that are taken as data URLs. */
+  readonly data: readonly string[];
+  /** True where addresses are taken. */
+  readonly urls?: boolean;
+  /** True where ids of files in the operator's account are. */
+  readonly ids?: boolean;
+  /** The vendor's part for a document, by its name and its address or data URL; OpenAI's `file` part unless set. */
+  readonly part?: (filename: string, url: string) => ContentPart;
+}
+
+/** How a vendor's usage differs from OpenAI's. */
+export interface UsageRules {
+  /** `outside`: reasoning tokens come on top of completion tokens. */
+  readonly reasoningTokens?: 'inside' | 'outside';
+  /** What the vendor says a call cost, in US dollars, where it is not simply `usage.cost`. */
+  readonly usageCost?: (usage: JsonObject) => number | undefined;
+}
 
 /** Rules for some models or requests only, laid over the vendor's own; the first that applies is taken. */
 export interface Variant {
   /** For whom, in words. */
   readonly when: string;
-  readonly applies: (request: ChatRequest) => boolean;
+  /** The models that it is for; all unless set. Looked up once a model. */
+  readonly models?: RegExp;
+  /** What a request for them has, where it is not for all. */
+  readonly applies?: (request: ChatRequest) => boolean;
   /** A request that it fits, for tests and docs. */
   readonly example: Readonly<Record<string, unknown>> & { readonly model: string };
   readonly fields?: CompatibleRules;
@@ -56,6 +124,8 @@ export interface Differences extends UsageRules {
   /** The vendor's own fields, passed when unknown ones are dropped, and routing names that are its own. */
   readonly extras?: readonly string[];
   readonly variants?: readonly Variant[];
+  /** The model behind a name that callers use, by which variants and emulations are found; the name itself unless set. */
+  readonly modelOf?: (name: string) => string;
   /** Fields sent when the caller gave none. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   readonly roles?: RoleRules;

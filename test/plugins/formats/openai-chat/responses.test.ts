@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { readLogprobs } from '../../../../plugins/providers/openai-compatible/choice.ts';
-import { readResponse } from '../../../../plugins/providers/openai-compatible/response.ts';
+import { readLogprobs, readResponse } from '../../../../plugins/formats/openai-chat/read-response.ts';
 
 const CALL = { model: 'asked', stream: false, created: 1_750_000_000, id: 'chatcmpl-own' };
 const DIFFERENCES = { baseUrl: 'https://acme.example/v1' };

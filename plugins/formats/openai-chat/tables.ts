@@ -1,24 +1,6 @@
-import type { ChatRequest, FieldRule } from '../../../core/index.ts';
-import { MIN_OUTPUT_TOKENS } from '../../formats/openai-responses/tables.ts';
-
-/** What an emulation puts into the vendor's body; an undefined value removes a field. */
-export interface Emulation {
-  readonly body?: Readonly<Record<string, unknown>>;
-  /** True when the wish could not be met in full: the field is told in `x-tollgate-dropped`. */
-  readonly dropped?: boolean;
-  /** Parts of the field that are left out, such as `tools.strict`; told in `x-tollgate-dropped`. */
-  readonly told?: readonly string[];
-}
-
-/** A field rule that also says how, with small pure functions where data does not reach. */
-export interface CompatibleRule extends FieldRule {
-  /** Changes the value of a passed or renamed field; undefined leaves the field out. */
-  readonly convert?: (value: unknown) => unknown;
-  /** What an emulated field becomes. */
-  readonly apply?: (value: unknown, request: ChatRequest) => Emulation;
-}
-
-export type CompatibleRules = Readonly<Record<string, CompatibleRule>>;
+import type { ChatRequest } from '../../../core/index.ts';
+import { MIN_OUTPUT_TOKENS } from '../openai-responses/tables.ts';
+import type { CompatibleRule, CompatibleRules, Emulation } from './types.ts';
 
 /** Sent as it is, or converted; undefined from `convert` leaves it out. */
 export function pass(note?: string, convert?: (value: unknown) => unknown): CompatibleRule {
@@ -99,3 +81,17 @@ export const RESPONSES_API: CompatibleRules = Object.freeze({
   verbosity: emulate('as `text.verbosity`', (value) => ({ body: { verbosity: value } })),
   web_search_options: refuse('the search of chat completions belongs to other models'),
 });
+
+/** OpenAI's chat fields beside those with code of their own (`model`, `messages`, `stream`, `stream_options`; `dialect_fields` is for other formats). */
+export const CHAT_FIELDS: ReadonlySet<string> = new Set(
+  `audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens metadata
+  modalities moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention
+  reasoning_effort response_format safety_identifier seed service_tier stop store temperature tool_choice tools
+  top_logprobs top_p user verbosity web_search_options`.split(/\s+/),
+);
+
+/** Names by which bodies steer other gateways and SDKs. A caller never chooses host, key or headers here. */
+export const ROUTING_FIELDS: ReadonlySet<string> = new Set(
+  `api_base api_key api_type api_version base_url custom_llm_provider default_headers deployment_id extra_body
+  extra_headers extra_query fallbacks headers organization project provider timeout`.split(/\s+/),
+);

@@ -7,8 +7,8 @@ import {
   type ToolCall,
   type ToolCallDelta,
 } from '../../../core/index.ts';
-import { toolCallId } from '../kit/index.ts';
-import { shortId } from './messages.ts';
+import { toolCallId } from '../../providers/kit/index.ts';
+import { shortId } from './write-messages.ts';
 
 /** What every vendor takes as a call's id, so that the conversation may go on at any of them. */
 const MAX_ID = 64;

@@ -16,13 +16,20 @@ import {
   type ToolCallDelta,
   type Usage,
 } from '../../../core/index.ts';
-import { readRelayDetails } from '../kit/index.ts';
-import { extrasOf, mapFinishReason, readContent, readFinish, readLogprobs } from './choice.ts';
+import { readRelayDetails } from '../../providers/kit/index.ts';
 import { failureIn } from './errors.ts';
-import { unixSeconds } from './response.ts';
-import type { Differences } from './spec.ts';
+import {
+  count,
+  extrasOf,
+  mapFinishReason,
+  readContent,
+  readFinish,
+  readLogprobs,
+  readUsage,
+  unixSeconds,
+} from './read-response.ts';
 import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';
-import { count, readUsage } from './usage.ts';
+import type { Differences } from './types.ts';
 
 const TOP = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
 const CHOICE = new Set('index delta message finish_reason logprobs usage text seed finish stop_reason'.split(' '));

@@ -5,34 +5,8 @@ import {
   readString,
   type UpstreamFailure,
 } from '../../../core/index.ts';
-import { readRetryAfter } from '../kit/index.ts';
-import { count } from './usage.ts';
-
-/** What a vendor's error body says, whichever of its shapes it has. */
-export interface VendorError {
-  readonly message: string;
-  /** Codes and types, in lower case. */
-  readonly codes: readonly string[];
-  /** A status that the body itself names, for errors that came with another one (200, in a stream). */
-  readonly status?: number;
-  readonly param?: string;
-  /** The innermost error object. */
-  readonly fields: Readonly<Record<string, unknown>>;
-}
-
-/** What a vendor says beyond the tables here. */
-export interface ErrorRules {
-  /** Classes by the vendor's own code or type, exactly as sent, in lower case. */
-  readonly codes?: Readonly<Record<string, FailureClass>>;
-  /** Classes by text, for failures that the vendor gives neither a status nor a code of their own. */
-  readonly messages?: readonly {
-    readonly status: readonly number[];
-    readonly text: RegExp;
-    readonly is: FailureClass;
-  }[];
-  /** For what tables do not reach; undefined leaves it to them. */
-  readonly classify?: (error: VendorError, status: number, headers: ResponseHeaders) => FailureClass | undefined;
-}
+import { readRetryAfter } from '../../providers/kit/index.ts';
+import type { ErrorRules, VendorError } from './types.ts';
 
 /** Classes by code or type. `invalid_request_error` and the like are not here: some vendors say so for everything. */
 const CODES: Readonly<Record<string, FailureClass>> = Object.freeze({
@@ -190,8 +164,8 @@ export function readVendorError(body: unknown): VendorError | undefined {
   ]);
   const param = readString(fields['param']) ?? location(fields['detail']);
   const status = [fields['code'], fields['http_status'], fields['status'], fields['raw_status_code']]
-    .map((value) => (typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : count(value)))
-    .find((value) => value !== undefined && value >= 400 && value <= 599);
+    .map((value) => (typeof value === 'string' && /^\d{3}$/.test(value) ? Number(value) : value))
+    .find((value): value is number => typeof value === 'number' && value >= 400 && value <= 599);
   return {
     message: plain(messageOf(fields) ?? ''),
     codes: names.flatMap((name) => (typeof name === 'string' && name !== '' ? [name.toLowerCase()] : [])),
@@ -242,16 +216,17 @@ export function failureIn(
     if (Array.isArray(body) && isObject(body[0]) && body[0]['error']) return classifyError(200, body, {}, rules);
     return isErrorEvent ? classifyError(200, body, {}, rules) : undefined;
   }
-  if (isErrorEvent || isError(body['error']) || body['object'] === 'error') return classifyError(200, body, {}, rules);
-  const groq = body['x_groq'];
+  const { error, x_groq: groq, choices } = body;
+  if (isErrorEvent || (error && isError(error)) || body['object'] === 'error')
+    return classifyError(200, body, {}, rules);
   if (isObject(groq) && isError(groq['error'])) return classifyError(200, groq, {}, rules);
-  const { choices } = body;
   if (!Array.isArray(choices)) {
     const isResponse = readString(body['message']) === undefined && body['detail'] === undefined;
     return isResponse ? undefined : classifyError(200, body, {}, rules);
   }
-  const failed: unknown = choices.find((choice) => isObject(choice) && isError(choice['error']));
-  return failed === undefined ? undefined : classifyError(200, failed, {}, rules);
+  for (const choice of choices)
+    if (isObject(choice) && choice['error'] && isError(choice['error'])) return classifyError(200, choice, {}, rules);
+  return undefined;
 }
 
 function isError(value: unknown): boolean {

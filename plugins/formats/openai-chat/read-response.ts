@@ -1,0 +1,339 @@
+import {
+  type AssistantMessage,
+  type ChatChoice,
+  type ChatResponse,
+  type CodecCall,
+  type FailureClass,
+  type FinishReason,
+  isObject,
+  type JsonObject,
+  type NativeFinish,
+  readObject,
+  readString,
+  StreamFailure,
+  type Usage,
+} from '../../../core/index.ts';
+import { readRelayDetails, textOfDetails } from '../../providers/kit/index.ts';
+import { failureIn } from './errors.ts';
+import { readToolCalls } from './tool-calls.ts';
+import type { Differences, UsageRules } from './types.ts';
+
+const TOP = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
+const CHOICE = new Set(['index', 'message', 'finish_reason', 'logprobs', 'text', 'delta', 'finish', 'stop_reason']);
+const MESSAGE = new Set([
+  'role',
+  'content',
+  'refusal',
+  'tool_calls',
+  'reasoning_content',
+  'reasoning',
+  'reasoning_text',
+  'reasoning_details',
+]);
+
+/** A whole response in OpenAI's exact shape. Throws {@link StreamFailure} for a failure that came with status 200. */
+export function readResponse(body: unknown, call: CodecCall, differences: Differences): ChatResponse {
+  const failure = failureIn(body, differences.errors);
+  if (failure) throw new StreamFailure(failure);
+  if (!isObject(body) || !Array.isArray(body['choices'])) {
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `choices`.' });
+  }
+  const usage = readUsage(body['usage'], differences);
+  const response: ChatResponse = {
+    id: readString(body['id']) ?? call.id,
+    object: 'chat.completion',
+    created: unixSeconds(body['created']) ?? call.created,
+    model: readString(body['model']) ?? call.model,
+    choices: body['choices'].filter(isObject).map((choice, at) => readChoice(choice, at, call, differences)),
+  };
+  return Object.assign(response, usage && { usage }, extrasOf(body, TOP));
+}
+
+function readChoice(
+  choice: Readonly<Record<string, unknown>>,
+  position: number,
+  call: CodecCall,
+  differences: Differences,
+): ChatChoice {
+  const message = readMessage(isObject(choice['message']) ? choice['message'] : {}, `${call.id}:${position}`);
+  const calledTools = message.tool_calls !== undefined;
+  // The body arrived whole, so a missing reason is a vendor's omission, not a broken response.
+  const reason = readString(choice['finish_reason']) ?? 'stop';
+  const finishReason = mapFinishReason(reason, calledTools, differences);
+  const read: ChatChoice = {
+    index: count(choice['index']) ?? position,
+    message,
+    logprobs: choice['logprobs'] ? readLogprobs(choice['logprobs']) : null,
+    finish_reason: finishReason,
+  };
+  return Object.assign(read, readFinish(choice, finishReason), extrasOf(choice, CHOICE));
+}
+
+function readMessage(message: JsonObject, seed: string): AssistantMessage {
+  const { content, reasoning } = readContent(message);
+  const { reasoning_details: details, tool_calls: calls } = message;
+  const read: JsonObject & { -readonly [Field in keyof AssistantMessage]: AssistantMessage[Field] } = {
+    role: 'assistant',
+    content: content ?? null,
+    refusal: readString(message['refusal']) ?? null,
+  };
+  if (reasoning !== undefined) read.reasoning_content = reasoning;
+  const readDetails = details ? readRelayDetails(details) : [];
+  if (readDetails.length > 0) read.reasoning_details = readDetails;
+  const readCalls = calls ? readToolCalls(calls, seed) : undefined;
+  if (readCalls) read.tool_calls = readCalls;
+  return Object.assign(read, extrasOf(message, MESSAGE));
+}
+
+/** Unix seconds of a vendor's `created`, also where it counts milliseconds or fractions; 0 is none. */
+export function unixSeconds(value: unknown): number | undefined {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return undefined;
+  return Math.floor(value > 100_000_000_000 ? value / 1000 : value);
+}
+
+/** Names under which vendors send the model's thinking; the first that is not empty is taken, some send it twice. */
+const REASONING = ['reasoning_content', 'reasoning', 'reasoning_text'] as const;
+
+interface Content {
+  /** Undefined when the vendor sent none; null where it said so. */
+  readonly content: string | null | undefined;
+  readonly reasoning: string | undefined;
+}
+
+/** Text and thinking of a message or delta; content that comes as a list of parts (Mistral) is flattened. */
+export function readContent(message: JsonObject): Content {
+  const { content, reasoning_details: details } = message;
+  let reasoning: string | undefined;
+  for (const name of REASONING) reasoning ??= readString(message[name]);
+  if (typeof content === 'string' || content === null || content === undefined)
+    return { content, reasoning: reasoning ?? (details ? textOfDetails(details) : undefined) };
+  const parts = Array.isArray(content) ? content : [content];
+  reasoning ??= readString(parts.map(thinkingText).join(''));
+  return { content: parts.map(plainText).join(''), reasoning };
+}
+
+function plainText(part: unknown): string {
+  if (typeof part === 'string') return part;
+  return isObject(part) && (part['type'] === 'text' || part['type'] === 'output_text')
+    ? (readString(part['text']) ?? '')
+    : '';
+}
+
+/** Mistral: `{ type: "thinking", thinking: [{ type: "text", text }] }`, or thinking as a plain string. */
+function thinkingText(part: unknown): string {
+  if (!isObject(part) || part['type'] !== 'thinking') return '';
+  const { thinking } = part;
+  return Array.isArray(thinking) ? thinking.map(plainText).join('') : (readString(thinking) ?? '');
+}
+
+type Meaning = FinishReason | { readonly failure: FailureClass };
+
+/** Every finish reason that was seen on this wire, in lower case. What is not here ends a choice with `stop`. */
+const FINISH_REASON = Object.freeze<Record<string, Meaning>>({
+  stop: 'stop',
+  eos: 'stop',
+  eos_token: 'stop',
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  length: 'length',
+  max_tokens: 'length',
+  model_length: 'length',
+  tool_calls: 'tool_calls',
+  tool_call: 'tool_calls',
+  tool_use: 'tool_calls',
+  function_call: 'function_call',
+  content_filter: 'content_filter',
+  content_filtered: 'content_filter',
+  safety: 'content_filter',
+  refusal: 'content_filter',
+  error: { failure: 'upstream_error' },
+  abort: { failure: 'upstream_error' },
+  cancelled: { failure: 'upstream_error' },
+  timeout: { failure: 'timeout' },
+  insufficient_system_resource: { failure: 'overloaded' },
+});
+
+/**
+ * A vendor's finish reason as OpenAI's. A reason that stands for a failure throws it as {@link StreamFailure}; a turn
+ * that called tools ends with `tool_calls`, also where the vendor says `stop`.
+ */
+export function mapFinishReason(
+  reason: string,
+  calledTools: boolean,
+  { finishReasons, keepsStop = false }: Pick<Differences, 'finishReasons' | 'keepsStop'>,
+): FinishReason {
+  const key = reason.toLowerCase();
+  const own = finishReasons && Object.hasOwn(finishReasons, key) ? finishReasons[key] : undefined;
+  const meaning = own ?? (Object.hasOwn(FINISH_REASON, key) ? FINISH_REASON[key] : undefined) ?? 'stop';
+  if (typeof meaning === 'object') {
+    throw new StreamFailure({
+      class: meaning.failure,
+      message: `The provider ended the answer with "${key.slice(0, 40)}".`,
+    });
+  }
+  return meaning === 'stop' && calledTools && !keepsStop ? 'tool_calls' : meaning;
+}
+
+/** Why the model stopped in its vendor's words, where these are no other spelling of OpenAI's; the stop sequence as vLLM tells it. */
+export function readFinish(choice: JsonObject, finishReason: FinishReason): { readonly finish?: NativeFinish } {
+  const native = readString(choice['native_finish_reason']) ?? readString(choice['finish_reason']);
+  const sequence = finishReason === 'stop' ? readString(choice['stop_reason']) : undefined;
+  const isSaid = native === undefined || Object.hasOwn(FINISH_REASON, native.toLowerCase());
+  if (isSaid && sequence === undefined) return {};
+  return { finish: { ...(!isSaid && { native }), ...(sequence !== undefined && { stop_sequence: sequence }) } };
+}
+
+/** Lists of log probabilities; the last is DeepSeek's, of the tokens the model thought. */
+const LISTS = ['content', 'refusal', 'reasoning_content'] as const;
+
+/**
+ * Log probabilities as OpenAI sends them: `content` and `refusal`, lists or null. Together's parallel lists are turned,
+ * and its streams' one number is that of the chunk's text; anything else is null.
+ */
+export function readLogprobs(value: unknown, text?: unknown): unknown {
+  if (typeof value === 'number' && typeof text === 'string' && text !== '') {
+    return { content: [tokenLogprob(text, value)], refusal: null };
+  }
+  if (!isObject(value)) return null;
+  const { tokens, token_logprobs: logprobs } = value;
+  if (Array.isArray(tokens) && Array.isArray(logprobs)) {
+    return { content: tokens.map((token, at) => tokenLogprob(token, logprobs[at])), refusal: null };
+  }
+  if (!LISTS.some((name) => Array.isArray(value[name]))) return null;
+  return { ...value, content: value['content'] ?? null, refusal: value['refusal'] ?? null };
+}
+
+function tokenLogprob(token: unknown, logprob: unknown): object {
+  const word = typeof token === 'string' ? token : '';
+  return {
+    token: word,
+    logprob: typeof logprob === 'number' ? logprob : -9999,
+    bytes: [...Buffer.from(word)],
+    top_logprobs: [],
+  };
+}
+
+/** Vendors' additions that mean nothing to a caller, or repeat what stands elsewhere. */
+const NOISE = new Set([
+  'obfuscation',
+  'x_groq',
+  'native_finish_reason',
+  'warnings',
+  'prompt',
+  'token_id',
+  'token_ids',
+  'error',
+]);
+
+const TIERS = new Set<unknown>(['auto', 'default', 'flex', 'scale', 'priority', 'fast']);
+const isText = (value: unknown): boolean => typeof value === 'string';
+
+/** OpenAI's optional fields: a vendor that means something else by the name does not get through. */
+const CHECKS = new Map<string, (value: unknown) => boolean>([
+  ['annotations', Array.isArray],
+  ['audio', isObject],
+  ['content_filter_results', isObject],
+  ['prompt_filter_results', Array.isArray],
+  ['function_call', (value) => isObject(value) && isText(value['arguments'])],
+  ['metadata', (value) => isObject(value) && Object.values(value).every(isText)],
+  ['moderation', isObject],
+  ['service_tier', (value) => TIERS.has(value)],
+  ['system_fingerprint', isText],
+]);
+
+/** What is not known of an object: OpenAI's newer fields and a vendor's useful ones stay, nulls and noise go. */
+export function extrasOf(source: JsonObject, known: ReadonlySet<string>): JsonObject {
+  const extras: JsonObject = {};
+  for (const key in source) {
+    if (known.has(key) || NOISE.has(key) || key === '__proto__') continue;
+    const value = source[key];
+    if (value === null || value === undefined || CHECKS.get(key)?.(value) === false) continue;
+    extras[key] = value;
+  }
+  return extras;
+}
+
+/** Where vendors tell cached tokens, in order; within an object where two names are given. */
+const CACHED: readonly (readonly [field: string, within?: string])[] = Object.freeze([
+  ['cached_tokens', 'prompt_tokens_details'],
+  ['cached_tokens', 'prompt_token_details'], // Mistral, misspelt
+  ['prompt_cache_hit_tokens'], // DeepSeek
+  ['cached_tokens'], // Moonshot
+  ['num_cached_tokens'], // Mistral
+]);
+
+/** Fields that are rewritten, or that only repeat what stands elsewhere. */
+const REWRITTEN = new Set([
+  'prompt_tokens',
+  'completion_tokens',
+  'total_tokens',
+  'prompt_tokens_details',
+  'completion_tokens_details',
+  'prompt_token_details',
+  'num_cached_tokens',
+  'cached_tokens',
+]);
+
+/**
+ * Usage in OpenAI's arithmetic: prompt includes cached, completion includes reasoning, total is their sum. Undefined
+ * for what is not usage (garbage is not billed). `reasoningTokens: 'outside'` adds reasoning tokens to the completion's.
+ */
+export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undefined {
+  if (!isObject(value)) return undefined;
+  const promptTold = count(value['prompt_tokens']);
+  const completionTold = count(value['completion_tokens']);
+  const totalTold = count(value['total_tokens']);
+  if (promptTold === undefined && completionTold === undefined && totalTold === undefined) return undefined;
+  let cached: number | undefined;
+  for (const [field, within] of CACHED) {
+    const holder = within === undefined ? value : value[within];
+    if (cached === undefined && isObject(holder) && field in holder) cached = count(holder[field]);
+  }
+  const reasoning = count(readObject(value['completion_tokens_details'])['reasoning_tokens']);
+  let prompt = promptTold ?? Math.max((totalTold ?? 0) - (completionTold ?? 0), 0);
+  let completion = completionTold ?? Math.max((totalTold ?? 0) - prompt, 0);
+  if (cached !== undefined && cached > prompt) prompt += cached; // xAI: then cached ones are not among them
+  const outside = rules.reasoningTokens === 'outside';
+  if (reasoning && (outside || isOutside(reasoning, prompt, completion, totalTold))) completion += reasoning;
+  const promptDetails = countsIn(value['prompt_tokens_details'], cached);
+  const completionDetails = countsIn(value['completion_tokens_details'], undefined);
+  const cost = rules.usageCost?.(value);
+  const usage: { -readonly [Field in keyof Usage]: Usage[Field] } & JsonObject = {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+  };
+  if (promptDetails) usage.prompt_tokens_details = promptDetails;
+  if (completionDetails) usage.completion_tokens_details = completionDetails;
+  for (const key of Object.keys(value))
+    if (!REWRITTEN.has(key) && value[key] !== null && key !== '__proto__') usage[key] = value[key];
+  if (cost !== undefined) usage.cost = cost;
+  return usage;
+}
+
+/** Whether the vendor's own total shows that reasoning is not among the completion tokens. */
+function isOutside(reasoning: number, prompt: number, completion: number, total: number | undefined): boolean {
+  return reasoning > completion || total === prompt + completion + reasoning;
+}
+
+/** No call has more tokens; a number beyond it is garbage. */
+const MAX_COUNT = 1_000_000_000_000;
+
+/** A count of tokens: a number that is finite and not negative, made whole. */
+export function count(value: unknown): number | undefined {
+  return typeof value === 'number' && value >= 0 && value <= MAX_COUNT ? Math.round(value) : undefined;
+}
+
+/** The counts among a usage's details, with the cached tokens wherever the vendor told them. */
+function countsIn(value: unknown, cached: number | undefined): Record<string, number> | undefined {
+  let all: Record<string, number> | undefined;
+  if (isObject(value)) {
+    for (const key of Object.keys(value)) {
+      const tokens = count(value[key]);
+      if (tokens === undefined) continue;
+      all ??= {};
+      all[key] = tokens;
+    }
+  }
+  return cached === undefined ? all : { ...all, cached_tokens: cached };
+}

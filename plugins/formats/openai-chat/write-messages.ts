@@ -1,0 +1,298 @@
+import { createHash } from 'node:crypto';
+import {
+  type ChatMessage,
+  type ContentPart,
+  isObject,
+  readArray,
+  readObject,
+  readString,
+  type ToolCall,
+} from '../../../core/index.ts';
+import { invalid, readDataUrl, textOfDetails, writeRelayDetails } from '../../providers/kit/index.ts';
+import type { Differences, FileRules, RoleRules, Variant } from './types.ts';
+
+type ToolIds = NonNullable<Differences['toolIds']>;
+
+/** What a vendor takes in messages, worked out once. */
+interface MessageRules extends Pick<Differences, 'detailFormats'> {
+  readonly roles: RoleRules;
+  readonly replay: NonNullable<Differences['replay']>;
+  readonly toolIds: ToolIds;
+  readonly cacheMarks: boolean;
+  readonly files: FileRules;
+  /** The fields of a message that stay; others (a native vendor's signatures, say) stay behind. */
+  readonly kept: ReadonlySet<string>;
+  /** On the Responses API results of tools may hold images, and earlier reasoning goes back: its writer picks what it takes. */
+  readonly isForResponses: boolean;
+}
+
+/** Fields of a message that vendors of this wire know. */
+const MESSAGE_FIELDS: readonly string[] =
+  'role content name tool_calls tool_call_id refusal function_call audio prefix'.split(' ');
+
+/** What the writer of the Responses API reads, too. */
+const RESPONSES_FIELDS: readonly string[] = ['reasoning_details', 'order', 'dialect_fields'];
+
+/** For vendors that name no limit: others' ids have characters that some refuse, or a signature of thousands of characters. */
+export const TOOL_IDS = Object.freeze({ valid: /^[A-Za-z0-9_-]{1,64}$/, length: 40 });
+
+/** For vendors that have no documents. */
+export const NO_FILES: FileRules = Object.freeze({ data: [] });
+
+/** What stands in a tool's result all of which is images and files. */
+const ELSEWHERE = 'The result follows in the next user message.';
+
+/** The rules for messages of requests that fit a variant, or none. */
+export function messageRules(differences: Differences, variant: Variant | undefined): MessageRules {
+  const { replay = 'drop', toolIds = TOOL_IDS, cacheMarks = false, files = NO_FILES, detailFormats } = differences;
+  const isForResponses = variant?.wire === 'responses';
+  return {
+    roles: variant?.roles ?? differences.roles ?? {},
+    ...{ replay, toolIds, cacheMarks, isForResponses },
+    files: isForResponses ? { ...files, urls: true } : files,
+    kept: new Set([...MESSAGE_FIELDS, replay, ...(isForResponses ? RESPONSES_FIELDS : [])]),
+    ...(detailFormats && { detailFormats }),
+  };
+}
+
+/**
+ * Messages as the vendor takes them: roles, earlier thinking, tool call ids, documents. Images and files in tools' results follow in
+ * one user message after the results of their turn. Adds what is left out to `left`.
+ */
+export function mapMessages(
+  messages: readonly ChatMessage[],
+  model: string,
+  rules: MessageRules,
+  left: Set<string>,
+): readonly ChatMessage[] {
+  const mapped: ChatMessage[] = [];
+  let media: ContentPart[] = [];
+  for (let index = 0; index < messages.length; index += 1) {
+    const message = messages[index];
+    if (!message) continue;
+    if (media.length > 0 && message.role !== 'tool') {
+      mapped.push({ role: 'user', content: media });
+      media = [];
+    }
+    const result = mapMessage(message, index, model, rules, left);
+    mapped.push(result.role === 'tool' && !rules.isForResponses ? withoutMedia(result, media) : result);
+  }
+  if (media.length > 0) mapped.push({ role: 'user', content: media });
+  return mapped;
+}
+
+/** A tool's result with its text alone; what else it holds is added to `media`, with a head that names the call. */
+function withoutMedia(message: ChatMessage, media: ContentPart[]): ChatMessage {
+  const { content, tool_call_id: id } = message;
+  if (!Array.isArray(content)) return message;
+  const parts: readonly ContentPart[] = content;
+  const others = parts.filter(({ type }) => type !== 'text');
+  if (others.length === 0) return message;
+  media.push({ type: 'text', text: `Result of call ${id}:` }, ...others);
+  const texts = parts.filter(({ type }) => type === 'text');
+  return { ...message, content: texts.length > 0 ? texts : ELSEWHERE };
+}
+
+/** The same message where nothing has to change. */
+function mapMessage(
+  message: ChatMessage,
+  index: number,
+  model: string,
+  rules: MessageRules,
+  left: Set<string>,
+): ChatMessage {
+  const { roles, toolIds } = rules;
+  const { role, content, tool_calls: calls, tool_call_id: id } = message;
+  const changes: Record<string, unknown> = {};
+  const sentRole = role === 'system' || role === 'developer' ? roles[role] : undefined;
+  if (sentRole !== undefined && sentRole !== role) changes['role'] = sentRole;
+  for (const field in message) if (!rules.kept.has(field)) changes[field] = undefined;
+  if (Array.isArray(content)) {
+    const mapped = mapContent(content, index, rules, left);
+    if (mapped !== content) changes['content'] = mapped === '' && calls ? null : mapped;
+  }
+  if (!rules.isForResponses && (message.reasoning_content || message.reasoning_details))
+    Object.assign(changes, mapReasoning(message, model, rules, left));
+  if (calls?.some((call) => !isPlainCall(call, toolIds)))
+    changes['tool_calls'] = calls.map((call) => plainCall(call, toolIds));
+  if (id !== undefined && !toolIds.valid.test(id)) changes['tool_call_id'] = shortId(id, toolIds.length);
+  return Object.keys(changes).length === 0 ? message : withChanges(message, changes);
+}
+
+/** Earlier thinking: as text where the vendor wants it, in details where it can read them; what is lost is told. */
+function mapReasoning(
+  message: ChatMessage,
+  model: string,
+  { replay, detailFormats }: MessageRules,
+  left: Set<string>,
+): Readonly<Record<string, unknown>> {
+  const details: unknown = message.reasoning_details;
+  const text = message.reasoning_content ?? textOfDetails(details);
+  const isReplayed = replay !== 'drop' && text && (message[replay] === undefined || message[replay] === null);
+  const count = readArray(details).length;
+  const sent = count > 0 && detailFormats ? writeRelayDetails(details, detailFormats(model)) : [];
+  if (sent.length < count && (replay === 'drop' || readArray(details).some(isBeyondText))) left.add('reasoning');
+  return { ...(isReplayed && { [replay]: text }), ...(sent.length > 0 && { reasoning_details: sent }) };
+}
+
+/** Whether a detail holds more than the text of a thought. */
+function isBeyondText(detail: unknown): boolean {
+  return isObject(detail) && (typeof detail['data'] === 'string' || typeof detail['signature'] === 'string');
+}
+
+/** The items without marks for a cache that the vendor does not have, and without what is for other formats. */
+export function plainTools(tools: readonly unknown[], cacheMarks: boolean): readonly unknown[] {
+  const isForeign = (tool: unknown): boolean => isObject(tool) && tool['type'] === 'opaque';
+  const isPlain = (tool: unknown): boolean =>
+    !isObject(tool) || !('dialect_fields' in tool || (!cacheMarks && 'cache_control' in tool));
+  if (tools.every((tool) => isPlain(tool) && !isForeign(tool))) return tools;
+  return tools
+    .filter((tool) => !isForeign(tool))
+    .map((tool) => {
+      if (!isObject(tool) || isPlain(tool)) return tool;
+      const { cache_control: mark, dialect_fields: _fields, ...rest } = tool;
+      return cacheMarks && mark !== undefined ? { ...rest, cache_control: mark } : rest;
+    });
+}
+
+function withChanges(message: ChatMessage, changes: Readonly<Record<string, unknown>>): ChatMessage {
+  const entries = Object.entries({ ...message, ...changes }).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as ChatMessage;
+}
+
+function isPlainCall(call: ToolCall, toolIds: ToolIds): boolean {
+  if (!toolIds.valid.test(call.id)) return false;
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
+  if (call.type !== 'function') return true;
+  return Object.keys(call).length === 3 && Object.keys(call.function).length === 2 && call.function.arguments !== '';
+}
+
+/** A tool call without what other vendors hang on it (thought signatures, indices). */
+function plainCall(call: ToolCall, toolIds: ToolIds): ToolCall {
+  const id = !toolIds.valid.test(call.id) ? shortId(call.id, toolIds.length) : call.id;
+  // oxlint-disable-next-line typescript/no-unnecessary-condition -- callers may send other kinds
+  if (call.type !== 'function') return { ...(call as ToolCall), id };
+  const { name, arguments: text } = call.function;
+  // Clients of streams that told no arguments send back none, which is no JSON.
+  return { id, type: 'function', function: { name, arguments: text === '' ? '{}' : text } };
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** An id of `length` letters and digits that is always the same for the same text; at most 64. */
+export function shortId(text: string, length: number): string {
+  const bytes = createHash('sha512').update(text).digest();
+  return Array.from(bytes.subarray(0, length), (byte) => BASE62[byte % 62]).join('');
+}
+
+/** Fields of a part that no vendor of this wire gets: they are for other formats. */
+const FOREIGN: readonly string[] = Object.freeze(['annotations', 'citations', 'context', 'dialect_fields']);
+
+/** The content of the message with this index as the vendor takes it; the same value where nothing has to change. */
+function mapContent(
+  content: readonly ContentPart[],
+  at: number,
+  rules: MessageRules,
+  left: Set<string>,
+): ChatMessage['content'] {
+  if (content.every((part) => isPlain(part, rules))) return content;
+  const parts = content.flatMap((part, index) => mapPart(part, `messages[${at}].content[${index}]`, rules, left));
+  return parts.length > 0 ? parts : '';
+}
+
+function isPlain(part: unknown, { cacheMarks }: MessageRules): boolean {
+  if (!isObject(part)) return true;
+  const { type } = part;
+  if (type === 'file' || type === 'opaque' || (!cacheMarks && 'cache_control' in part)) return false;
+  return !FOREIGN.some((field) => field in part);
+}
+
+function mapPart(part: ContentPart, at: string, rules: MessageRules, left: Set<string>): readonly ContentPart[] {
+  if (isPlain(part, rules)) return [part];
+  if (part.type === 'opaque') return mapOpaque(part, left);
+  const { cache_control: mark, ...rest } = part;
+  const marked = rules.cacheMarks && isObject(mark) ? { cache_control: mark } : {};
+  if (part.type === 'file') {
+    if (readObject(part['citations'])['enabled'] === true) left.add('citations');
+    const parts = mapFile(part, at, rules.files);
+    return parts.map((item, index) => (index === parts.length - 1 ? { ...item, ...marked } : item));
+  }
+  const kept = Object.entries(rest).filter(([field]) => !FOREIGN.includes(field));
+  return [{ ...(Object.fromEntries(kept) as ContentPart), ...marked }];
+}
+
+/** A block of another format: its text, or nothing. */
+function mapOpaque(part: ContentPart, left: Set<string>): readonly ContentPart[] {
+  const text = readString(part['text']);
+  if (text !== undefined) return [{ type: 'text', text }];
+  left.add(readString(readObject(part['value'])['type']) ?? 'opaque');
+  return [];
+}
+
+const TEXTUAL = /^text\/|^application\/(?:json|xml|yaml|x-yaml|javascript|x-ndjson|toml|sql)$|[+](?:json|xml)$/;
+const NAMES: Readonly<Record<string, string>> = Object.freeze({ 'application/pdf': 'document.pdf' });
+
+/**
+ * A document as parts that the vendor takes, with what the caller says of it in front. Throws `invalid_request` naming the part
+ * where the vendor has no such documents.
+ */
+function mapFile(part: ContentPart, at: string, rules: FileRules): readonly ContentPart[] {
+  const file = readObject(part['file']);
+  const filename = readString(file['filename']);
+  const context = readString(part['context']);
+  const about: readonly ContentPart[] =
+    context === undefined ? [] : [{ type: 'text', text: `About the document${named(filename)}: ${context}` }];
+  return [...about, mapDocument(file, filename, at, rules)];
+}
+
+function mapDocument(
+  file: Readonly<Record<string, unknown>>,
+  filename: string | undefined,
+  at: string,
+  rules: FileRules,
+): ContentPart {
+  const { data, urls = false, ids = false } = rules;
+  const url = readString(file['file_url']) ?? readString(file['file_data']);
+  if (url === undefined) {
+    if (ids && readString(file['file_id'])) return { type: 'file', file };
+    throw invalid(`${at}.file`, 'must hold `file_data`, a data URL, for this provider');
+  }
+  if (/^https:\/\//i.test(url)) {
+    if (urls) return write(rules, filename ?? lastOf(url), url);
+    throw invalid(`${at}.file`, 'is an address: this provider takes documents as data URLs only');
+  }
+  const [, type] = /^data:([^;,]*)/i.exec(url) ?? [];
+  if (type === undefined) throw invalid(`${at}.file`, 'must hold a data URL, or an https: URL');
+  const mediaType = type.trim().toLowerCase() || 'text/plain';
+  if (mediaType.startsWith('image/')) return { type: 'image_url', image_url: { url } };
+  if (!data.includes(mediaType) && TEXTUAL.test(mediaType)) {
+    return { type: 'text', text: `Document${named(filename)}:\n${readText(url, at)}` };
+  }
+  if (data.includes('*') || data.includes(mediaType))
+    return write(rules, filename ?? NAMES[mediaType] ?? 'document', url);
+  throw invalid(`${at}.file`, `is a document of the type ${mediaType.slice(0, 80)}, which this provider does not have`);
+}
+
+function write({ part }: FileRules, filename: string, url: string): ContentPart {
+  return part ? part(filename, url) : { type: 'file', file: { filename, file_data: url } };
+}
+
+function named(filename: string | undefined): string {
+  return filename === undefined ? '' : ` "${filename}"`;
+}
+
+function lastOf(url: string): string {
+  return (URL.canParse(url) && new URL(url).pathname.split('/').at(-1)) || 'document';
+}
+
+/** The text of a data URL, in base64 or percent-encoded. */
+function readText(url: string, at: string): string {
+  const inline = readDataUrl(url);
+  if (inline) return Buffer.from(inline.data, 'base64').toString('utf8');
+  const comma = url.indexOf(',');
+  try {
+    return decodeURIComponent(url.slice(comma + 1));
+  } catch {
+    throw invalid(`${at}.file.file_data`, 'must be a data URL');
+  }
+}

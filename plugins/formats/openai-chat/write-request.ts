@@ -1,0 +1,254 @@
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type ChatCodec,
+  type ChatRequest,
+  type CodecCall,
+  GatewayError,
+  type HttpRequest,
+  readObject,
+  readString,
+} from '../../../core/index.ts';
+import { fitCacheMarks, mergeExtraBody, tellDropped, toolsOfHistory } from '../../providers/kit/index.ts';
+import { writeResponsesRequest } from '../openai-responses/write-request.ts';
+import { CHAT_FIELDS, ROUTING_FIELDS } from './tables.ts';
+import type { CompatibleRule, CompatibleRules, Differences, Variant } from './types.ts';
+import { mapMessages, messageRules, plainTools } from './write-messages.ts';
+
+/** Makes the request half of a codec: the wire and the fields by rule, messages, stream options. */
+export function createRequestWriter(differences: Differences, rulesFor: RulesFor): ChatCodec['request'] {
+  const { cacheMarks, historyTools, streamUsage = 'ask', streamOptions } = differences;
+  return (request, call) => {
+    const rules = rulesFor(request);
+    const dropped: string[] = [];
+    let input = request;
+    if (input['extra_body']) input = mergeExtraBody(input, (field) => isExtraField(field, rules), dropped);
+    if (cacheMarks || historyTools || input.tools) input = withTools(input, call.model, differences);
+    const fields = mapFields(input, rules, OWN, dropped, differences.modelOf);
+    if (rules.variant?.wire === 'responses') return writeOnResponses(input, call, fields, dropped, rules, differences);
+    const left = new Set<string>();
+    const mapped = mapMessages(input.messages, call.model, rules.messages, left);
+    for (const part of left) tellDropped(dropped, part);
+    const body: Record<string, unknown> = {
+      model: call.model,
+      messages: differences.messages?.(mapped, input) ?? mapped,
+    };
+    // Usage is asked for wherever it has to be asked for.
+    if (call.stream) body['stream'] = true;
+    else if (input.stream === false) body['stream'] = false;
+    if (call.stream && streamUsage === 'ask')
+      body['stream_options'] = { ...input.stream_options, ...streamOptions, include_usage: true };
+    for (const field in rules.defaults)
+      if (input[field] === undefined || input[field] === null) body[field] = rules.defaults[field];
+    Object.assign(body, fields);
+    const path = differences.path?.('chat/completions', call.model) ?? '/chat/completions';
+    return dropped.length > 0 ? { path, body, dropped } : { path, body };
+  };
+}
+
+/** A request on the wire `responses`: what the rules made of its fields, in the other API's words. */
+function writeOnResponses(
+  input: ChatRequest,
+  call: CodecCall,
+  fields: Readonly<Record<string, unknown>>,
+  dropped: string[],
+  rules: RequestRules,
+  { streamOptions, reasoningSummary, responsesPath }: Differences,
+): HttpRequest {
+  const left = new Set<string>();
+  const messages = mapMessages(input.messages, call.model, rules.messages, left);
+  const wanted = readString(readObject(input.dialect_fields?.['responses']?.['reasoning'])['summary']);
+  const chat = { ...fields, model: call.model, messages };
+  const summary = wanted ?? reasoningSummary;
+  const written = writeResponsesRequest(chat, { stream: call.stream, streamOptions, summary });
+  for (const field of [...left, ...written.dropped]) tellDropped(dropped, field);
+  const path = responsesPath?.(call.model) ?? '/responses';
+  const body = { ...rules.variant?.defaults, ...written.body };
+  return dropped.length > 0 ? { path, body, dropped } : { path, body };
+}
+
+/** A request with tools as the vendor takes them: without those of other formats, with those that its history called. */
+function withTools(
+  request: ChatRequest,
+  model: string,
+  { cacheMarks = false, historyTools }: Differences,
+): ChatRequest {
+  const input = cacheMarks ? fitCacheMarks(request) : request;
+  const { tools, tool_choice: _choice, ...rest } = input;
+  if (!Array.isArray(tools) || tools.length === 0) {
+    const called = historyTools?.test(model) ? toolsOfHistory(input.messages) : [];
+    return called.length > 0 ? { ...input, tools: called } : input;
+  }
+  const plain = plainTools(tools, cacheMarks);
+  if (plain === tools) return input;
+  return plain.length > 0 ? { ...input, tools: plain as NonNullable<ChatRequest['tools']> } : rest;
+}
+
+/** Fields with code of their own; `dialect_fields` is for other formats. */
+const OWN: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'stream_options', 'dialect_fields']);
+const PASSED: CompatibleRule = Object.freeze({ rule: 'passed' });
+const DROPPED: CompatibleRule = Object.freeze({ rule: 'dropped' });
+
+/** A vendor's tables, laid over each other, for requests that fit a variant, or none. */
+interface RequestRules {
+  readonly variant: Variant | undefined;
+  readonly fields: ReadonlyMap<string, CompatibleRule>;
+  /** What becomes of fields that are not there. */
+  readonly other: CompatibleRule;
+  readonly defaults: Differences['defaults'];
+  readonly messages: ReturnType<typeof messageRules>;
+}
+
+/** Finds the rules for a request. */
+export type RulesFor = (request: ChatRequest) => RequestRules;
+
+/** Compiles a vendor's tables once; which variants a model may fit is looked up once a model. */
+export function compileRules(differences: Differences): RulesFor {
+  const { unknown = 'passed', extras = [], variants = [], cacheMarks = false, modelOf, responsesPath } = differences;
+  const fields = { cache_control: cacheRule(cacheMarks), ...differences.fields };
+  const base: RequestRules = {
+    variant: undefined,
+    fields: tableOf(fields, extras),
+    other: unknown === 'passed' ? PASSED : DROPPED,
+    defaults: differences.defaults,
+    messages: messageRules(differences, undefined),
+  };
+  const varied = variants.map((variant): RequestRules => {
+    // A field of the Responses API may name what lies in the operator's account: only those that are known here go there.
+    const isForResponses = variant.wire === 'responses';
+    return {
+      variant,
+      fields: tableOf({ ...fields, ...variant.fields }, isForResponses ? [] : extras),
+      other: isForResponses ? DROPPED : base.other,
+      defaults: variant.defaults ? { ...differences.defaults, ...variant.defaults } : differences.defaults,
+      messages: messageRules(differences, variant),
+    };
+  });
+  const candidatesOf = onceAModel((model) =>
+    varied.filter(({ variant }) => {
+      const isThere = variant?.wire !== 'responses' || responsesPath?.(model) !== undefined;
+      return isThere && (variant?.models?.test(model) ?? true);
+    }),
+  );
+  return (request) => {
+    const subject = modelOf ? { ...request, model: modelOf(request.model) } : request;
+    for (const rules of candidatesOf(subject.model)) if (rules.variant?.applies?.(subject) ?? true) return rules;
+    return base;
+  };
+}
+
+/** As many models as a process may see; names of models come from callers. */
+const MAX_MODELS = 1000;
+
+/** What a function returns for a model, worked out once. */
+export function onceAModel<T>(work: (model: string) => T): (model: string) => T {
+  const known = new Map<string, T>();
+  return (model) => {
+    let value = known.get(model);
+    if (value === undefined) {
+      value = work(model);
+      if (known.size >= MAX_MODELS) known.clear();
+      known.set(model, value);
+    }
+    return value;
+  };
+}
+
+/** What becomes of the mark by which a request as a whole is kept in the vendor's cache. */
+export function cacheRule(cacheMarks: boolean): CompatibleRule {
+  const note = cacheMarks
+    ? 'here and in messages and tools: at most four marks, none of `1h` after one of five minutes'
+    : 'its cache takes no marks';
+  return { rule: cacheMarks ? 'passed' : 'dropped', note };
+}
+
+function tableOf(fields: CompatibleRules, extras: readonly string[]): ReadonlyMap<string, CompatibleRule> {
+  const rules = new Map<string, CompatibleRule>();
+  for (const field of [...OWN, ...ROUTING_FIELDS]) rules.set(field, DROPPED);
+  for (const field of [...CHAT_FIELDS, ...extras]) rules.set(field, PASSED);
+  for (const [field, rule] of Object.entries(fields)) rules.set(field, rule);
+  return rules;
+}
+
+/** The rule of a field that no table has. A vendor whose parser ignores case reads `Model` as `model`, and U+017F as an s. */
+function otherRule(field: string, { fields, other }: RequestRules): CompatibleRule {
+  return fields.has(field.toUpperCase().toLowerCase()) ? DROPPED : other;
+}
+
+/** Whether a field may come in `extra_body`: the vendor's own ones and unknown ones, where they would pass beside it. */
+function isExtraField(field: string, rules: RequestRules): boolean {
+  if (OWN.has(field) || CHAT_FIELDS.has(field)) return false;
+  return (rules.fields.get(field) ?? otherRule(field, rules)).rule === 'passed';
+}
+
+/** The caller's fields as the vendor spells them; those left out are added to `dropped`. Null means absent, as it does at OpenAI. */
+export function mapFields(
+  request: Readonly<Record<string, unknown>>,
+  rules: RequestRules,
+  skip: ReadonlySet<string>,
+  dropped: string[],
+  modelOf?: Differences['modelOf'],
+): Readonly<Record<string, unknown>> {
+  const body: Record<string, unknown> = {};
+  const emulated: [field: string, value: unknown, apply: CompatibleRule['apply']][] = [];
+  for (const field of Object.keys(request)) {
+    const value = request[field];
+    if (skip.has(field) || value === null || value === undefined || field === '__proto__') continue;
+    const rule = rules.fields.get(field) ?? otherRule(field, rules);
+    if (rule === PASSED) body[field] = value;
+    else if (rule.rule === 'emulated') emulated.push([field, value, rule.apply]);
+    else mapField(field, value, rule, request, body, dropped);
+  }
+  if (emulated.length === 0) return body;
+  const chat = request as ChatRequest;
+  const subject = modelOf ? { ...chat, model: modelOf(chat.model) } : chat;
+  for (const [field, value, apply] of emulated) {
+    const { body: changes = {}, dropped: isDropped = false, told = [] } = apply?.(value, subject) ?? {};
+    if (isDropped) tellDropped(dropped, field);
+    for (const part of told) tellDropped(dropped, part);
+    for (const [name, replacement] of Object.entries(changes)) {
+      if (replacement === undefined) delete body[name];
+      else body[name] = replacement;
+    }
+  }
+  return body;
+}
+
+function mapField(
+  field: string,
+  value: unknown,
+  rule: CompatibleRule,
+  request: Readonly<Record<string, unknown>>,
+  body: Record<string, unknown>,
+  dropped: string[],
+): void {
+  if (rule.rule === 'passed') {
+    const sent = rule.convert ? rule.convert(value) : value;
+    checkRange(field, sent, rule);
+    if (sent !== undefined) body[field] = sent;
+    else tellDropped(dropped, field);
+  } else if (rule.rule === 'renamed') {
+    const to = rule.to ?? field;
+    if (request[to] === undefined || request[to] === null) body[to] = rule.convert ? rule.convert(value) : value;
+  } else if (!rule.neutral?.some((neutral) => isDeepStrictEqual(value, neutral))) {
+    if (rule.rule === 'refused') throw refusal(field, rule.note);
+    tellDropped(dropped, field);
+  }
+}
+
+function checkRange(field: string, value: unknown, rule: CompatibleRule): void {
+  const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = rule;
+  if (typeof value !== 'number' || (value >= min && value <= max)) return;
+  throw new GatewayError('invalid_request', `\`${field}\` must be between ${min} and ${max} for this provider.`, {
+    param: field,
+  });
+}
+
+/** The 400 for a field that the vendor does not have and that may not be left out in silence. */
+export function refusal(field: string, note?: string): GatewayError {
+  const reason = note ? ` (${note})` : '';
+  return new GatewayError(
+    'invalid_request',
+    `This provider does not support \`${field}\`${reason}. Leave the field out, or choose a provider that has it.`,
+    { param: field },
+  );
+}
