@@ -38,6 +38,8 @@ export interface ServerConnection<Client> {
   run<T>(operation: (client: Client) => Promise<T>): Promise<T>;
   /** For operations that change something: the server is to refuse them after `deadline`, a time of its own clock. */
   runInTime<T>(operation: (client: Client, deadline: number) => Promise<T>): Promise<T>;
+  /** The server's time as far as it is known here, in Unix milliseconds. */
+  now(): number;
   health(): Promise<void>;
   close(): Promise<void>;
 }
@@ -101,6 +103,7 @@ export async function connectServer<Client>(
       const send = async (deadline: number) => operation(current(), deadline);
       return guard.run(() => sendInTime(clock, timeoutMs, send, driver.findLateTime));
     },
+    now: clock.now,
     health: async () => {
       await guard.run(async () => greet(current()));
       if (data.isLost())
@@ -178,6 +181,8 @@ interface ServerClock {
   observe(serverMs: number): void;
   /** Takes note of a time the server told when it found a deadline over that was not: its clock is further ahead. */
   correct(serverMs: number): void;
+  /** The server's time, at most one round trip behind. */
+  now(): number;
   /** The server's time at which an operation that begins now is over. */
   deadline(boundMs: number): number;
 }
@@ -198,6 +203,7 @@ export function createServerClock(): ServerClock {
     correct: (serverMs) => {
       aheadMs = Math.max(aheadMs, serverMs - performance.now());
     },
+    now: () => Math.floor(performance.now() + aheadMs),
     deadline: (boundMs) => Math.floor(performance.now() + aheadMs + boundMs - MARGIN_MS),
   };
 }

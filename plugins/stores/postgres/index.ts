@@ -207,7 +207,7 @@ export async function openPostgres(
   return {
     kind: 'postgres',
     keyv: createDocuments(createPostgresDocuments(connection), observe),
-    ledger: timeOperations(createPostgresLedger(connection), 'ledger', observe),
+    ledger: timeOperations(createPostgresLedger(connection, timeoutMs), 'ledger', observe),
     sets: timeOperations(createPostgresSets(connection), 'sets', observe),
     counters: timeOperations(createPostgresCounters(connection), 'counters', observe),
     health: connection.health,
@@ -261,9 +261,7 @@ function purgeOf(table: string, column: string): string {
 
 const PURGES = Object.freeze({
   documents: purgeOf('documents', 'expires'),
-  released: purgeOf('released', 'until'),
-  swept: purgeOf('swept', 'until'),
-  budgets: purgeOf('budgets', 'until'),
+  ledger: purgeOf('ledger', 'until'),
   windows: purgeOf('windows', 'resets_at'),
   leases: purgeOf('leases', 'expires_at'),
 });
@@ -271,7 +269,8 @@ const PURGES = Object.freeze({
 /** Deletes what expired, a little every minute; returns what stops it. */
 function startPurge(connection: Connection): () => void {
   const purge = async (): Promise<void> => {
-    for (const [table, text] of Object.entries(PURGES)) await connection.read(`purge_${table}`, text, [Date.now()]);
+    for (const [table, text] of Object.entries(PURGES))
+      await connection.read(`purge_${table}`, text, [table === 'ledger' ? connection.now() : Date.now()]);
   };
   const timer = setInterval(() => {
     // A store that cannot purge now says so to those who use it; the next round tries again.

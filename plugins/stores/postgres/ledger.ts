@@ -1,15 +1,4 @@
-import type {
-  CallFacts,
-  CallFilter,
-  CallPage,
-  CallQuery,
-  CallRow,
-  Ledger,
-  ReportQuery,
-  ReportRow,
-  Reservation,
-  ReserveResult,
-} from '../../../core/index.ts';
+import type { CallFilter, CallPage, CallQuery, CallRow, Ledger, ReportQuery, ReportRow } from '../../../core/index.ts';
 import {
   callCursor,
   chooseIndex,
@@ -18,136 +7,142 @@ import {
   MOST_LOOKED_AT,
   readCallSpan,
 } from '../kit/call-filter.ts';
-import { dimensionsOf, hourOf, packFacts, ROLLUP_DIMENSIONS, SUM_NAMES, sumsOf, unpackCall } from '../kit/call-rows.ts';
 import {
-  CORRECTABLE_MS,
-  checkAmount,
-  checkCredit,
-  checkReservation,
-  digest,
-  finite,
-  REMEMBER_MS,
-  storeKey,
-} from '../kit/check.ts';
-import { chargeReason, cleanFacts, correctionReason, expiredFacts, factText, readFacts } from '../kit/facts.ts';
-import { unreadable } from '../kit/failure.ts';
+  type Dimensions,
+  dimensionsOf,
+  hourOf,
+  packFacts,
+  ROLLUP_DIMENSIONS,
+  SUM_NAMES,
+  sumsOf,
+  unpackCall,
+} from '../kit/call-rows.ts';
+import { digest, pageLimit, readCursor, storeKey } from '../kit/check.ts';
+import { factText, readEntryRow } from '../kit/facts.ts';
+import { storeRefused, unreadable } from '../kit/failure.ts';
+import { createLedgerChanges, type LedgerKeys, NEW_ACCOUNT } from '../kit/ledger.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
-import type { Connection, Row, Value } from './connection.ts';
-import { accountName, createReads, whole } from './ledger-reads.ts';
+import {
+  accountRowId,
+  createVersionedLedger,
+  type LedgerCommit,
+  readAccountRow,
+  readBudgets,
+  requestKeysOf,
+  type StoredRow,
+  type VersionedRows,
+  type WrittenRecord,
+  whole,
+} from '../kit/versioned-ledger.ts';
+import { type Connection, explainSchemaOf, type Row, readDetail, sqlState, type Value } from './connection.ts';
+import { CONFLICT, UNREADABLE, VERSION } from './schema.ts';
 
-const SWEEP_BATCH = 100;
-const EXPIRED =
-  'SELECT h.account, h.ref, h.facts, a.name FROM tollgate.holds AS h JOIN tollgate.accounts AS a ON a.id = h.account WHERE h.expires_at < $1 ORDER BY h.expires_at LIMIT $2';
+const READ = 'SELECT id, version, row AS text FROM tollgate.ledger WHERE id = ANY ($1::text[])';
+const SWEEP_BATCH = 200;
+const EXPIRED = `SELECT l.id AS request, a.id, a.version, a.row AS text FROM tollgate.ledger AS l
+  JOIN tollgate.ledger AS a ON a.id = 'account:' || (substr(l.id, 9)::json ->> 1)
+  WHERE l.due < $1 ORDER BY l.due LIMIT ${SWEEP_BATCH}`;
+/** An account that has no entry only holds. */
+const ACCOUNTS = `SELECT id, version, row AS text FROM tollgate.ledger
+  WHERE id > $1 AND id < 'account;' AND (row::json ->> 'last_entry')::bigint > 0 ORDER BY id LIMIT $2`;
+const ENTRIES =
+  'SELECT n, kind, ref, amount, reason, at FROM tollgate.entries WHERE account = $1 AND n < $2 ORDER BY n DESC LIMIT $3';
+const CLOCK = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS time';
 
-/** Money in Postgres: one function per change, which locks the account first. */
-export function createPostgresLedger(connection: Connection): Ledger {
+/** Money in Postgres: `kit/ledger.ts` decides, one function compares the versions of rows and writes. */
+export function createPostgresLedger(connection: Connection, timeoutMs: number): Ledger {
+  const rows = createRows(connection, timeoutMs);
   return {
-    reserve: (reservation) => reserve(connection, reservation),
-    settle: async ({ account, requestId, amount, facts, uncharged = [], now }) => {
-      checkAmount(amount);
-      return settle(connection, { account, requestId, amount, facts, uncharged, now });
+    ...createLedgerChanges({
+      transact: createVersionedLedger(rows),
+      findExpired: async (now) => (await connection.read('expired', EXPIRED, [now])).map(readExpired),
+    }),
+    balance: async (account) => {
+      const [row] = await rows.read([accountRowId(storeKey(account))]);
+      const { balance, held, spent, credited, updatedAt } = row ? readAccountRow(row) : NEW_ACCOUNT;
+      return { balance, held, spent, credited, updatedAt };
     },
-    release: async (account, requestId, facts, now = Date.now()) => {
-      const about = facts ? callValues({ account, facts, cost: 0 }) : NOTHING_KNOWN;
-      const values = [storeKey(account), storeKey(requestId), now, REMEMBER_MS, ...about];
-      return (await connection.write('release', values))['result'] === true;
+    accounts: async ({ limit, after }) => {
+      const from = accountRowId(after === undefined ? '' : storeKey(after));
+      const found = await connection.read('accounts', ACCOUNTS, [from, pageLimit(limit)]);
+      return found.map((row) => {
+        const { name, lastEntry: _, ...balance } = readAccountRow(readStored(row));
+        return { account: name, ...balance };
+      });
     },
-    credit: async (account, id, amount, reason, now) => {
-      checkCredit(amount);
-      const values = [...accountValues(account), storeKey(id), amount, reason.replaceAll('\0', ''), now];
-      return (await connection.write('credit', values))['result'] === true;
+    budgets: (ids) => readBudgets(rows.read, ids),
+    entries: async (account, { limit, after }) => {
+      const found = await connection.read('entries', ENTRIES, [storeKey(account), readCursor(after), pageLimit(limit)]);
+      return found.map((row) => readEntryRow(account, row, whole));
     },
-    sweep: (now) => sweep(connection, now),
+    clock: async () => whole((await connection.read('clock', CLOCK, []))[0]?.['time']),
     report: (query) => readReport(connection, query),
-    ...createReads(connection),
     ...createCallReads(connection),
   };
 }
 
-/** The id of an account's row, and what the account is called where that is another text. */
-function accountValues(account: string): readonly [string, string | null] {
-  const id = storeKey(account);
-  return [id, id === account ? null : JSON.stringify(account)];
+function readExpired(row: Row): LedgerKeys {
+  return requestKeysOf(String(row['request']), () => readAccountRow(readStored(row)).name);
 }
 
-async function reserve(connection: Connection, reservation: Reservation): Promise<ReserveResult> {
-  checkReservation(reservation);
-  const { account, requestId, amount, floor, expiresAt, budgets = [], facts } = reservation;
-  const { outcome, refused, used_ } = await connection.write('reserve', [
-    ...accountValues(account),
-    ...[storeKey(requestId), amount, finite(floor), expiresAt],
-    budgets.map(({ id }) => storeKey(id)),
-    budgets.map(({ limit }) => finite(limit)),
-    // A late correction of the sweeper's charge still finds the budget.
-    budgets.map(({ until }) => (until === undefined ? null : until + CORRECTABLE_MS)),
-    JSON.stringify(facts),
-  ]);
-  if (outcome === 'insufficient' || outcome === 'duplicate') return { outcome };
-  const used = (used_ as readonly string[]).map(Number);
-  if (outcome === 'held') return { outcome, used };
-  const budget = Number(refused) - 1;
-  if (outcome !== 'over_budget') throw unreadable('reservation');
-  return { outcome, budget, used: used[budget] ?? 0 };
+function createRows(connection: Connection, timeoutMs: number): VersionedRows {
+  const read = async (ids: readonly string[]) => (await connection.read('read_ledger', READ, [ids])).map(readStored);
+  return {
+    ...{ kind: 'postgres', timeoutMs, now: connection.now, read },
+    commit: async ({ expected, version, ...changes }) => {
+      const ids = [...expected.keys()];
+      const values = [String(VERSION), ids, [...expected.values()], version, packChanges(changes)];
+      try {
+        const { result } = await connection.write('change_ledger', values);
+        return result === null ? undefined : (result as readonly Row[]).map(readStored);
+      } catch (error) {
+        const { cause } = error as Error;
+        if (RETRIED.has(sqlState(cause) ?? '')) return read(ids);
+        if (sqlState(cause) === UNREADABLE) throw storeRefused(explainSchemaOf(readDetail(cause)), cause);
+        throw error;
+      }
+    },
+  };
 }
 
-interface Ended {
-  readonly account: string;
-  readonly facts: CallFacts;
-  readonly cost: number;
+function readStored({ id, version, text }: Row): StoredRow {
+  return { id: String(id), version: String(version), text: String(text) };
 }
 
-/** What a function writes into the rollup and the record of a call. */
-function callValues({ account, facts, cost }: Ended): readonly Value[] {
-  const clean = cleanFacts(facts);
-  const dimensions = dimensionsOf(factText(account), clean);
-  return [
-    digest(JSON.stringify(dimensions)),
-    [...dimensions, clean.requestId],
-    sumsOf(clean, cost),
-    clean.session ?? null,
-    clean.outcome,
-    packFacts(clean),
-  ];
+/** A transaction that was undone because of others: deadlock, serialization, {@link CONFLICT}. */
+const RETRIED: ReadonlySet<string> = new Set(['40P01', '40001', CONFLICT]);
+
+/** Changes as `change_ledger` takes them; tables of which nothing changes are left out. */
+function packChanges({ rows, entries, records, rollup }: Omit<LedgerCommit, 'expected' | 'version'>): string {
+  const [calls, corrected] = [records.filter(({ before }) => !before), records.filter(({ before }) => before)];
+  return JSON.stringify({
+    rows,
+    ...(entries.length > 0 && {
+      entries: entries.map(({ account, n, kind, ref, amount, reason, at }) => ({
+        ...{ account, n, kind, ref, amount, at },
+        reason: reason.replace(/[\0\p{Surrogate}]/gu, ''),
+      })),
+    }),
+    ...(calls.length > 0 && { calls: calls.map(packRecord) }),
+    ...(corrected.length > 0 && { corrected: corrected.map(packRecord) }),
+    ...(rollup.length > 0 && {
+      rollup: rollup.map(({ hour, dimensions, sums }) => ({
+        ...{ hour, id: digest(JSON.stringify(dimensions)), ...namedDimensions(dimensions) },
+        ...Object.fromEntries(SUM_NAMES.map((name, place) => [name, sums[place]])),
+      })),
+    }),
+  });
 }
 
-const NOTHING_KNOWN: readonly Value[] = Object.freeze([null, null, null, null, null, null]);
-
-interface Charge extends Omit<Ended, 'cost'> {
-  readonly requestId: string;
-  /** What the call cost; null for what was reserved. */
-  readonly amount: number | null;
-  readonly uncharged: readonly string[];
-  readonly now: number;
+function packRecord({ account, ref, name, facts, cost, at }: WrittenRecord): object {
+  const { account: told, ...dimensions } = namedDimensions(dimensionsOf(factText(name), facts));
+  const { requestId, session, outcome } = facts;
+  const own = { account, ref, at, name: told, request_id: requestId, session, outcome };
+  return { ...own, ...dimensions, sums: sumsOf(facts, cost), facts: packFacts(facts) };
 }
 
-async function settle(connection: Connection, charge: Charge): Promise<boolean> {
-  const { account, requestId, amount, facts, uncharged, now } = charge;
-  const { result } = await connection.write('settle', [
-    ...[storeKey(account), storeKey(requestId), amount, now],
-    chargeReason(facts).replaceAll('\0', ''),
-    correctionReason(facts).replaceAll('\0', ''),
-    CORRECTABLE_MS,
-    uncharged.map(storeKey),
-    ...callValues({ account, facts, cost: amount ?? 0 }),
-  ]);
-  return result === true;
-}
-
-/** Settles expired reservations batch by batch. A batch of which nothing could be settled ends it. */
-async function sweep(connection: Connection, now: number): Promise<number> {
-  for (let total = 0; ; ) {
-    const rows = await connection.read('expired', EXPIRED, [now, SWEEP_BATCH]);
-    let settled = 0;
-    for (const row of rows) if (await sweepOne(connection, row, now)) settled += 1;
-    total += settled;
-    if (settled === 0 || rows.length < SWEEP_BATCH) return total;
-  }
-}
-
-async function sweepOne(connection: Connection, row: Row, now: number): Promise<boolean> {
-  const facts = expiredFacts(readFacts(row['facts']));
-  const account = accountName(row['account'], row['name']);
-  return settle(connection, { account, requestId: String(row['ref']), amount: null, facts, uncharged: [], now });
+function namedDimensions(dimensions: Dimensions): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(ROLLUP_DIMENSIONS.map((name, at) => [name === 'user' ? 'user_id' : name, dimensions[at]]));
 }
 
 const RECORDS_FROM = "SELECT value FROM tollgate.meta WHERE name = 'records_from'";
@@ -177,7 +172,7 @@ type Source = keyof typeof SOURCES;
 /** Sums what calls did: Postgres groups the rows of each slice of time, here slices are put together. */
 async function readReport(connection: Connection, query: ReportQuery): Promise<readonly ReportRow[]> {
   const readFrom = async (): Promise<number> =>
-    whole((await connection.read('records_from', RECORDS_FROM, []))[0]?.['value']);
+    whole((await connection.read('records_from', RECORDS_FROM, []))[0]?.['value'] ?? 0);
   for (;;) {
     const from = await readFrom();
     const report = createReport(query, from);
@@ -355,7 +350,7 @@ async function readPage(connection: Connection, query: CallQuery): Promise<CallP
   if (found.length > limit && last !== undefined)
     return { calls, next: callCursor({ at: whole(last['at']), tie: String(last['n']) }) };
   const [{ looked: count, last_at: at, last_n: n } = {}] = rows;
-  if (whole(count) < looked) return { calls };
+  if (whole(count ?? 0) < looked) return { calls };
   return { calls, next: callCursor({ at: whole(at), tie: String(n) }) };
 }
 

@@ -45,10 +45,7 @@ export const FAULTY_POSTGRES: FaultyServer = {
     await runSql(server, 'SELECT pg_reload_conf()');
   },
   spoil: (server) =>
-    runSql(
-      server,
-      `UPDATE tollgate.documents SET value = '{"value":'; UPDATE tollgate.accounts SET balance = 9223372036854775807`,
-    ),
+    runSql(server, `UPDATE tollgate.documents SET value = '{"value":'; UPDATE tollgate.ledger SET row = '{"balance":'`),
 };
 
 async function runSql(server: TestServer, text: string, isFirst = false): Promise<void> {

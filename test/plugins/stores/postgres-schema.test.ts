@@ -10,7 +10,7 @@ import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/post
 import { eventually } from '../../support/wait.ts';
 
 const EARLIER =
-  /^The postgres store was made by an earlier version of Tollgate \(schema [123]\).*set store to a new database\. Nothing in it was changed\.$/;
+  /^The postgres store was made by an earlier version of Tollgate \(schema [1234]\).*set store to a new database\. Nothing in it was changed\.$/;
 interface PlanNode extends Readonly<Record<string, unknown>> {
   readonly Plans?: readonly PlanNode[];
 }
@@ -56,7 +56,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     ),
   ];
 
-  for (const version of [1, 2, 3])
+  for (const version of [1, 2, 3, 4])
     it(`of version ${version}, which was not released, is refused with what to do, also by gateways that start at the same time, and nothing of it is touched`, async () => {
       await leaveSchema(version);
       const before = await readSchema();
@@ -113,6 +113,17 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     const error = await openErrorOf(openPostgres({ url: server.url }));
     expect(error.message).to.match(/written by a newer version of Tollgate \(schema 99, this version knows \d+\)/);
     expect(await readSchema()).to.deep.equal(before);
+  });
+
+  it('of a newer version that another gateway made meanwhile is left alone by those that run', async () => {
+    await query('DROP SCHEMA IF EXISTS tollgate CASCADE');
+    const store = await openPostgres({ url: server.url });
+    await store.ledger.credit('a', 'first', 5, 'top-up', NOW);
+    await query("UPDATE tollgate.meta SET value = '99' WHERE name = 'version'");
+    const error = await openErrorOf(store.ledger.credit('a', 'second', 5, 'top-up', NOW));
+    expect(error.message).to.match(/written by a newer version of Tollgate \(schema 99, this version knows \d+\)/);
+    expect((await store.ledger.balance('a')).balance).to.equal(5);
+    await store.close();
   });
 
   it('is checked when a server that was away at the start answers, and the operator and callers are told', async function () {

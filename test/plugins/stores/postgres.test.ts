@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import pg from 'pg';
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
-import { testStore } from '../../conformance/store.ts';
+import { NOW, reservation, testStore } from '../../conformance/store.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';
 
@@ -33,6 +34,26 @@ describeWith('postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
       expect(error.message).not.to.match(/127\.0\.0\.1|nobody/);
     });
   }
+
+  it('shows the sums of accounts and budgets in views, also of accounts whose names are no text of Postgres', async () => {
+    const store = await openPostgres({ url: server.url });
+    for (const account of ['plain', 'with\0nul']) await store.ledger.credit(account, 'c', 70, 'top-up', NOW);
+    const budgets = [{ id: 'views', limit: 50 }];
+    await store.ledger.reserve(reservation({ account: 'plain', requestId: 'r', budgets }));
+    await store.close();
+    const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+    const read = async (text: string) => (await pool.query({ text })).rows;
+    expect(await read("SELECT balance, held FROM tollgate.accounts WHERE id = 'plain'")).to.deep.equal([
+      { balance: '70', held: '10' },
+    ]);
+    expect(await read('SELECT name FROM tollgate.accounts WHERE name IS NOT NULL')).to.deep.equal([
+      { name: JSON.stringify('with\0nul') },
+    ]);
+    expect(await read("SELECT spent, held FROM tollgate.budgets WHERE id = 'views'")).to.deep.equal([
+      { spent: '0', held: '10' },
+    ]);
+    await pool.end();
+  });
 
   testStore('postgres', () => openPostgres({ url: server.url, timeoutMs: 10_000 }));
 });

@@ -9,6 +9,7 @@ describe('deadlines of a server’s clock', () => {
     for (const aheadMs of [-HOUR, 0, HOUR]) {
       const clock = createServerClock();
       clock.observe(Date.now() + aheadMs);
+      expect(clock.now() - Date.now() - aheadMs).to.be.within(-20, 20);
       const before = Date.now();
       const deadline = clock.deadline(500);
       expect(deadline - before - aheadMs).to.be.within(480, 500 + (Date.now() - before));

@@ -1,0 +1,444 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { AccountBalance, LedgerEntry } from '../../../core/index.ts';
+import { type Dimensions, dimensionsOf, hourOf, negated, type Sums, sumsOf } from './call-rows.ts';
+import { CORRECTABLE_MS, storeKey } from './check.ts';
+import { factText, readFacts } from './facts.ts';
+import { storeUnavailable, unreadable } from './failure.ts';
+import type {
+  BudgetRow,
+  CallRecord,
+  LedgerChange,
+  LedgerKeys,
+  LedgerRows,
+  LedgerTables,
+  RequestRow,
+} from './ledger.ts';
+
+// The primitive `transact` for stores on a server: rows with versions, which are compared and written in one round trip.
+
+/** A row as the store has it; ids begin with `account:`, `budget:` and `request:`. */
+export interface StoredRow {
+  readonly id: string;
+  /** Another one with each change. */
+  readonly version: string;
+  readonly text: string;
+}
+
+export interface WrittenRow {
+  readonly id: string;
+  readonly text: string;
+  /** Unix milliseconds after which it may be deleted; undefined means never. */
+  readonly until: number | undefined;
+  /** Unix milliseconds after which the sweeper asks for it: of a request that is held. */
+  readonly due: number | undefined;
+}
+
+export interface WrittenEntry extends Omit<LedgerEntry, 'id'> {
+  /** Its number in the books of the account; they have no gaps. */
+  readonly n: number;
+  /** The balance of the account with it. */
+  readonly balance: number;
+  /** The account as the caller names it; `account` is its store key. */
+  readonly name: string;
+}
+
+/** The record of a call; with `before` it replaces that one, where that is kept. */
+export interface WrittenRecord extends CallRecord {
+  /** The account's and the call's store keys. */
+  readonly account: string;
+  readonly ref: string;
+  /** The account as the caller names it. */
+  readonly name: string;
+}
+
+/** What is added to a group of an hour. */
+export interface RollupChange {
+  readonly hour: number;
+  readonly dimensions: Dimensions;
+  readonly sums: Sums;
+}
+
+/** The changes of one transaction. */
+export interface LedgerCommit {
+  /** The rows that they were decided by, and the version of each: '' for one that is not there. */
+  readonly expected: ReadonlyMap<string, string>;
+  /** The version that the written rows get. */
+  readonly version: string;
+  readonly rows: readonly WrittenRow[];
+  readonly entries: readonly WrittenEntry[];
+  readonly records: readonly WrittenRecord[];
+  readonly rollup: readonly RollupChange[];
+}
+
+/** What a store does so that {@link createVersionedLedger} makes a `transact` of it. */
+export interface VersionedRows {
+  /** A word for messages. */
+  readonly kind: string;
+  /** The longest a change may take, with all that it waits for. */
+  readonly timeoutMs: number;
+  /** The store's time, in Unix milliseconds. */
+  now(): number;
+  /** The rows that are there, as of one moment. */
+  read(ids: readonly string[]): Promise<readonly StoredRow[]>;
+  /**
+   * Writes all of it while every row is of the expected version, and resolves with undefined. Otherwise it writes nothing and resolves
+   * with the expected rows as they are now.
+   */
+  commit(changes: LedgerCommit): Promise<readonly StoredRow[] | undefined>;
+}
+
+/** An account, with the number of its newest entry. */
+interface AccountLine extends AccountBalance {
+  readonly name: string;
+  readonly lastEntry: number;
+}
+
+type Row = AccountLine | BudgetRow | RequestRow;
+
+/** A row that this process knows; '' and undefined for one that is not there. */
+interface Known {
+  readonly version: string;
+  readonly row: Row | Error | undefined;
+}
+
+interface Job {
+  readonly keys: LedgerKeys;
+  /** Runs the change on a draft; returns what resolves its promise, for after the commit. */
+  readonly run: (draft: Draft, now: number) => () => void;
+  readonly reject: (error: unknown) => void;
+  readonly since: number;
+}
+
+/** How many changes one transaction has at most. */
+const MAX_BATCH = 200;
+/** How many may wait; more are refused. */
+const MAX_QUEUED = 10_000;
+/** How many rows are remembered. */
+const MAX_KNOWN = 20_000;
+/** The longest pause before changes that others came before are tried again. */
+const LONGEST_PAUSE_MS = 8;
+const NOT_THERE: Known = Object.freeze({ version: '', row: undefined });
+
+/**
+ * Makes `transact` for rows with versions. The changes of this process that wait at the same time are one transaction, one after the
+ * other on a draft, so that a hot account is no queue of round trips. Rows that this process wrote are remembered: where no other
+ * process has changed them, a transaction is one round trip. Where one has, nothing is written, and all is decided again by the rows as
+ * they are, until there is no time left.
+ */
+export function createVersionedLedger(store: VersionedRows): LedgerTables['transact'] {
+  const known = new Map<string, Known>();
+  const queue: Job[] = [];
+  let isBusy = false;
+
+  const work = async (): Promise<void> => {
+    while (queue.length > 0) {
+      const jobs = queue.splice(0, MAX_BATCH);
+      if (known.size > MAX_KNOWN) known.clear();
+      try {
+        await settle(store, known, jobs);
+      } catch (error) {
+        // Whether it was written is not known.
+        for (const { keys } of jobs) for (const id of idsOf(known, keys)) known.delete(id);
+        for (const { reject } of jobs) reject(error);
+      }
+    }
+    isBusy = false;
+  };
+
+  return (_operation, keys, change) =>
+    new Promise((resolve, reject) => {
+      if (queue.length >= MAX_QUEUED) {
+        reject(storeUnavailable(`The ${store.kind} store cannot keep up: too many changes wait.`));
+        return;
+      }
+      const run = (draft: Draft, now: number): (() => void) => {
+        const made = change(draft.read(keys), now);
+        draft.write(keys, made);
+        return () => resolve(made.result);
+      };
+      queue.push({ keys, run, reject, since: performance.now() });
+      if (isBusy) return;
+      isBusy = true;
+      // All that this turn asks for.
+      setImmediate(() => void work());
+    });
+}
+
+/** Settles all jobs in one transaction, tried as often as there is time. Rejects when the store does not take it. */
+async function settle(store: VersionedRows, known: Map<string, Known>, all: readonly Job[]): Promise<void> {
+  let jobs = all;
+  for (let attempt = 0; ; attempt++) {
+    jobs = refuseLate(store, jobs);
+    if (jobs.length === 0) return;
+    await load(store, known, jobs);
+    const draft = new Draft(known);
+    const now = store.now();
+    const resolvers: (() => void)[] = [];
+    jobs = jobs.filter((job) => {
+      try {
+        resolvers.push(job.run(draft, now));
+        return true;
+      } catch (error) {
+        job.reject(error);
+        return false;
+      }
+    });
+    if (jobs.length === 0) return;
+    const changes = draft.pack();
+    const newer = await store.commit(changes);
+    if (!newer) {
+      draft.remember(changes.version);
+      for (const resolve of resolvers) resolve();
+      return;
+    }
+    note(known, [...changes.expected.keys()], newer);
+    if (attempt > 0) await pause(Math.random() * Math.min(LONGEST_PAUSE_MS, 2 ** attempt));
+  }
+}
+
+function refuseLate({ kind, timeoutMs }: VersionedRows, jobs: readonly Job[]): readonly Job[] {
+  const since = performance.now() - timeoutMs;
+  return jobs.filter((job) => {
+    if (job.since > since) return true;
+    job.reject(storeUnavailable(`The ${kind} store is busy: too many change the same accounts or budgets.`));
+    return false;
+  });
+}
+
+/** Reads the rows that are not known: the budgets of a request are known when it is. */
+async function load(store: VersionedRows, known: Map<string, Known>, jobs: readonly Job[]): Promise<void> {
+  for (;;) {
+    const unknown = new Set<string>();
+    for (const { keys } of jobs) {
+      const request = requestRowId(keys);
+      // A reservation or a credit is almost always the first of its id.
+      if ((keys.budgets || keys.kind === 'credit') && !known.has(request)) known.set(request, NOT_THERE);
+      for (const id of idsOf(known, keys)) if (!known.has(id)) unknown.add(id);
+    }
+    if (unknown.size === 0) return;
+    const ids = [...unknown];
+    note(known, ids, await store.read(ids));
+  }
+}
+
+function note(known: Map<string, Known>, ids: readonly string[], found: readonly StoredRow[]): void {
+  for (const id of ids) known.set(id, NOT_THERE);
+  for (const { id, version, text } of found) known.set(id, { version, row: tryUnpack(id, text) });
+}
+
+function tryUnpack(id: string, text: string): Row | Error {
+  try {
+    return unpack(id, text);
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+/** The rows of a change, as far as they are known. */
+function idsOf(known: ReadonlyMap<string, Known>, keys: LedgerKeys): readonly string[] {
+  const request = requestRowId(keys);
+  return [accountRowId(keys.account), request, ...budgetIdsOf(keys, known.get(request)?.row).map(budgetRowId)];
+}
+
+function budgetIdsOf({ budgets }: LedgerKeys, request: Row | Error | undefined): readonly string[] {
+  if (budgets) return budgets;
+  return request && 'state' in request && request.state !== 'ended' ? request.budgets : [];
+}
+
+/** What the changes of a transaction make of the rows, before it is written. */
+class Draft {
+  readonly #known: Map<string, Known>;
+  readonly #expected = new Map<string, string>();
+  readonly #rows = new Map<string, Row>();
+  readonly #entries: WrittenEntry[] = [];
+  /** By request: the newest of each. */
+  readonly #records = new Map<string, WrittenRecord>();
+  readonly #rollup = new Map<string, RollupChange>();
+
+  constructor(known: Map<string, Known>) {
+    this.#known = known;
+  }
+
+  read(keys: LedgerKeys): LedgerRows {
+    const account = this.#row(accountRowId(keys.account)) as AccountLine | undefined;
+    const request = this.#row(requestRowId(keys)) as RequestRow | undefined;
+    const budgets = budgetIdsOf(keys, request).map((id) => this.#row(budgetRowId(id)) as BudgetRow | undefined);
+    return { account, request, budgets };
+  }
+
+  write(keys: LedgerKeys, { account: sums, request, budgets = [], entry, record }: LedgerChange<unknown>): void {
+    const { account, name, ref } = keys;
+    for (const budget of budgets) this.#rows.set(budgetRowId(budget.id), budget);
+    if (request) this.#rows.set(requestRowId(keys), request);
+    if (sums) {
+      const id = accountRowId(account);
+      const before = this.#row(id) as AccountLine | undefined;
+      const lastEntry = (before?.lastEntry ?? 0) + Number(entry !== undefined);
+      this.#rows.set(id, { ...sums, name: before?.name ?? name, lastEntry });
+      if (entry) this.#entries.push({ ...entry, account, name, ref, n: lastEntry, balance: sums.balance });
+    }
+    if (record) this.#record({ ...record, account, name, ref });
+  }
+
+  #row(id: string): Row | undefined {
+    const written = this.#rows.get(id);
+    if (written) return written;
+    const { version, row } = this.#known.get(id) ?? NOT_THERE;
+    if (row instanceof Error) throw row;
+    this.#expected.set(id, version);
+    return row;
+  }
+
+  #record(record: WrittenRecord): void {
+    const { account, name, ref, facts, cost, at, before } = record;
+    const key = JSON.stringify([account, ref]);
+    const isNew = this.#records.get(key)?.before === undefined && this.#records.has(key);
+    const { before: _, ...fresh } = record;
+    // One that was written in this transaction is not there yet.
+    this.#records.set(key, isNew ? fresh : record);
+    const own = factText(name);
+    if (before) this.#count(at, dimensionsOf(own, before.facts), negated(sumsOf(before.facts, before.cost)));
+    this.#count(at, dimensionsOf(own, facts), sumsOf(facts, cost));
+  }
+
+  #count(at: number, dimensions: Dimensions, sums: Sums): void {
+    const hour = hourOf(at);
+    const key = JSON.stringify([hour, ...dimensions]);
+    const counted = this.#rollup.get(key)?.sums;
+    const total = counted ? counted.map((sum, place) => sum + (sums[place] ?? 0)) : sums;
+    this.#rollup.set(key, { hour, dimensions, sums: total });
+  }
+
+  pack(): LedgerCommit {
+    return {
+      expected: this.#expected,
+      version: nextVersion(),
+      rows: [...this.#rows].map(([id, row]) => pack(id, row)),
+      entries: this.#entries,
+      records: [...this.#records.values()],
+      rollup: [...this.#rollup.values()],
+    };
+  }
+
+  /** Notes what was written. A request that has ended is hardly asked for again. */
+  remember(version: string): void {
+    for (const [id, row] of this.#rows) {
+      if ('state' in row && row.state !== 'held') this.#known.delete(id);
+      else this.#known.set(id, { version, row });
+    }
+    for (const [id, before] of this.#expected) if (before === '' && !this.#rows.has(id)) this.#known.delete(id);
+  }
+}
+
+const PROCESS = randomBytes(9).toString('base64url');
+let versions = 0;
+
+/** No two changes of any process have the same one, also when the store went back to a copy of before. */
+function nextVersion(): string {
+  versions += 1;
+  return `${PROCESS}.${versions.toString(36)}`;
+}
+
+const [ACCOUNT, BUDGET, REQUEST] = ['account:', 'budget:', 'request:'] as const;
+
+export function accountRowId(key: string): string {
+  return `${ACCOUNT}${key}`;
+}
+
+function budgetRowId(key: string): string {
+  return `${BUDGET}${key}`;
+}
+
+function requestRowId({ account, kind, ref }: Pick<LedgerKeys, 'account' | 'kind' | 'ref'>): string {
+  return `${REQUEST}${JSON.stringify([kind, account, ref])}`;
+}
+
+/** The keys of a request that is held; `nameOf` names an account by its store key. */
+export function requestKeysOf(id: string, nameOf: (account: string) => string): LedgerKeys {
+  const [, account = '', ref = ''] = JSON.parse(id.slice(REQUEST.length)) as readonly string[];
+  return { account, name: nameOf(account), kind: 'charge', ref };
+}
+
+function pack(id: string, row: Row): WrittenRow {
+  if ('name' in row) {
+    const { name, lastEntry, updatedAt, ...sums } = row;
+    // Of any text: in JSON, where its key is a hash of it.
+    const told = accountRowId(name) === id ? undefined : JSON.stringify(name);
+    const text = JSON.stringify({ name: told, ...sums, last_entry: lastEntry, updated_at: updatedAt });
+    return { id, text, until: undefined, due: undefined };
+  }
+  if (!('state' in row)) {
+    const { spent, held, until } = row;
+    // A late correction of the sweeper's charge still finds it.
+    const last = until === undefined ? undefined : until + CORRECTABLE_MS;
+    return { id, text: JSON.stringify({ spent, held, until }), until: last, due: undefined };
+  }
+  if (row.state === 'ended') return { id, text: JSON.stringify({ state: 'ended' }), until: row.until, due: undefined };
+  const { state, amount, budgets, facts, until, sweptAt } = row;
+  const text = JSON.stringify({ state, amount, budgets, facts, until, swept_at: sweptAt });
+  return state === 'held' ? { id, text, until: undefined, due: until } : { id, text, until, due: undefined };
+}
+
+/** Reads what {@link pack} wrote. Throws for anything else: that is denied, never taken for absent. */
+function unpack(id: string, text: string): Row {
+  if (id.startsWith(ACCOUNT)) return readAccountRow({ id, text });
+  const row = readObject(text);
+  if (id.startsWith(BUDGET)) {
+    const until = row['until'];
+    const [spent, held] = [whole(row['spent']), whole(row['held'])];
+    return { id: id.slice(BUDGET.length), spent, held, until: until === undefined ? undefined : whole(until) };
+  }
+  const { state, budgets, facts } = row;
+  // How long it is remembered does not matter to any change.
+  if (state === 'ended') return { state, until: undefined };
+  if ((state !== 'held' && state !== 'swept') || !Array.isArray(budgets)) throw unreadable('request');
+  return {
+    ...{ state, budgets: budgets.map(String), facts: readFacts(JSON.stringify(facts)) },
+    ...{ amount: whole(row['amount']), until: whole(row['until']), sweptAt: whole(row['swept_at']) },
+  };
+}
+
+/** The row of an account; throws for one that cannot be read. */
+export function readAccountRow({ id, text }: Pick<StoredRow, 'id' | 'text'>): AccountLine {
+  const row = readObject(text);
+  const name = row['name'] === undefined ? id.slice(ACCOUNT.length) : parse(row['name']);
+  return {
+    ...{ name: String(name), balance: whole(row['balance']), held: whole(row['held']), spent: whole(row['spent']) },
+    ...{ credited: whole(row['credited']), updatedAt: whole(row['updated_at']), lastEntry: whole(row['last_entry']) },
+  };
+}
+
+/** What of budgets is spent and held, in the order asked for; `read` reads their rows. */
+export async function readBudgets(
+  read: VersionedRows['read'],
+  ids: readonly string[],
+): Promise<readonly { readonly spent: number; readonly held: number }[]> {
+  const rowIds = ids.map((id) => budgetRowId(storeKey(id)));
+  const found = new Map((await read([...new Set(rowIds)])).map(({ id, text }) => [id, readObject(text)]));
+  return rowIds.map((id) => ({
+    spent: whole(found.get(id)?.['spent'] ?? 0),
+    held: whole(found.get(id)?.['held'] ?? 0),
+  }));
+}
+
+function readObject(text: string): Readonly<Record<string, unknown>> {
+  const value = parse(text);
+  if (typeof value !== 'object' || value === null) throw unreadable('row of the ledger');
+  return value as Readonly<Record<string, unknown>>;
+}
+
+function parse(text: unknown): unknown {
+  try {
+    return JSON.parse(String(text));
+  } catch (cause) {
+    throw unreadable('row of the ledger', cause);
+  }
+}
+
+/** A whole number that the store gives, as text where its driver does. Throws for one that JavaScript cannot count with. */
+export function whole(value: unknown): number {
+  const number = Number(value);
+  if (value === null || !Number.isSafeInteger(number)) throw unreadable('balance');
+  return number;
+}

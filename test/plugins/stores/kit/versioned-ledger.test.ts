@@ -1,0 +1,131 @@
+import { expect } from 'chai';
+import { createLedgerChanges } from '../../../../plugins/stores/kit/ledger.ts';
+import {
+  createVersionedLedger,
+  type LedgerCommit,
+  type StoredRow,
+} from '../../../../plugins/stores/kit/versioned-ledger.ts';
+import { budget, NOW, rejectsUnavailable, reservation, settlement } from '../../../conformance/store.ts';
+
+/** Rows as a server has them, which counts what it is asked. */
+class Server {
+  readonly rows = new Map<string, StoredRow>();
+  readonly commits: LedgerCommit[] = [];
+  reads = 0;
+  /** Runs before a commit is looked at: what another process does in between. */
+  before: () => unknown = () => undefined;
+  /** Runs when one was written, before that is told. */
+  after: () => unknown = () => undefined;
+
+  /** A ledger of a process of its own. */
+  open(timeoutMs = 1000) {
+    const transact = createVersionedLedger({
+      ...{ kind: 'fake', timeoutMs, now: () => NOW },
+      read: async (ids) => {
+        this.reads += 1;
+        return this.find(ids);
+      },
+      commit: async (changes) => {
+        await this.before();
+        const { expected, version, rows } = changes;
+        const isSame = [...expected].every(([id, known]) => (this.rows.get(id)?.version ?? '') === known);
+        if (!isSame) return this.find([...expected.keys()]);
+        this.commits.push(changes);
+        for (const { id, text } of rows) this.rows.set(id, { id, version, text });
+        await this.after();
+        return undefined;
+      },
+    });
+    return createLedgerChanges({ transact, findExpired: async () => [] });
+  }
+
+  find(ids: readonly string[]): readonly StoredRow[] {
+    return ids.flatMap((id) => this.rows.get(id) ?? []);
+  }
+
+  accountOf(name: string) {
+    return JSON.parse(this.rows.get(`account:${name}`)?.text ?? '{}');
+  }
+}
+
+describe('a ledger of rows with versions', () => {
+  const key = budget('key', 100);
+  const ask = (requestId: string, amount = 10) => reservation({ account: 'a', requestId, amount, budgets: [key] });
+
+  it('makes one transaction of what waits at the same time, and a round trip of each when it knows the rows', async () => {
+    const server = new Server();
+    const ledger = server.open();
+    await ledger.credit('a', 'c', 100, 'top-up', NOW);
+    server.commits.length = 0;
+    const all = await Promise.all(Array.from({ length: 32 }, (_, n) => ledger.reserve(ask(`r${n}`))));
+    expect(all.filter(({ outcome }) => outcome === 'held')).to.have.length(10);
+    expect(server.commits).to.have.length(1);
+    server.reads = 0;
+    await ledger.settle(settlement({ account: 'a', requestId: 'r0', amount: 4 }));
+    await ledger.reserve(ask('next', 6));
+    expect([server.commits.length, server.reads]).to.deep.equal([3, 0]);
+    expect(server.accountOf('a')).to.include({ balance: 96, held: 96, spent: 4 });
+  });
+
+  it('decides again by the rows as they are when another process came before', async () => {
+    const server = new Server();
+    const [one, other] = [server.open(), server.open()];
+    await one.credit('a', 'c', 10, 'top-up', NOW);
+    await one.reserve(ask('r1', 5));
+    await other.reserve(ask('r2', 5));
+    // It knows that nothing is left, which is no longer so.
+    expect(await one.reserve(ask('r3'))).to.deep.equal({ outcome: 'insufficient' });
+    await other.credit('a', 'd', 10, 'top-up', NOW);
+    expect(await one.reserve(ask('r3'))).to.deep.equal({ outcome: 'held', used: [20] });
+    expect((await other.reserve(ask('r3'))).outcome).to.equal('duplicate');
+    expect(await other.settle(settlement({ account: 'a', requestId: 'r3' }))).to.equal(true);
+    expect(await one.settle(settlement({ account: 'a', requestId: 'r3' }))).to.equal(false);
+    expect(server.accountOf('a')).to.include({ balance: 10, held: 10, spent: 10, last_entry: 3 });
+  });
+
+  it('refuses a change that others come before again and again, and writes nothing of it', async () => {
+    const server = new Server();
+    const [one, other] = [server.open(50), server.open()];
+    await one.credit('a', 'first', 10, 'top-up', NOW);
+    let n = 0;
+    let isOther = false;
+    server.before = async () => {
+      if (isOther) return;
+      isOther = true;
+      await other.credit('a', `c${n++}`, 1, 'top-up', NOW);
+      isOther = false;
+    };
+    await rejectsUnavailable(one.reserve(ask('r')));
+    expect(n).to.be.greaterThan(1);
+    expect(server.accountOf('a')).to.include({ balance: 10 + n, held: 0 });
+  });
+
+  it('reads the rows again when it does not know whether a change was written', async () => {
+    const server = new Server();
+    const ledger = server.open();
+    server.after = () => {
+      throw new Error('the connection was lost');
+    };
+    const error = await ledger.credit('a', 'c', 10, 'top-up', NOW).catch((reason) => reason);
+    expect(error.message).to.equal('the connection was lost');
+    server.after = () => undefined;
+    expect(await ledger.credit('a', 'c', 10, 'top-up', NOW)).to.equal(false);
+    expect(await ledger.reserve(ask('r'))).to.deep.equal({ outcome: 'held', used: [10] });
+  });
+
+  it('refuses only the changes that are wrong, or need a row that cannot be read', async () => {
+    const server = new Server();
+    const ledger = server.open();
+    server.rows.set('account:spoiled', { id: 'account:spoiled', version: 'v', text: '{"balance":1e300}' });
+    await ledger.credit('a', 'c', 100, 'top-up', NOW);
+    const [wrong, unreadable, held] = await Promise.allSettled([
+      ledger.reserve(ask('wrong', 0.5)),
+      ledger.credit('spoiled', 'c', 10, 'top-up', NOW),
+      ledger.reserve(ask('right')),
+    ]);
+    expect(wrong).to.have.nested.property('reason.code', 'internal_error');
+    expect(unreadable).to.have.nested.property('reason.code', 'store_unavailable');
+    expect(held).to.have.nested.property('value.outcome', 'held');
+    expect(server.rows.get('account:spoiled')?.version).to.equal('v');
+  });
+});
