@@ -4,10 +4,8 @@ import type { Generation } from '../core/calls/generation.ts';
 import { targetsOfRequest } from '../core/calls/targets.ts';
 import { clocksFor } from '../core/calls/try-targets.ts';
 import { composeSchema } from '../core/config/compose-schema.ts';
-import { formatChange } from '../core/config/diff.ts';
 import type { HedgeRule, ModelRoute } from '../core/config/model-routes.ts';
 import { createConfigError, formatProblem } from '../core/config/problems.ts';
-import { listenWarnings } from '../core/config/warnings.ts';
 import type { Principal, Target } from '../core/contract/call.ts';
 import type { ChatMessage } from '../core/contract/chat.ts';
 import { createLogger, quietLog } from '../core/logger.ts';
@@ -15,10 +13,12 @@ import { probeStore } from '../core/plugins/foundation.ts';
 import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../core/plugins/load-config.ts';
 import { type TargetRow, targetRows } from '../core/routing/routing-states.ts';
 import { type ControlReply, callGateways } from './cluster/control.ts';
+import { formatChange } from './cluster/diff.ts';
 import { CliError, createIo, EXIT, formatTable } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
 import type { CommandContext } from './program.ts';
 import { trySetUp } from './start.ts';
+import { listenWarnings } from './warnings.ts';
 
 /**
  * `tollgate check`: all problems of the configuration at once, with file, line and column, and what a start would refuse in addition to

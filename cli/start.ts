@@ -4,7 +4,6 @@ import path from 'node:path';
 import Keyv from 'keyv';
 import { createGateway, type Gateway } from '../core/app.ts';
 import { createGeneration, type Generation } from '../core/calls/generation.ts';
-import { listenWarnings, logWarnings } from '../core/config/warnings.ts';
 import { GatewayError } from '../core/contract/errors.ts';
 import type { Log } from '../core/contract/plugin.ts';
 import type { Counters, Ledger, Sets, Store } from '../core/contract/store.ts';
@@ -13,7 +12,7 @@ import { createMemory } from '../core/http/memory.ts';
 import { serveGeneration } from '../core/http/serve.ts';
 import { Lifecycle } from '../core/http/server.ts';
 import { createLogger, flushLog } from '../core/logger.ts';
-import { createLocalGatherer, createWorkerGatherer, sendToPrimary } from '../core/plugins/gather.ts';
+import { createLocalGatherer } from '../core/plugins/gather.ts';
 import { Kept } from '../core/plugins/kept.ts';
 import type { LoadedConfig } from '../core/plugins/load-config.ts';
 import { findStrayOwner } from '../core/plugins/stray-owner.ts';
@@ -27,10 +26,12 @@ import {
   runWorkers,
   workerNumber,
 } from './cluster/cluster.ts';
+import { createWorkerGatherer, sendToPrimary } from './cluster/messages.ts';
 import { type Reloads, startReloads } from './cluster/reload.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { draining, EXIT_OF, listenToSignals, loadFor, type StopSignal } from './load.ts';
 import type { CommandContext } from './program.ts';
+import { listenWarnings, logWarnings } from './warnings.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 

@@ -1,13 +1,12 @@
 import type { Server } from 'node:http';
 import { createGeneration } from './calls/generation.ts';
-import type { ReloadControl } from './config/diff.ts';
 import type { ConfigInput } from './config/read.ts';
 import type { ModelCatalog, RoutingState } from './contract/call.ts';
 import type { Schema } from './contract/json.ts';
 import type { Announcement, Log } from './contract/plugin.ts';
 import { InnerRequests } from './http/inner-requests.ts';
 import { createMemory } from './http/memory.ts';
-import { createAdminRate } from './http/operator-routes.ts';
+import { createAdminRate, type ReloadControl } from './http/operator-routes.ts';
 import { LiveGeneration, type PreparedGeneration } from './http/serve.ts';
 import { createHttpServer, Lifecycle, listen, renewTls, setServerOptions, watchHandshakes } from './http/server.ts';
 import { Upgrades } from './http/upgrades.ts';

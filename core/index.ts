@@ -4,7 +4,7 @@ export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/attempt.ts';
 export { estimateTextTokens, isPublicHost } from './calls/content.ts';
-export { estimateInputTokens, factsOf, type RequestFacts } from './calls/facts.ts';
+export { factsOf, type RequestFacts } from './calls/facts.ts';
 export { costOf } from './calls/meter.ts';
 export type {
   AccountRecord,
@@ -15,14 +15,10 @@ export type {
   StoredPlans,
   UserRecord,
 } from './calls/plans.ts';
-export { createPlanFinder } from './calls/plans.ts';
 export { nearest } from './config/problems.ts';
 export type * from './contract/audit.ts';
 export type * from './contract/budgets.ts';
-export type { CalendarWindow } from './contract/budgets.ts';
 export type * from './contract/call.ts';
-export type { CallField, CallFieldType, CallSummary } from './contract/call-fields.ts';
-export { CALL_FIELDS, FACT_NAMES, plannedFacts, summaryOf, UNKNOWN_FACTS } from './contract/call-fields.ts';
 export type * from './contract/chat.ts';
 export { CHAT_REQUEST, CHAT_RESPONSE, MAX_MESSAGES, MAX_PARTS } from './contract/chat-schemas.ts';
 export type { ChunkHead } from './contract/chunks.ts';
@@ -40,13 +36,11 @@ export type { Log } from './contract/plugin.ts';
 export { API_VERSION, definePlugin, OptionError, PLUGIN_KINDS, problemsOf } from './contract/plugin.ts';
 export type * from './contract/provider.ts';
 export { isStreamFailure, StreamFailure } from './contract/provider.ts';
-export { SESSION_COOKIE } from './contract/route.ts';
 export type * from './contract/store.ts';
 export type * from './contract/units.ts';
 export type { TagRules } from './contract/units.ts';
 export { formatUsd, parseDuration, parseSize, parseUsd, STANDARD_FORMATS } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';
-export { createLocalCounters } from './plugins/instance-store.ts';
 export type { SseReader, SseReaderOptions } from './upstream/event-reader.ts';
 export { createEventReader } from './upstream/event-reader.ts';

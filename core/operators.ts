@@ -1,33 +1,19 @@
-/** The entry `tollgate/operators`: what plugins need that operators work with, beside what all plugins need: routes for them, plans, budgets, tags. */
+/** What core has for plugins that operators work with; `tollgate/operators` (plugins/policies/kit) passes it on with their own. */
 
-export { ACCOUNTS, ALL_PLANS, accountKey, createPlanBook, findAccount, PLANS, USERS } from './calls/plans.ts';
+export {
+  ACCOUNTS,
+  ALL_PLANS,
+  accountKey,
+  createPlanBook,
+  createPlanFinder,
+  findAccount,
+  PLANS,
+  USERS,
+} from './calls/plans.ts';
 export { checkBudget, PLAN_SCHEMA, readPlan } from './config/check-budgets.ts';
 export { auditActor } from './contract/audit.ts';
-export {
-  BUDGET,
-  firstInstantOf,
-  isTimeZone,
-  KEY_ORIGINS,
-  keyBudgetId,
-  keyWindowPrefix,
-  MAX_OWN_BUDGETS,
-  OWN_BUDGET,
-  readBudget,
-  userBudgetId,
-  WEEKDAYS,
-  wallAt,
-  windowAt,
-  windowId,
-  writeBudget,
-} from './contract/budgets.ts';
+export { BUDGET, isTimeZone, MAX_OWN_BUDGETS, OWN_BUDGET, readBudget, WEEKDAYS } from './contract/budgets.ts';
+export { SESSION_COOKIE } from './contract/route.ts';
 export { MAX_TAGS, refuseTag, steadyNow, tagName } from './contract/units.ts';
-export {
-  FOR_OPERATORS,
-  listOf,
-  matchVersion,
-  PAGE_QUERY,
-  readPage,
-  sendList,
-  sendVersion,
-} from './http/operator-routes.ts';
-export { changedMeanwhile } from './plugins/instance-store.ts';
+export { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from './http/operator-routes.ts';
+export { changedMeanwhile, createLocalCounters } from './plugins/instance-store.ts';

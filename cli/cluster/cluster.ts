@@ -1,17 +1,16 @@
 import cluster, { type Worker } from 'node:cluster';
 import os from 'node:os';
 import type { Gateway } from '../../core/app.ts';
-import type { ReloadControl, ReloadReport } from '../../core/config/diff.ts';
-import { parseRawConfig, writeRawConfig } from '../../core/config/raw-text.ts';
 import type { RoutingState } from '../../core/contract/call.ts';
 import type { Log } from '../../core/contract/plugin.ts';
+import type { ReloadControl, ReloadReport } from '../../core/http/operator-routes.ts';
 import type { PreparedGeneration } from '../../core/http/serve.ts';
-import { GATHER_MS, sendToPrimary, type WorkerMessage } from '../../core/plugins/gather.ts';
 import { type LoadedConfig, loadConfig } from '../../core/plugins/load-config.ts';
 import { mergeStates, ROUTING_TOPIC } from '../../core/routing/routing-states.ts';
 import { CliError, describeError, EXIT } from '../io.ts';
 import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../load.ts';
 import type { CommandContext } from '../program.ts';
+import { GATHER_MS, parseRawConfig, sendToPrimary, type WorkerMessage, writeRawConfig } from './messages.ts';
 import { type Reloads, startReloads } from './reload.ts';
 
 /** The variable that has a worker's number. */

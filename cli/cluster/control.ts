@@ -3,10 +3,10 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import type { ReloadControl, ReloadReport } from '../../core/config/diff.ts';
 import type { RoutingState } from '../../core/contract/call.ts';
 import { isObject, parseJson } from '../../core/contract/json.ts';
 import type { Log } from '../../core/contract/plugin.ts';
+import type { ReloadControl, ReloadReport } from '../../core/http/operator-routes.ts';
 
 /** What one line to a control socket asks for, and what a gateway replies to it. */
 interface ControlReplies {

@@ -1,14 +1,15 @@
 import { unwatchFile, watchFile } from 'node:fs';
 import path from 'node:path';
-import { type ConfigChange, diffConfigs, type ReloadControl, type ReloadReport } from '../../core/config/diff.ts';
 import { ConfigError, formatProblem } from '../../core/config/problems.ts';
-import { certificateWarnings, logWarnings } from '../../core/config/warnings.ts';
 import type { Log } from '../../core/contract/plugin.ts';
+import type { ConfigChange, ReloadControl, ReloadReport } from '../../core/http/operator-routes.ts';
 import type { LoadedConfig } from '../../core/plugins/load-config.ts';
 import { describeError } from '../io.ts';
 import { loadFor } from '../load.ts';
 import type { CommandContext } from '../program.ts';
+import { certificateWarnings, logWarnings } from '../warnings.ts';
 import { type ControlWork, openControl } from './control.ts';
+import { diffConfigs } from './diff.ts';
 
 interface Reloader extends ReloadControl {
   /** The configuration that serves now. */

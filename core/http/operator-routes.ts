@@ -1,11 +1,10 @@
-import type { ReloadControl, ReloadReport } from '../config/diff.ts';
 import { type AuditChange, auditActor } from '../contract/audit.ts';
 import type { Principal, RoutingState } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { readObject, type Schema } from '../contract/json.ts';
 import type { Route as AdminRoute } from '../contract/plugin.ts';
 import type { Route, RouteContext } from '../contract/route.ts';
-import { changedMeanwhile, createLocalCounters } from '../plugins/instance-store.ts';
+import { createLocalCounters } from '../plugins/instance-store.ts';
 import { mergeStates, ROUTING_TOPIC, targetRows } from '../routing/routing-states.ts';
 
 /** What the routes of operators have in common: who may call them, pages of lists, versions against lost updates. */
@@ -63,33 +62,37 @@ export function sendList(
   ctx.body = { object: 'list', data, has_more: next !== undefined, ...(next !== undefined && { next }), ...beside };
 }
 
-/** Sends one thing, with its version as `ETag`. */
-export function sendVersion(ctx: RouteContext<unknown>, version: number | string, body: object): void {
-  ctx.set('cache-control', 'no-store');
-  ctx.set('etag', `"${version}"`);
-  ctx.body = body;
+/** One place at which two configurations differ. Secrets are masked. */
+export interface ConfigChange {
+  /** As `providers.openai.apiKey`. */
+  readonly path: string;
+  /** As JSON; absent where the former one has nothing there. */
+  readonly before?: string;
+  /** As JSON; absent where the new one has nothing there. */
+  readonly after?: string;
+  /** Whether it counts only after a restart. */
+  readonly needsRestart: boolean;
 }
 
-const ETAGS = /^(?:W\/)?"[\x21\x23-\x7e]{0,200}"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]{0,200}")*$/;
+/** What a reload came to, or would come to. */
+export interface ReloadReport {
+  /** The configuration's name for people. */
+  readonly file: string;
+  /** Whether it serves now; a trial changes nothing. */
+  readonly isReloaded: boolean;
+  readonly changes: readonly ConfigChange[];
+  /** Why the former configuration goes on. */
+  readonly problem?: string;
+  /** The same in words that anybody may read: without paths, and not too long. */
+  readonly summary?: string;
+}
 
-/**
- * Holds a change to the version that `If-Match` names; true when it named one, so that the write has to be of this version.
- * Throws `precondition_failed` for another version, `invalid_request` for a header that is none. Weak tags never match
- * (RFC 9110, section 13.1.1).
- */
-export function matchVersion(ctx: Pick<RouteContext<unknown>, 'headers'>, version: number | string): boolean {
-  const header = ctx.headers['if-match']?.trim();
-  if (header === undefined || header === '*') return false;
-  if (!ETAGS.test(header))
-    throw new GatewayError(
-      'invalid_request',
-      'If-Match is no list of ETags: send back what "ETag" said, such as "3" with its quotes.',
-      {
-        param: 'If-Match',
-      },
-    );
-  if (header.split(',').some((tag) => tag.trim() === `"${version}"`)) return true;
-  throw changedMeanwhile();
+/** Reads the configuration of a running gateway anew. Nothing rejects: what is wrong is in the report. */
+export interface ReloadControl {
+  /** Goes on with it; one after the other. `cause` is for the log. */
+  reload(cause: string): Promise<ReloadReport>;
+  /** What a reload would change; changes nothing. */
+  compare(): Promise<ReloadReport>;
 }
 
 export interface AdminRouteDeps {

@@ -4,10 +4,10 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import { SHUTDOWN } from '../calls/run-call.ts';
-import type { ReloadControl } from '../config/diff.ts';
 import type { TlsConfig } from '../config/tls.ts';
 import type { Log } from '../contract/plugin.ts';
 import { answerClientError } from './error-answer.ts';
+import type { ReloadControl } from './operator-routes.ts';
 import type { RequestState } from './request-state.ts';
 
 interface ServerOptions {

@@ -1,16 +1,13 @@
 import {
-  CALL_FIELDS,
   type Call,
-  type CallField,
-  type CallSummary,
   definePlugin,
   formatUsd,
   type GatewayError,
   type Outcome,
   type PluginApi,
   type Principal,
-  summaryOf,
 } from '../../core/index.ts';
+import { CALL_FIELDS, type CallField, type CallSummary, summaryOf } from './kit/index.ts';
 
 /** What core leaves in the Koa context of a request. */
 interface RequestState {

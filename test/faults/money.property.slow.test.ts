@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { completeChat } from '../../core/calls/chat.ts';
 import { streamChat } from '../../core/calls/chat-stream.ts';
 import type { Ledger, Outcome, Principal, Store } from '../../core/index.ts';
-import { keyBudgetId, userBudgetId } from '../../core/operators.ts';
+import { keyBudgetId, userBudgetId } from '../../plugins/policies/kit/index.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
 import { useTempFolder } from '../support/folders.ts';

@@ -11,7 +11,7 @@ const at = (file: string): string[] => [path.join(PACKAGE_ROOT, file)];
 const COMPILER_OPTIONS = {
   paths: {
     tollgate: at('core/index.ts'),
-    'tollgate/operators': at('core/operators.ts'),
+    'tollgate/operators': at('plugins/policies/kit/index.ts'),
     'tollgate/codec': at('plugins/providers/kit/index.ts'),
     'tollgate/speech': at('plugins/tts/kit/index.ts'),
     'tollgate/openai-compatible': at('plugins/providers/openai-compatible.ts'),

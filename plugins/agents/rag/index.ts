@@ -14,7 +14,7 @@ import {
   type Route,
   type RouteState,
 } from '../../../core/index.ts';
-import { createPlanBook, findAccount } from '../../../core/operators.ts';
+import { createPlanBook, findAccount } from '../../policies/kit/index.ts';
 import { type AccessRule, type AccessRules, createAccess } from './access.ts';
 import { type Database, openIndex } from './database.ts';
 import { createEmbedder } from './embedder.ts';

@@ -4,13 +4,12 @@ import {
   definePlugin,
   GatewayError,
   isGatewayError,
-  type KeyOrigin,
   type Log,
   type PluginApi,
   type Principal,
   problemsOf,
 } from '../../../core/index.ts';
-import { createPlanBook, KEY_ORIGINS } from '../../../core/operators.ts';
+import { createPlanBook, KEY_ORIGINS, type KeyOrigin } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { idIn, KEY_PATTERN, parseKey } from './format.ts';
 import { createKeyIndex } from './key-index.ts';

@@ -1,5 +1,5 @@
 import { formatUsd, type Ledger, type PluginConfig } from '../../../core/index.ts';
-import { keyBudgetId } from '../../../core/operators.ts';
+import { keyBudgetId } from '../../policies/kit/index.ts';
 import { printable } from '../../policies/kit/printable.ts';
 import { prefixOf } from './format.ts';
 import { KEY_BUDGETS_SHOWN, showBudget } from './key-budgets.ts';

@@ -15,7 +15,7 @@ import {
   windowAt,
   windowId,
   writeBudget,
-} from '../../../core/operators.ts';
+} from '../../policies/kit/index.ts';
 import { limitsIdOf, type StoredKey, withStore } from './records.ts';
 
 /** What a key may spend by calendar period, in a request. */

@@ -1,5 +1,5 @@
 import { GatewayError, nearest, type Offer, type PluginApi, type Principal } from '../../../core/index.ts';
-import { refuseTag } from '../../../core/operators.ts';
+import { refuseTag } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 

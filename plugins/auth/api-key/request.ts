@@ -6,7 +6,7 @@ import {
   parseDuration,
   parseUsd,
 } from '../../../core/index.ts';
-import { MAX_TAGS, tagName } from '../../../core/operators.ts';
+import { MAX_TAGS, tagName } from '../../policies/kit/index.ts';
 import { textOf } from '../../policies/kit/resource.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { KEY_BUDGETS, parseKeyBudgets, readKeyBudgets } from './key-budgets.ts';

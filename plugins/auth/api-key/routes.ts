@@ -7,7 +7,7 @@ import {
   type RouteContext,
   type UserLimits,
 } from '../../../core/index.ts';
-import { auditActor } from '../../../core/operators.ts';
+import { auditActor } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
 import { type ApiKeyInfo, ISSUED, KEY_ID, LIST, REVOKED, shownInAudit } from './info.ts';

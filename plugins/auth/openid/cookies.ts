@@ -1,4 +1,5 @@
-import { type AuthRequest, GatewayError, SESSION_COOKIE } from '../../../core/index.ts';
+import { type AuthRequest, GatewayError } from '../../../core/index.ts';
+import { SESSION_COOKIE } from '../../policies/kit/index.ts';
 
 const LOGIN_COOKIE = 'tollgate-login';
 /** 256 random bits in base64url. */

@@ -1,5 +1,4 @@
 import {
-  createLocalCounters,
   definePlugin,
   GatewayError,
   isGatewayError,
@@ -8,7 +7,7 @@ import {
   type Route,
   type RouteContext,
 } from '../../../core/index.ts';
-import { FOR_OPERATORS } from '../../../core/operators.ts';
+import { createLocalCounters, FOR_OPERATORS } from '../../policies/kit/index.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
 import { type Cookies, createCookies, refuseOtherOrigin } from './cookies.ts';
 import { createDocuments } from './documents.ts';

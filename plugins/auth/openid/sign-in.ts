@@ -1,6 +1,6 @@
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { GatewayError, isGatewayError, type PluginApi, type UserRecord } from '../../../core/index.ts';
-import { USERS } from '../../../core/operators.ts';
+import { USERS } from '../../policies/kit/index.ts';
 import { readClaim, splitWords } from '../kit/read-claim.ts';
 import { ASYMMETRIC, verifyJwt } from '../kit/verify-jwt.ts';
 import { clientRefused, providerUnavailable, signInRefused } from './errors.ts';

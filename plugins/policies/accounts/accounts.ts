@@ -9,7 +9,7 @@ import {
   type PluginConfig,
   parseUsd,
 } from '../../../core/index.ts';
-import { ACCOUNTS, createPlanBook, findAccount } from '../../../core/operators.ts';
+import { ACCOUNTS, createPlanBook, findAccount } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import { type Action, type Actions, type Resource, resource, textOf } from '../kit/resource.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';

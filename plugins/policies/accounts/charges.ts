@@ -6,10 +6,8 @@ import {
   type Outcome,
   type PluginApi,
   type Principal,
-  plannedFacts,
-  summaryOf,
 } from '../../../core/index.ts';
-import { keyBudgetId, userBudgetId } from '../../../core/operators.ts';
+import { keyBudgetId, plannedFacts, summaryOf, userBudgetId } from '../kit/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 import type { CallBudgets } from './budgets/call-budgets.ts';
 import { type CountedBudget, holdsOf, unchargedOf } from './budgets/counted.ts';

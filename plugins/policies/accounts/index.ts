@@ -1,6 +1,5 @@
 import {
   type AccountRecord,
-  createPlanFinder,
   definePlugin,
   formatUsd,
   type GatewaySettings,
@@ -10,7 +9,7 @@ import {
   problemsOf,
   type Route,
 } from '../../../core/index.ts';
-import { ACCOUNTS } from '../../../core/operators.ts';
+import { ACCOUNTS, createPlanFinder } from '../kit/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { registerAccounts, showBalance } from './accounts.ts';
 import type { ReadBudgets } from './budgets/balance.ts';

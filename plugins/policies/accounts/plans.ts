@@ -7,7 +7,7 @@ import {
   type StoredPlan,
   type StoredPlans,
 } from '../../../core/index.ts';
-import { ALL_PLANS, changedMeanwhile, PLAN_SCHEMA, PLANS, readPlan, writeBudget } from '../../../core/operators.ts';
+import { ALL_PLANS, changedMeanwhile, PLAN_SCHEMA, PLANS, readPlan, writeBudget } from '../kit/index.ts';
 import { type Action, type Actions, type List, type Resource, resource, WITHIN } from '../kit/resource.ts';
 
 /** A plan, and who owns it: only those of the store are changed at run time. */

@@ -7,7 +7,7 @@ import {
   type PluginApi,
   type UserRecord,
 } from '../../../core/index.ts';
-import { USERS } from '../../../core/operators.ts';
+import { USERS } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import {
   type Action,

@@ -20,7 +20,7 @@ import {
   readPage,
   sendList,
   sendVersion,
-} from '../../../core/operators.ts';
+} from './index.ts';
 
 /**
  * What operators manage, such as users and plans: one table a kind of thing makes the routes with their OpenAPI, the command, versions

@@ -1,4 +1,5 @@
-import { createPlanFinder, definePlugin, type NamedPlan, parseDuration } from '../../../core/index.ts';
+import { definePlugin, type NamedPlan, parseDuration } from '../../../core/index.ts';
+import { createPlanFinder } from '../kit/index.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
 import { createLimiter } from './limiter.ts';
 

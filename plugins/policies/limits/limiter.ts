@@ -2,7 +2,6 @@ import {
   type Call,
   type ChatRequest,
   type Counters,
-  createLocalCounters,
   GatewayError,
   type Metered,
   type NamedPlan,
@@ -11,7 +10,7 @@ import {
   type Window,
   type WindowState,
 } from '../../../core/index.ts';
-import { steadyNow } from '../../../core/operators.ts';
+import { createLocalCounters, steadyNow } from '../kit/index.ts';
 import { createWriteQueue, isStoreFailure, type WriteQueue } from '../kit/write-queue.ts';
 
 /** What a call counts against, as it goes on. */

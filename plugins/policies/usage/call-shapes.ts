@@ -1,13 +1,5 @@
-import {
-  CALL_FIELDS,
-  type CallFacts,
-  type CallFieldType,
-  type CallRow,
-  type CommandIo,
-  formatUsd,
-  type Schema,
-  UNKNOWN_FACTS,
-} from '../../../core/index.ts';
+import { type CallFacts, type CallRow, type CommandIo, formatUsd, type Schema } from '../../../core/index.ts';
+import { CALL_FIELDS, type CallFieldType, UNKNOWN_FACTS } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 
 /** How a call may have ended. */

@@ -1,5 +1,5 @@
 import { GatewayError, parseDuration } from '../../../core/index.ts';
-import { firstInstantOf, isTimeZone, wallAt } from '../../../core/operators.ts';
+import { firstInstantOf, isTimeZone, wallAt } from '../kit/index.ts';
 
 /** Days, months and hours of a zone's wall clock, for reports. */
 

@@ -1,12 +1,5 @@
-import {
-  CALL_FIELDS,
-  type CallAttempt,
-  type CallFacts,
-  type CallFieldType,
-  FACT_NAMES,
-  type LedgerEntry,
-  UNKNOWN_FACTS,
-} from '../../../core/index.ts';
+import type { CallAttempt, CallFacts, LedgerEntry } from '../../../core/index.ts';
+import { CALL_FIELDS, type CallFieldType, FACT_NAMES, UNKNOWN_FACTS } from '../../policies/kit/index.ts';
 import { digest, entryId } from './check.ts';
 
 /** The longest text that a record keeps whole. */

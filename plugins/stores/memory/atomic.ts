@@ -1,12 +1,5 @@
-import {
-  type AccountBalance,
-  createLocalCounters,
-  type Ledger,
-  type LedgerEntry,
-  type Sets,
-  type Store,
-  type StoreWatcher,
-} from '../../../core/index.ts';
+import type { AccountBalance, Ledger, LedgerEntry, Sets, Store, StoreWatcher } from '../../../core/index.ts';
+import { createLocalCounters } from '../../policies/kit/index.ts';
 import { checkMember, entryId, pageLimit, readCursor, storeKey } from '../kit/check.ts';
 import { storeClosed } from '../kit/failure.ts';
 import {

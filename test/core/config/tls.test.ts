@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { diffConfigs, formatChange } from '../../../cli/cluster/diff.ts';
+import { certificateWarnings, listenWarnings } from '../../../cli/warnings.ts';
 import { checkConfig } from '../../../core/config/check.ts';
 import type { GatewayConfig } from '../../../core/config/core-schema.ts';
-import { diffConfigs, formatChange } from '../../../core/config/diff.ts';
 import { readRawConfig } from '../../../core/config/read.ts';
-import { certificateWarnings, listenWarnings } from '../../../core/config/warnings.ts';
 import { makeFolder, removeFolders } from '../../support/folders.ts';
 import { createSelfSigned } from '../../support/identity/self-signed.ts';
 import { checkText, PLUGINS, problemLines } from './config-plugins.ts';

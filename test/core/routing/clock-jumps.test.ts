@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { createLocalCounters } from '../../../core/index.ts';
+import { createLocalCounters } from '../../../core/operators.ts';
 import { HealthBook, shareHealth } from '../../../core/routing/health-book.ts';
 import { StickyTargets } from '../../../core/routing/sticky-targets.ts';
 import { eventually } from '../../support/wait.ts';

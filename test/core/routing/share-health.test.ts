@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { type Counters, createLocalCounters } from '../../../core/index.ts';
+import type { Counters } from '../../../core/index.ts';
+import { createLocalCounters } from '../../../core/operators.ts';
 import { HealthBook, shareHealth } from '../../../core/routing/health-book.ts';
 import { eventually } from '../../support/wait.ts';
 

@@ -8,7 +8,7 @@ import {
   type Route,
   type RouteContext,
 } from '../../../../core/index.ts';
-import { auditActor, createPlanBook, FOR_OPERATORS, listOf, sendList } from '../../../../core/operators.ts';
+import { auditActor, createPlanBook, FOR_OPERATORS, listOf, sendList } from '../../kit/index.ts';
 import { checkAccountId } from '../accounts.ts';
 import { isoSeconds, type Raise } from './counted.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';

@@ -1,5 +1,5 @@
 import type { Ledger, Principal } from '../../../../core/index.ts';
-import { keyBudgetId, userBudgetId } from '../../../../core/operators.ts';
+import { keyBudgetId, userBudgetId } from '../../kit/index.ts';
 import type { BudgetBook } from './book.ts';
 import type { BudgetClock, CountedBudget } from './counted.ts';
 import { readStates, showToCaller } from './view.ts';

@@ -1,5 +1,5 @@
-import type { KeyOrigin, Log, NamedPlan, PlanFinder, PluginApi, Principal, Target } from '../../../../core/index.ts';
-import { KEY_ORIGINS } from '../../../../core/operators.ts';
+import type { Log, NamedPlan, PlanFinder, PluginApi, Principal, Target } from '../../../../core/index.ts';
+import { KEY_ORIGINS, type KeyOrigin } from '../../kit/index.ts';
 import type { AccountRaises } from './account-raises.ts';
 import type { CountedBudget } from './counted.ts';
 import { type BudgetMatcher, createMatcher, keyIdOf } from './match.ts';

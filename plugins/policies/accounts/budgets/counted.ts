@@ -1,13 +1,12 @@
 import {
   type BudgetHold,
   type BudgetRule,
-  type CalendarWindow,
   formatUsd,
   GatewayError,
   type Outcome,
   type Target,
 } from '../../../../core/index.ts';
-import { windowAt, windowId } from '../../../../core/operators.ts';
+import { type CalendarWindow, windowAt, windowId } from '../../kit/index.ts';
 
 /** The clock that budgets go by, in Unix milliseconds. */
 export type BudgetClock = () => number;

@@ -6,7 +6,7 @@ import {
   parseDuration,
   type Subcommand,
 } from '../../../../core/index.ts';
-import { BUDGET, changedMeanwhile, checkBudget, createPlanBook, readBudget } from '../../../../core/operators.ts';
+import { BUDGET, changedMeanwhile, checkBudget, createPlanBook, readBudget } from '../../kit/index.ts';
 import { type Action, type Actions, type List, type Resource, resource, textOf } from '../../kit/resource.ts';
 import { type AccountRaises, showRaise } from './account-raises.ts';
 import { type BudgetClock, createCounter, isoSeconds, scopeOf } from './counted.ts';

@@ -1,5 +1,5 @@
 import type { BudgetRule, NamedPlan, Principal, Target } from '../../../../core/index.ts';
-import { keyWindowPrefix } from '../../../../core/operators.ts';
+import { keyWindowPrefix } from '../../kit/index.ts';
 import type { AccountRaise } from './account-raises.ts';
 import {
   type BudgetCounter,

@@ -1,5 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import { createPlanFinder, type Log, type PluginApi } from '../../../../core/index.ts';
+import type { Log, PluginApi } from '../../../../core/index.ts';
+import { createPlanFinder } from '../../kit/index.ts';
 import { accountRaiseRoutes, createAccountRaises } from './account-raises.ts';
 import { createReadBudgets, type ReadBudgets } from './balance.ts';
 import { createBudgetBook, createKeyOrigins, keepCurrent } from './book.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { GatewayError, isGatewayError, type Principal } from '../../../../core/index.ts';
-import { keyBudgetId } from '../../../../core/operators.ts';
+import { keyBudgetId } from '../../../../plugins/policies/kit/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { type CallEnd, type ChargingProcess, type Fault, makeFaulty, startCharging } from './charged-calls.ts';
 

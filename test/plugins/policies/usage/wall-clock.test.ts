@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { offsetAt } from '../../../../core/contract/budgets.ts';
-import { firstInstantOf, isTimeZone, wallAt } from '../../../../core/operators.ts';
+import { offsetAt } from '../../../../plugins/policies/kit/budgets.ts';
+import { firstInstantOf, isTimeZone, wallAt } from '../../../../plugins/policies/kit/index.ts';
 import { formatHour, startOfDay, startOfMonth } from '../../../../plugins/policies/usage/range.ts';
 
 const ZONES = [

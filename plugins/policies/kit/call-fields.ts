@@ -1,6 +1,4 @@
-import type { Call, Outcome, Target } from './call.ts';
-import type { Usage } from './chat.ts';
-import type { CallFacts, CallRow } from './store.ts';
+import type { Call, CallFacts, CallRow, Outcome, Target, Usage } from '../../../core/index.ts';
 
 /** What a field of a call's record holds: `ms` milliseconds, `time` Unix milliseconds, `usd` whole micro-dollars. */
 export type CallFieldType = 'text' | 'texts' | 'flag' | 'count' | 'ms' | 'time' | 'usd' | 'units' | 'attempts';

@@ -1,19 +1,8 @@
-import { isObject } from '../contract/json.ts';
-import type { GatewayConfig } from './core-schema.ts';
-import { childPointer, formatPath } from './problems.ts';
-import { firstCertificate, type TlsConfig } from './tls.ts';
-
-/** One place at which two configurations differ. Secrets are masked. */
-export interface ConfigChange {
-  /** As `providers.openai.apiKey`. */
-  readonly path: string;
-  /** As JSON; absent where the former one has nothing there. */
-  readonly before?: string;
-  /** As JSON; absent where the new one has nothing there. */
-  readonly after?: string;
-  /** Whether it counts only after a restart. */
-  readonly needsRestart: boolean;
-}
+import type { GatewayConfig } from '../../core/config/core-schema.ts';
+import { childPointer, formatPath } from '../../core/config/problems.ts';
+import { firstCertificate, type TlsConfig } from '../../core/config/tls.ts';
+import { isObject } from '../../core/contract/json.ts';
+import type { ConfigChange } from '../../core/http/operator-routes.ts';
 
 /** What belongs to the process, not to its configuration's generation. */
 const FIXED = /^\/(?:store|logging|server\/(?:host|port|workers|watch))(?:\/|$)/;
@@ -84,25 +73,4 @@ function leavesOf(value: unknown, pointer = '', leaves = new Map<string, string>
   if (entries.length === 0 && value !== undefined) leaves.set(pointer, JSON.stringify(value));
   for (const [key, child] of entries) leavesOf(child, childPointer(pointer, key), leaves);
   return leaves;
-}
-
-/** What a reload came to, or would come to. */
-export interface ReloadReport {
-  /** The configuration's name for people. */
-  readonly file: string;
-  /** Whether it serves now; a trial changes nothing. */
-  readonly isReloaded: boolean;
-  readonly changes: readonly ConfigChange[];
-  /** Why the former configuration goes on. */
-  readonly problem?: string;
-  /** The same in words that anybody may read: without paths, and not too long. */
-  readonly summary?: string;
-}
-
-/** Reads the configuration of a running gateway anew. Nothing rejects: what is wrong is in the report. */
-export interface ReloadControl {
-  /** Goes on with it; one after the other. `cause` is for the log. */
-  reload(cause: string): Promise<ReloadReport>;
-  /** What a reload would change; changes nothing. */
-  compare(): Promise<ReloadReport>;
 }

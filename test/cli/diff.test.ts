@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { diffConfigs, formatChange } from '../../../core/config/diff.ts';
-import { parseRawConfig, writeRawConfig } from '../../../core/config/raw-text.ts';
-import { readRawConfig } from '../../../core/config/read.ts';
-import { loadConfig } from '../../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { diffConfigs, formatChange } from '../../cli/cluster/diff.ts';
+import { parseRawConfig, writeRawConfig } from '../../cli/cluster/messages.ts';
+import { readRawConfig } from '../../core/config/read.ts';
+import { loadConfig } from '../../core/plugins/load-config.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 
 describe('the difference of two configurations', () => {
   afterEach(removeFolders);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type CalendarWindow, type WindowRule, windowAt } from '../../../core/contract/budgets.ts';
-import { isTimeZone, WEEKDAYS } from '../../../core/operators.ts';
+import { isTimeZone, WEEKDAYS } from '../../../../core/operators.ts';
+import { type CalendarWindow, type WindowRule, windowAt } from '../../../../plugins/policies/kit/budgets.ts';
 
 const ZONES = [
   'UTC',
