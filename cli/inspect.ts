@@ -1,8 +1,8 @@
 import { stringify } from 'yaml';
 import { createId } from '../core/calls/call.ts';
+import { timeoutsFor } from '../core/calls/failover.ts';
 import type { Generation } from '../core/calls/generation.ts';
 import { targetsOfRequest } from '../core/calls/targets.ts';
-import { clocksFor } from '../core/calls/try-targets.ts';
 import { composeSchema } from '../core/config/compose-schema.ts';
 import type { HedgeRule, ModelRoute } from '../core/config/model-routes.ts';
 import { createConfigError, formatProblem } from '../core/config/problems.ts';
@@ -198,7 +198,7 @@ async function describeTarget(
   const info = catalog.find(target.provider, target.model);
   const price = catalog.priceOf(target, info);
   const timeouts = deps.partsOf('chat').offers.get(target.provider)?.timeouts;
-  const facts = { request: {}, anotherWaits: of > 1, isDoubtful: false };
+  const facts = { request: {}, anotherWaits: of > 1, isSuspect: false };
   const { shared } = deps.routing;
   const isOpen = shared && ((await shared.isOpen(name)) || (await shared.isOpen(target.provider)));
   return {
@@ -209,8 +209,8 @@ async function describeTarget(
     state: !catalog.isConfigured(target.provider) ? 'no key' : isOpen ? 'open' : 'closed',
     ...(price && { input: price.input, output: price.output }),
     ...(info?.contextWindow !== undefined && { context_window: info.contextWindow }),
-    first_token_ms: clocksFor(timeouts, route?.timeouts, { ...facts, stream: true }).firstTokenMs,
-    whole_ms: clocksFor(timeouts, route?.timeouts, { ...facts, stream: false }).firstByteMs,
+    first_token_ms: timeoutsFor(timeouts, route?.timeouts, { ...facts, stream: true }).firstTokenMs,
+    whole_ms: timeoutsFor(timeouts, route?.timeouts, { ...facts, stream: false }).firstByteMs,
   };
 }
 

@@ -48,7 +48,7 @@ export async function sendAttempt(
     const response = await deps.upstream.send(endpoint, outgoing, {
       signal: record.attemptSignal ?? call.signal,
       heldUntil: call.ended,
-      ...(record.clocks && { deadlines: record.clocks }),
+      ...(record.timeouts && { deadlines: record.timeouts }),
     });
     record.status = response.status;
     attempt.status = response.status;

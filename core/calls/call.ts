@@ -2,7 +2,6 @@ import { randomFillSync } from 'node:crypto';
 import type { HedgeRule } from '../config/model-routes.ts';
 import type {
   CallAttempt,
-  CallClient,
   Call as CallView,
   Operation,
   Outcome,
@@ -19,7 +18,8 @@ import type { Metered } from '../contract/operation.ts';
 import type { CallContext } from '../contract/plugin.ts';
 import type { FailureClass, Timeouts } from '../contract/provider.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
-import type { RunningAttempt } from '../routing/health-book.ts';
+import type { TargetAttempt } from '../routing/health-book.ts';
+import type { CallDeps } from './call-deps.ts';
 import type { Ingress, Lane } from './ingress.ts';
 
 const pool = Buffer.alloc(16 * 128);
@@ -55,7 +55,7 @@ export function requestIdOf(inbound: string | string[] | undefined): string {
   return typeof inbound === 'string' && INBOUND.test(inbound) ? inbound : createId('req_');
 }
 
-/** Who a call is made for, and what its way in says of it. */
+/** Caller identity and options. */
 export interface Caller extends CallContext {
   /** Whether the caller says that doing it twice does no harm (`idempotency-key`). */
   readonly isIdempotent?: boolean;
@@ -84,8 +84,23 @@ export interface CallInput<O extends Operation = Operation> {
   readonly ingress?: Ingress;
 }
 
+/** What the rules of its alias decide about a call; core fills it in before the first attempt. */
+interface CallRoute {
+  alias: string | undefined;
+  /** What the calls of one conversation have in common. */
+  stickyKey: string | undefined;
+  timeouts: Partial<Timeouts> | undefined;
+  /** When a second target is asked concurrently with one that takes long; undefined for never. */
+  hedge: HedgeRule | undefined;
+  /** The target for prompts that are too long for the others. */
+  overflow: Target | undefined;
+  /** Places of optional parts of the request that this caller may not have. */
+  without: readonly string[];
+}
+
 const NOTHING: ReadonlySet<never> = new Set();
 const NO_ATTEMPTS: readonly CallAttempt[] = Object.freeze([]);
+const NONE: readonly never[] = Object.freeze([]);
 
 /** A call on its way. Plugins see it as the contract's `Call`; only core writes to it. */
 export class Call implements CallView {
@@ -100,63 +115,73 @@ export class Call implements CallView {
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state: Map<symbol, unknown>;
   readonly headers = new Map<string, string>();
-  readonly follows: Target | undefined;
   readonly session: string | undefined;
   readonly tags: readonly string[];
-  readonly isIdempotent: boolean;
   readonly hooks: CompiledHooks;
-  #request: RequestOf<Operation>;
-  #targets: readonly Target[] = [];
-  #alias: string | undefined;
-  #overflow: Target | undefined;
-  #stickyKey: string | undefined;
-  #timeouts: Partial<Timeouts> | undefined;
-  #ingress: Ingress | undefined;
-  #record = newRecord();
-  #hedge: HedgeRule | undefined;
-  readonly #mark: number;
+  readonly client: Ingress | undefined;
+  readonly follows: Target | undefined;
+  readonly isIdempotent: boolean;
+  readonly route: CallRoute;
   /** Resolves when the call has ended and its `finish` hooks are done. */
   readonly ended: Promise<void>;
-  #end: () => void = () => {};
-  readonly #input: CallInput;
+  #request: RequestOf<Operation>;
+  #targets: readonly Target[];
+  #record = newRecord();
   #hasFinished = false;
+  #end: () => void = () => {};
+  readonly #deps: CallDeps;
+  readonly #input: CallInput;
+  readonly #mark: number;
 
-  /** `closing` ends a call whose caller cannot leave; `of` is the call that this one is a copy of. */
-  constructor(input: CallInput, hooks: CompiledHooks, closing: AbortSignal, of?: Call) {
-    const { caller } = input;
+  /** `original`: the call that this one is a copy of, with an own `signal`. */
+  constructor(deps: CallDeps, input: CallInput, original?: Call, signal?: AbortSignal) {
+    const { caller, operation } = input;
+    this.#deps = deps;
     this.#input = input;
-    this.id = of ? of.id : createOrderedId('call_');
-    this.startedAt = of ? of.startedAt : Date.now();
-    this.state = of ? of.state : new Map();
-    this.#mark = of ? of.#mark : performance.now();
-    this.operation = input.operation;
-    this.#request = deepFreeze(of ? of.#request : input.request);
+    this.id = original?.id ?? createOrderedId('call_');
+    this.startedAt = original?.startedAt ?? Date.now();
+    this.state = original?.state ?? new Map();
+    this.route = original?.route ?? {
+      ...{ alias: undefined, stickyKey: undefined, timeouts: undefined, hedge: undefined, overflow: undefined },
+      without: NONE,
+    };
+    this.#mark = original ? original.#mark : performance.now();
+    this.#request = original ? original.#request : deepFreeze(input.request);
+    this.#targets = original ? original.#targets : NONE;
+    this.operation = operation;
     this.stream = input.stream;
-    if (of) {
-      this.#targets = of.#targets;
-      this.#alias = of.#alias;
-    }
     this.requestId = caller.requestId;
     this.principal = deepFreeze(caller.principal);
-    this.signal = caller.signal ?? closing;
+    // A caller that cannot leave is cut when the generation closes.
+    this.signal = signal ?? caller.signal ?? deps.closing;
     this.skip = caller.skip ? new Set(caller.skip) : NOTHING;
-    this.follows = input.follows;
     this.session = caller.session;
     this.tags = Object.freeze(caller.tags ?? caller.principal.tags ?? []);
+    this.hooks = deps.partsOf(operation).hooks;
+    this.client = input.ingress;
+    this.follows = input.follows;
     this.isIdempotent = caller.isIdempotent ?? false;
-    this.hooks = hooks;
-    this.#ingress = of ? of.#ingress : input.ingress;
-    this.ended =
-      of?.ended ??
-      new Promise((resolve) => {
-        this.#end = resolve;
-      });
+    this.ended = original?.ended ?? this.#begin();
     Object.freeze(this);
+  }
+
+  /** Counts the call as live until it has ended. */
+  #begin(): Promise<void> {
+    const { pending, routing } = this.#deps;
+    const end = pending.begin('a call');
+    routing.budget.live += 1;
+    return new Promise((resolve) => {
+      this.#end = () => {
+        routing.budget.live -= 1;
+        end();
+        resolve();
+      };
+    });
   }
 
   /** The same call for one of two attempts that run at once: with a record and a signal of its own. Only the call itself ends. */
   fork(signal: AbortSignal): Call {
-    return new Call({ ...this.#input, caller: { ...this.#input.caller, signal } }, this.hooks, signal, this);
+    return new Call(this.#deps, this.#input, this, signal);
   }
 
   get record(): CallRecord {
@@ -172,130 +197,70 @@ export class Call implements CallView {
     return this.#request;
   }
 
-  get targets(): readonly Target[] {
-    return this.#targets;
-  }
-
-  get alias(): string | undefined {
-    return this.#alias;
-  }
-
-  /** Where its request says that it goes; throws for a model that does not exist. */
-  findTargets(): Destination {
-    const found = this.#input.findTargets();
-    this.#targets = deepFreeze(found.targets);
-    this.#alias = found.alias;
-    return found;
-  }
-
-  get client(): CallClient | undefined {
-    return this.#ingress;
-  }
-
-  get ingress(): Ingress | undefined {
-    return this.#ingress;
-  }
-
-  /** Notes the places of optional things that this caller may not have. */
-  withhold(without: readonly string[]): void {
-    if (this.#ingress && without.length > 0) this.#ingress = { ...this.#ingress, without };
-  }
-
   /** What the `prepare` hooks made of the request. */
   replaceRequest(request: RequestOf<Operation>): void {
     this.#request = deepFreeze(request);
   }
 
-  /** Where a `route` hook or an alias sends the call; `overflow` is the one of them for prompts that are too long for the others. */
-  replaceTargets(targets: readonly Target[], overflow?: Target): void {
+  get targets(): readonly Target[] {
+    return this.#targets;
+  }
+
+  replaceTargets(targets: readonly Target[]): void {
     this.#targets = deepFreeze(targets);
-    this.#overflow = overflow;
-  }
-
-  get overflow(): Target | undefined {
-    return this.#overflow;
-  }
-
-  /** What an alias says of its calls: what they have in common, and their clocks. */
-  routeBy(stickyKey: string | undefined, timeouts: Partial<Timeouts>): void {
-    this.#stickyKey = stickyKey;
-    this.#timeouts = timeouts;
-  }
-
-  /** When a second target is asked beside one that takes long; undefined for never. */
-  get hedge(): HedgeRule | undefined {
-    return this.#hedge;
-  }
-
-  hedgeBy(rule: HedgeRule | undefined): void {
-    this.#hedge = rule;
-  }
-
-  get stickyKey(): string | undefined {
-    return this.#stickyKey;
-  }
-
-  get timeouts(): Partial<Timeouts> | undefined {
-    return this.#timeouts;
   }
 
   get elapsedMs(): number {
     return performance.now() - this.#mark;
   }
 
-  /**
-   * Ends the call: the outcome is told and the `finish` hooks run, once however often this is called. Resolves when they are
-   * done; they never reject.
-   */
-  finish(status: OutcomeStatus, error?: GatewayError): Promise<void> {
-    if (!this.#hasFinished) {
-      this.#hasFinished = true;
-      this.#finish(this.#outcome(status, error));
-    }
-    return this.ended;
-  }
-
-  #finish(outcome: Outcome): void {
+  /** Ends the call, once however often this is called: its caller and the `finish` hooks get the outcome. */
+  finish(status: OutcomeStatus, error?: GatewayError): void {
+    if (this.#hasFinished) return;
+    this.#hasFinished = true;
     const { running } = this.#record;
+    const { health } = this.#deps.routing;
     // A stream that the vendor broke off was reported already; one that the caller cut says nothing.
-    if (outcome.status === 'ok') running?.report({ kind: 'success', stream: true });
-    else running?.leave();
+    if (running && status === 'ok') health.report(running.target, { kind: 'success', stream: true }, 'model', running);
+    else if (running) health.leave(running);
+    const outcome = outcomeOf(this, status, error);
     try {
       this.#input.caller.onOutcome?.(this, outcome);
     } catch (thrown) {
-      // What a plugin's own listener throws is logged like any uncaught error; the books are written all the same.
+      // What a plugin's own listener throws is logged like any uncaught error; the call is charged all the same.
       void Promise.reject(thrown);
     }
     if (this.hooks.finish) this.hooks.finish(this, outcome, this.#end);
     else this.#end();
   }
+}
 
-  #outcome(status: OutcomeStatus, error: GatewayError | undefined): Outcome {
-    const { target, attempts, refusedBy, lane, usage, saved, sentTo } = this.record;
-    const { firstByteMs, firstTokenMs, lastTokenMs, upstreamMs } = this.record;
-    const metered = owedBy(this.record);
-    const told = usage ?? (metered && usageOfUnits(metered.units));
-    const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
-      status,
-      attempts: attempts.length === 0 ? NO_ATTEMPTS : attempts.map(showAttempt),
-      estimated: metered?.estimated ?? false,
-      sent: sentTo.length > 0 || this.record.beside !== undefined,
-      upstreamMs,
-      durationMs: this.elapsedMs,
-    };
-    if (error) outcome.error = error;
-    if (target) outcome.target = target;
-    if (refusedBy !== undefined) outcome.refusedBy = refusedBy;
-    if (lane) outcome.lane = lane;
-    if (told) outcome.usage = told;
-    if (metered) outcome.units = metered.units;
-    if (metered?.cost !== undefined) outcome.cost = metered.cost;
-    if (saved !== undefined) outcome.saved = saved;
-    if (firstByteMs !== undefined) outcome.firstByteMs = firstByteMs;
-    if (firstTokenMs !== undefined) outcome.firstTokenMs = firstTokenMs;
-    if (lastTokenMs !== undefined) outcome.lastTokenMs = lastTokenMs;
-    return deepFreeze(outcome);
-  }
+/** What came of a call that ends, with its cost to the caller. */
+function outcomeOf({ record, elapsedMs }: Call, status: OutcomeStatus, error: GatewayError | undefined): Outcome {
+  const { target, attempts, refusedBy, lane, saved, beside, upstreamMs } = record;
+  const { firstByteMs, firstTokenMs, lastTokenMs } = record;
+  const metered = owedBy(record);
+  const usage = record.usage ?? (metered && usageOfUnits(metered.units));
+  const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
+    status,
+    attempts: attempts.length === 0 ? NO_ATTEMPTS : attempts.map(showAttempt),
+    estimated: metered?.estimated ?? false,
+    sent: record.sentTo.length > 0 || beside !== undefined,
+    upstreamMs,
+    durationMs: elapsedMs,
+  };
+  if (error) outcome.error = error;
+  if (target) outcome.target = target;
+  if (refusedBy !== undefined) outcome.refusedBy = refusedBy;
+  if (lane) outcome.lane = lane;
+  if (usage) outcome.usage = usage;
+  if (metered) outcome.units = metered.units;
+  if (metered?.cost !== undefined) outcome.cost = metered.cost;
+  if (saved !== undefined) outcome.saved = saved;
+  if (firstByteMs !== undefined) outcome.firstByteMs = firstByteMs;
+  if (firstTokenMs !== undefined) outcome.firstTokenMs = firstTokenMs;
+  if (lastTokenMs !== undefined) outcome.lastTokenMs = lastTokenMs;
+  return deepFreeze(outcome);
 }
 
 /** A {@link CallAttempt} that may still run. */
@@ -320,7 +285,7 @@ export interface CallRecord {
   /** What refused it before that. */
   refusedBy: string | undefined;
   /** The attempt that nothing is known of yet, or whose stream goes on: the end of the call says how its target does. */
-  running: RunningAttempt | undefined;
+  running: TargetAttempt | undefined;
   /** The status of the last attempt; undefined when its provider sent none. */
   status: number | undefined;
   /** The targets that were sent the call and did not refuse it: what they did is owed even when no response came. */
@@ -340,8 +305,7 @@ export interface CallRecord {
   upstreamMs: number;
   /** Ends the attempts in place of the call's signal: a stream reads on for what it owes after its caller has left. */
   attemptSignal: AbortSignal | undefined;
-  /** The clocks of the attempt that runs. */
-  clocks: Partial<Timeouts> | undefined;
+  timeouts: Partial<Timeouts> | undefined;
   /** How the last attempt was sent, and its response goes out. */
   lane: Lane | undefined;
   /** Providers that could not be sent this request at all. */
@@ -368,7 +332,7 @@ function newRecord(): CallRecord {
     lastTokenMs: undefined,
     upstreamMs: 0,
     attemptSignal: undefined,
-    clocks: undefined,
+    timeouts: undefined,
     lane: undefined,
     skipped: [],
   };
@@ -384,21 +348,8 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
     skipped: all.flatMap(({ skipped }) => skipped),
     firstByteMs: last.firstByteMs ?? all.find(({ firstByteMs }) => firstByteMs !== undefined)?.firstByteMs,
     target: last.target ?? all.findLast(({ target }) => target)?.target,
-    beside: all.reduce<Metered | undefined>((sum, { beside }) => addMetered(sum, beside), undefined),
+    beside: all.reduce<Metered | undefined>((metered, { beside }) => owedBy({ metered, beside }), undefined),
   });
-}
-
-/** Notes how the latest request to a target ended, unless it is known already. */
-export function noteAttemptEnd(
-  { record: { attempts }, elapsedMs }: Pick<Call, 'record' | 'elapsedMs'>,
-  target: Target,
-  failure: { readonly class?: FailureClass | undefined; readonly reason: string } | undefined,
-): void {
-  const last = attempts.at(-1);
-  if (last?.target !== target || last.reason !== undefined) return;
-  last.ms = elapsedMs - last.startedMs;
-  last.class = failure?.class;
-  last.reason = failure?.reason;
 }
 
 function showAttempt({ target, ms, status, class: kind, reason }: NotedAttempt): CallAttempt {
@@ -413,12 +364,11 @@ function showAttempt({ target, ms, status, class: kind, reason }: NotedAttempt):
 
 /** All that a call owes; undefined while nothing was metered. */
 export function owedBy({ metered, beside }: Pick<CallRecord, 'metered' | 'beside'>): Metered | undefined {
-  return addMetered(metered, beside);
+  return metered && beside ? addMetered(metered, beside) : (metered ?? beside);
 }
 
 /** The cost of both is not known when that of one is not. */
-export function addMetered(one: Metered | undefined, other: Metered | undefined): Metered | undefined {
-  if (!one || !other) return one ?? other;
+function addMetered(one: Metered, other: Metered): Metered {
   const units: Record<string, number> = { ...one.units };
   for (const [unit, amount] of Object.entries(other.units)) units[unit] = (units[unit] ?? 0) + amount;
   const cost = one.cost === undefined || other.cost === undefined ? undefined : one.cost + other.cost;
@@ -426,7 +376,7 @@ export function addMetered(one: Metered | undefined, other: Metered | undefined)
 }
 
 /** Tokens among units as OpenAI counts them; undefined when there are none. */
-export function usageOfUnits(units: Units): Usage | undefined {
+function usageOfUnits(units: Units): Usage | undefined {
   const { prompt_tokens, completion_tokens = 0 } = units;
   if (prompt_tokens === undefined) return undefined;
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };

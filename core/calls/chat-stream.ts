@@ -5,18 +5,29 @@ import { GatewayError } from '../contract/errors.ts';
 import type { SseEvent, StreamDecoder } from '../contract/provider.ts';
 import type { ChunkTransform } from '../plugins/hook-runner.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
-import { UpstreamError } from '../upstream/upstream.ts';
-import { forgetRefused, type ResponseNotes, readFailedAttempt, readJson } from './attempt.ts';
+import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
+import {
+  forgetRefused,
+  type ResponseNotes,
+  readFailedAttempt,
+  readJson,
+  responseNotes,
+  sendAttempt,
+} from './attempt.ts';
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { noteAnswered, type OpenedChat, openChat } from './chat.ts';
+import { type ChatPlan, planChat, responseOfHook } from './chat.ts';
 import { chunksOfResponse, hasContent, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import { BYTES_PER_TOKEN } from './content.ts';
 import { webPageError } from './error-marks.ts';
+import { reportBroken, tryTargets } from './failover.ts';
 import { meterChat } from './meter.ts';
-import { endWithError, isShutdown, runCall } from './run-call.ts';
-import { tellBroken } from './tell-attempt.ts';
-import { tryTargets } from './try-targets.ts';
+import { endWithError, type Handlers, hungUp, isShutdown, runCall } from './run-call.ts';
+
+/** A target that has begun to respond. */
+export type OpenedChat = Pick<ChatPlan, 'codec' | 'codecCall' | 'passesOn'> & {
+  readonly upstreamResponse: UpstreamResponse;
+};
 
 /** How much a stream may send before its first content, so that an error inside a 200 can still fail over. */
 const MAX_PEEKED = 64;
@@ -41,13 +52,16 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
   call.signal.addEventListener('abort', abort, { once: true });
   call.record.attemptSignal = attempt.signal;
   const startedMs = performance.now();
-  const opened = await openChat(deps, call, target);
+  const plan = planChat(deps, call, target);
+  const { provider, dropped } = plan;
+  const upstreamResponse = await sendAttempt(deps, call, target, provider, plan.request);
+  const opened = { ...plan, upstreamResponse };
   const source = readChunks(opened);
   // The dialect writes what does not come as the vendor's events.
   if (opened.passesOn && isWhole(opened)) call.record.lane = 'mixed';
   const chunks: ChatChunk[] = [];
   const events: SseEvent[] = [];
-  const clock = startClock(call.record.clocks?.firstTokenMs, startedMs, () => opened.upstreamResponse.destroy());
+  const clock = startClock(call.record.timeouts?.firstTokenMs, startedMs, () => upstreamResponse.destroy());
   try {
     while (!chunks.some(hasContent) && chunks.length + events.length < MAX_PEEKED) {
       const next = await source.next();
@@ -57,7 +71,7 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
       events.push(...next.value.events);
     }
   } catch (error) {
-    opened.upstreamResponse.destroy();
+    upstreamResponse.destroy();
     clock.assertInTime();
     forgetRefused(call, error);
     throw error;
@@ -67,9 +81,9 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
   call.record.firstTokenMs = call.elapsedMs;
   // From here on the stream itself decides when to hang up.
   if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);
-  const { headers } = opened;
+  const { headers } = responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers });
   const first = { chunks, events };
-  return { call, headers, target, isStreaming: true, first, source, destroy: () => opened.upstreamResponse.destroy() };
+  return { call, headers, target, isStreaming: true, first, source, destroy: () => upstreamResponse.destroy() };
 }
 
 /** The clock of a stream's first content: when it runs out the vendor is left, and another target may respond. */
@@ -198,37 +212,32 @@ const READ_ON_MS = 500;
 
 /** A chat completion as a stream. Rejects before the first byte when no target responds. */
 export function streamChat(deps: CallDeps, input: CallInput<'chat'>): Promise<ChatStream> {
-  return runCall(deps, input, {
-    async answered(call, answered) {
-      const { response, ...notes } = noteAnswered(call, answered);
-      return passOut(deps, call, {
-        ...notes,
-        target: call.targets[0],
-        isStreaming: true,
-        first: batchOf(chunksOfResponse(response)),
-        source: NONE,
-      });
-    },
-    callTargets: async (call) =>
-      passOut(deps, call, await tryTargets(deps, call, (target, own) => openStream(deps, own, target))),
-  });
+  return runCall(deps, input, STREAM);
 }
+
+const STREAM: Handlers<OpenStream, ChatStream> = {
+  respondEarly(call, answered) {
+    const { response, ...notes } = responseOfHook(call, answered);
+    const first = batchOf(chunksOfResponse(response));
+    return { ...notes, target: call.targets[0], isStreaming: true, first, source: NONE };
+  },
+  callTargets: (deps, call) => tryTargets(deps, call, openStream),
+  /** Lets hooks change what comes, meters it, and ends the call when it ends, breaks off or is left. */
+  async respond(deps, call, opened) {
+    let transform: ChunkTransform | undefined;
+    try {
+      transform = await call.hooks.stream?.(call);
+    } catch (error) {
+      opened.destroy?.();
+      throw error;
+    }
+    if (transform?.changes && call.record.lane === 'native') call.record.lane = 'mixed';
+    const running = new RunningStream(deps, call, opened, transform);
+    return { call, headers: opened.headers, batches: running.batches(), close: () => running.close('aborted') };
+  },
+};
 
 const NONE: Pick<Batches, 'next'> = { next: async () => ({ done: true, value: undefined }) };
-
-/** Lets hooks change what comes, meters it, and ends the call when it ends, breaks off or is left. */
-async function passOut(deps: CallDeps, call: Call, opened: OpenStream): Promise<ChatStream> {
-  let transform: ChunkTransform | undefined;
-  try {
-    transform = await call.hooks.stream?.(call);
-  } catch (error) {
-    opened.destroy?.();
-    throw error;
-  }
-  if (transform?.changes && call.record.lane === 'native') call.record.lane = 'mixed';
-  const running = new RunningStream(deps, call, opened, transform);
-  return { call, headers: opened.headers, batches: running.batches(), close: () => running.close('aborted') };
-}
 
 /** One stream on its way out: usage, what was written, and the way it ends. */
 class RunningStream {
@@ -273,7 +282,7 @@ class RunningStream {
       if (done && !this.#isRead) this.#call.record.lastTokenMs = this.#call.elapsedMs;
       this.#isRead ||= done === true;
       if (!this.#call.signal.aborted) return done ? undefined : value;
-      if (done) throw new GatewayError('request_timeout', 'The caller hung up.');
+      if (done) throw hungUp();
       for (const chunk of value.chunks) this.#count(chunk);
     }
   }
@@ -370,7 +379,7 @@ class RunningStream {
       const { target } = this.#opened;
       if (!this.#call.signal.aborted && target) {
         const failed = readFailedAttempt(thrown, target, this.#deps.partsOf('chat').offers.get(target.provider));
-        tellBroken(this.#deps, this.#call, target, failed);
+        reportBroken(this.#deps, this.#call, target, failed);
         ({ error } = failed);
       }
     } catch (other) {
@@ -384,6 +393,6 @@ class RunningStream {
     this.#call.signal.removeEventListener('abort', this.#onLeave);
     this.#opened.destroy?.();
     this.#meter();
-    void this.#call.finish(status);
+    this.#call.finish(status);
   }
 }

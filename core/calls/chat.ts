@@ -1,21 +1,20 @@
-import type { Target } from '../contract/call.ts';
+import { CHAT, type Target } from '../contract/call.ts';
 import type { ChatRequest, ChatResponse } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import type { ChatCodec, CodecCall, HttpRequest, Provider } from '../contract/provider.ts';
-import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { codecCallOf, forgetRefused, type ResponseNotes, readJson, responseNotes, sendAttempt } from './attempt.ts';
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { writtenBytes } from './chat-chunks.ts';
 import { BYTES_PER_TOKEN } from './content.ts';
 import { asRefusal } from './error-marks.ts';
-import { factsOf, type MediaAddress } from './facts.ts';
+import { factsOf } from './facts.ts';
+import { tryTargets } from './failover.ts';
 import { assertNeeds, type Lane, nativeRequest } from './ingress.ts';
 import { meterChat, pricedTier, requestedTier } from './meter.ts';
-import { runCall } from './run-call.ts';
+import { type Handlers, runCall } from './run-call.ts';
 import { deploymentOf, openReasoning } from './seals.ts';
-import { tryTargets } from './try-targets.ts';
 
 export interface ChatResult extends ResponseNotes {
   readonly response: ChatResponse;
@@ -23,42 +22,43 @@ export interface ChatResult extends ResponseNotes {
   readonly native: unknown;
 }
 
-/** A chat completion as a whole. The call is finished when this resolves. */
+/** A non-streaming chat completion. The call is finished when this resolves. */
 export function completeChat(deps: CallDeps, input: CallInput<'chat'>): Promise<ChatResult> {
-  return runCall(deps, input, {
-    answered: (call, answered) => respond(call, noteAnswered(call, answered)),
-    callTargets: (call) =>
-      tryTargets(deps, call, (target, own) => callTarget(deps, own, target)).then((result) => respond(call, result)),
-  });
+  return runCall(deps, input, NON_STREAMING);
 }
 
-/** Lets hooks see a response on its way out, and ends the call. */
-function respond(call: Call, result: ChatResult): ChatResult | Promise<ChatResult> {
-  const received = call.hooks.receive?.(call, result.response) ?? result.response;
-  return received instanceof Promise
-    ? received.then((response) => end(call, result, response as ChatResponse))
-    : end(call, result, received as ChatResponse);
-}
+const NON_STREAMING: Handlers<ChatResult, ChatResult> = {
+  respondEarly: responseOfHook,
+  callTargets: (deps, call) => tryTargets(deps, call, callTarget),
+  respond(_deps, call, result) {
+    const received = call.hooks.receive?.(call, result.response) ?? result.response;
+    return received instanceof Promise
+      ? received.then((response) => end(call, result, response as ChatResponse))
+      : end(call, result, received as ChatResponse);
+  },
+};
 
-function end(call: Call, result: ChatResult, received: ChatResponse): ChatResult {
-  let response = received;
-  let { native } = result;
-  if (response !== result.response) native = undefined;
-  if (call.record.lane === 'native' && response !== result.response) call.record.lane = 'mixed';
-  // What was charged is what is told, also where the vendor told no count of its own or a hook left it out.
-  if (!response.usage && call.record.usage) response = { ...response, usage: call.record.usage };
-  void call.finish('ok');
-  return { call, headers: result.headers, response, native };
+/** Ends the call with the response as the `receive` hooks left it. */
+function end(call: Call, { response: before, headers, native }: ChatResult, received: ChatResponse): ChatResult {
+  const { record } = call;
+  const isChanged = received !== before;
+  if (isChanged && record.lane === 'native') record.lane = 'mixed';
+  // The usage that is charged is the one that is shown, also where the vendor reported none or a hook left it out.
+  const response = !received.usage && record.usage ? { ...received, usage: record.usage } : received;
+  call.finish('ok');
+  return { call, headers, response, native: isChanged ? undefined : native };
 }
 
 async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<ChatResult> {
-  const { upstreamResponse, codec, codecCall, passesOn, headers } = await openChat(deps, call, target);
+  const { record } = call;
+  const { provider, request, codec, codecCall, passesOn, dropped } = planChat(deps, call, target);
+  const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
   const startedMs = performance.now();
   let body: unknown;
   let decoded: ChatResponse;
   try {
     body = await readJson(upstreamResponse);
-    call.record.upstreamMs += performance.now() - startedMs;
+    record.upstreamMs += performance.now() - startedMs;
     decoded = codec.response(body, codecCall);
   } catch (error) {
     forgetRefused(call, error);
@@ -66,13 +66,13 @@ async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<C
   }
   // Metered as the vendor responded: no hook changes what a call cost.
   meterChat(deps, call, target, decoded.usage, () => writtenTokens(decoded));
-  const { usage, metered } = call.record;
-  const response = metered?.estimated && usage ? { ...decoded, usage } : decoded;
+  const response = record.metered?.estimated && record.usage ? { ...decoded, usage: record.usage } : decoded;
+  const { headers } = responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers });
   return { call, headers, response, native: passesOn ? body : undefined };
 }
 
 /** A response that a hook gave at once: nothing was sent, and it costs what the hook says. */
-export function noteAnswered(call: Call, { response, cost = 0, saved, headers = {} }: Answered): ChatResult {
+export function responseOfHook(call: Call, { response, cost = 0, saved, headers = {} }: Answered): ChatResult {
   const { usage } = response as ChatResponse;
   call.record.metered = { units: {}, cost };
   call.record.saved = saved;
@@ -91,108 +91,93 @@ function writtenTokens({ choices }: ChatResponse): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
-/** A target that has begun to respond. */
-export interface OpenedChat extends ResponseNotes {
-  readonly upstreamResponse: UpstreamResponse;
+/** A chat as one target gets it. */
+export interface ChatPlan {
+  readonly provider: Provider;
+  readonly request: HttpRequest;
   /** Reads what the vendor sends. */
   readonly codec: Pick<ChatCodec, 'response' | 'stream'>;
   readonly codecCall: CodecCall;
   /** Whether the caller gets what the vendor sends in its own format. */
   readonly passesOn: boolean;
+  /** Fields of the request that the target does not get. */
+  readonly dropped: readonly string[];
 }
 
-/** The request as one target gets it: with the target's own name of the model, and no service tier at an unknown price. */
-function requestFor(
-  deps: CallDeps,
-  request: ChatRequest,
-  target: Target,
-): { readonly input: ChatRequest; readonly told: readonly string[] } {
-  const { catalog } = deps.partsOf('chat');
-  const input = request.model === target.model ? request : { ...request, model: target.model };
-  if (requestedTier(input) === undefined) return { input, told: [] };
-  const price = catalog.priceOf(target, catalog.find(target.provider, target.model));
-  if (pricedTier(input, price) !== undefined) return { input, told: [] };
-  const { service_tier: _tier, ...rest } = input;
-  return { input: rest, told: ['service_tier'] };
-}
-
-/** Translates and sends a chat request to one target. */
-export async function openChat(deps: CallDeps, call: Call, target: Target): Promise<OpenedChat> {
-  const provider: Provider | undefined = deps.partsOf('chat').offers.get(target.provider);
+/** Writes a chat request for one target: with the target's own name of the model, and no service tier at an unknown price. */
+export function planChat(deps: CallDeps, call: Call, target: Target): ChatPlan {
+  const { offers, catalog } = deps.partsOf(CHAT);
+  const provider: Provider | undefined = offers.get(target.provider);
   if (!provider) throw new GatewayError('unsupported_provider', `There is no provider "${target.provider}".`);
   if (!provider.chat)
     throw new GatewayError('unsupported_model', `The provider "${target.provider}" has no chat models.`, {
       param: 'model',
     });
-  const { input, told } = requestFor(deps, call.request as ChatRequest, target);
+  const original = call.request as ChatRequest;
+  let input = original.model === target.model ? original : { ...original, model: target.model };
+  let tier = requestedTier(input);
+  const isUnpriced =
+    tier !== undefined &&
+    pricedTier(input, catalog.priceOf(target, catalog.find(target.provider, target.model))) === undefined;
+  if (isUnpriced) {
+    const { service_tier: _tier, ...rest } = input;
+    input = rest;
+    tier = undefined;
+  }
   const { model, stream, created, id } = codecCallOf(call, target);
   const codecCall = { model, stream, created, id, request: input };
-  const { request, codec, lane, passesOn } = planAttempt(
-    deps,
-    call,
-    provider,
-    provider.chat,
-    codecCall,
-    target.provider,
-  );
-  const dropped = request.dropped ? [...told, ...request.dropped] : told;
-  call.record.serviceTier = dropped.includes('service_tier') ? undefined : requestedTier(input);
+  const { lane, ...written } = writeChat(deps, call, provider, provider.chat, codecCall, target.provider);
+  const dropped = [...(isUnpriced ? ['service_tier'] : []), ...(written.request.dropped ?? [])];
+  call.record.serviceTier = dropped.includes('service_tier') ? undefined : tier;
   call.record.lane = lane;
-  const upstreamResponse = await sendAttempt(deps, call, target, provider, request);
-  const { headers } = responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers });
-  return { call, headers, upstreamResponse, codec, codecCall, passesOn };
+  return { ...written, provider, codecCall, dropped };
 }
 
-interface AttemptPlan extends Pick<OpenedChat, 'codec' | 'passesOn'> {
-  readonly request: HttpRequest;
-  readonly lane: Lane | undefined;
-}
-
-/** Writes the request for one target: in the caller's own format where the vendor speaks it, else by the codec. */
-function planAttempt(
+/** The request in the caller's own format where the vendor speaks it, else by the codec. */
+function writeChat(
   { seals }: CallDeps,
-  { principal: { account }, ingress, stream }: Call,
+  { principal: { account }, client, stream, request: original, route }: Call,
   provider: Provider,
   codec: ChatCodec,
   codecCall: CodecCall & { readonly request: ChatRequest },
   instance: string,
-): AttemptPlan {
+): Pick<ChatPlan, 'request' | 'codec' | 'passesOn'> & { readonly lane: Lane | undefined } {
   const { model, request: input } = codecCall;
-  const deployment = deploymentOf(provider, instance);
   const open = (sealed: string): string | undefined => {
     const opened = seals.open(account, sealed);
-    return opened?.deployment === deployment ? opened.data : undefined;
+    return opened?.deployment === deploymentOf(provider, instance) ? opened.data : undefined;
   };
   try {
-    const row = ingress && provider.native?.(model, stream)[ingress.dialect];
-    const lacking = ingress ? assertNeeds(ingress, instance, row) : [];
-    assertMedia(provider, instance, [...factsOf(input).media, ...(ingress?.media ?? [])]);
-    if (ingress?.patch && row) {
-      const { before, without = [] } = ingress;
+    const row = client && provider.native?.(model, stream)[client.dialect];
+    const lacking = client && client.needs.length > 0 ? assertNeeds(client, instance, row) : [];
+    const { media, reasoning } = factsOf(original as ChatRequest);
+    if (provider.remoteMedia === 'refuse') assertNoMedia(instance, [...media, ...(client?.media ?? [])]);
+    if (client?.patch && row) {
       const scope = (text: string) => seals.scope(account, text);
-      const native = nativeRequest(ingress, row, { before, after: input, model, stream, without, open, scope });
+      const change = { before: client.before, after: input, model, stream, without: route.without, open, scope };
+      const native = nativeRequest(client, row, change);
       if (native) return { request: native, codec: row.codec ?? codec, lane: 'native', passesOn: true };
     }
-    const opened = openReasoning(input, open);
+    const opened = reasoning.length > 0 ? openReasoning(input, open) : { request: input, leftOut: false };
     const written = codec.request(opened.request, codecCall);
-    const before = [...(ingress?.dropped ?? []), ...lacking];
-    const after = opened.leftOut ? ['reasoning'] : [];
-    const request =
-      before.length + after.length > 0
-        ? { ...written, dropped: [...new Set([...before, ...(written.dropped ?? []), ...after])] }
-        : written;
+    const dropped = new Set([...(client?.dropped ?? []), ...lacking, ...(written.dropped ?? [])]);
+    if (opened.leftOut) dropped.add('reasoning');
     // A dialect whose shape is the canonical one is written by the codec: where that chose the same API, this is its native lane.
-    const isSameApi = row !== undefined && !ingress?.patch && written.path === row.path;
-    const lane = ingress && (isSameApi ? 'native' : 'translated');
-    return { request, codec, lane, passesOn: false };
+    const isSameApi = row !== undefined && !client?.patch && written.path === row.path;
+    return {
+      request: dropped.size > 0 ? { ...written, dropped: [...dropped] } : written,
+      codec,
+      lane: client && (isSameApi ? 'native' : 'translated'),
+      passesOn: false,
+    };
   } catch (thrown) {
     throw asRefusal(thrown);
   }
 }
 
 /** A server on the operator's own network is not sent addresses that it would fetch from there. */
-function assertMedia({ remoteMedia: rule }: Provider, instance: string, [first]: readonly MediaAddress[]): void {
-  if (rule !== 'refuse' || !first) return;
+function assertNoMedia(instance: string, [first]: readonly { readonly param: string }[]): void {
+  if (!first) return;
   throw new GatewayError(
     'invalid_request',
     `\`${first.param}\` is an address, and the provider "${instance}" takes images and files as data URLs only.`,

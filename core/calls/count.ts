@@ -40,14 +40,20 @@ export function createCounter(deps: CallDeps, bounds: CountBounds = createCountB
   return (input, body) => {
     const counting = { ...input, operation: 'count', stream: false } as const;
     return runCall(deps, counting, {
-      answered: (call, { response, headers }) => respond(call, response as InputCount, headers),
-      async callTargets(call) {
+      respondEarly: (_call, { response, headers }) => ({ count: response as InputCount, headers }),
+      async callTargets(_deps, call) {
         // Also when its caller leaves amid it.
         call.record.metered = FREE;
-        return respond(call, await countInput(deps, bounds, call, body));
+        return { count: await countInput(deps, bounds, call, body) };
       },
+      respond: (_deps, call, { count, headers }: CountResponse) => respond(call, count, headers),
     });
   };
+}
+
+interface CountResponse {
+  readonly count: InputCount;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 const FREE = Object.freeze({ units: Object.freeze({}), cost: 0 });
@@ -55,7 +61,7 @@ const FREE = Object.freeze({ units: Object.freeze({}), cost: 0 });
 async function respond(call: Call, given: InputCount, more: Readonly<Record<string, string>> = {}): Promise<Counted> {
   call.record.metered = FREE;
   const count = call.hooks.receive ? ((await call.hooks.receive(call, given)) as InputCount) : given;
-  void call.finish('ok');
+  call.finish('ok');
   const headers = { ...more, ...(count.estimated && { 'x-tollgate-estimated': 'true' }) };
   return { count, headers: responseNotes(call, call.targets[0], { headers }).headers() };
 }
@@ -72,15 +78,15 @@ async function countInput(deps: CallDeps, bounds: CountBounds, call: Call, body:
   });
   const { keyId, userId, limitsId = keyId } = call.principal;
   const key = limitsId ?? `user ${userId}`;
-  const row = call.ingress && (provider as Provider).native?.(target.model, false)[call.ingress.dialect];
-  if (!call.ingress || !row?.count || !bounds.admit(key)) return estimate();
-  const { dialect, headers, before } = call.ingress;
+  const row = call.client && (provider as Provider).native?.(target.model, false)[call.client.dialect];
+  if (!call.client || !row?.count || !bounds.admit(key)) return estimate();
+  const { dialect, headers, before } = call.client;
   // What hooks made of the request counts too; mostly it is what was read.
   const changed = request === before ? null : request;
   const fingerprint = fingerprintOf(key, dialect, target, headers, changed, body);
   const known = bounds.find(fingerprint);
   if (known) return known;
-  const question = prepareQuestion(deps, call, call.ingress, { ...row, count: row.count }, target, provider);
+  const question = prepareQuestion(deps, call, call.client, { ...row, count: row.count }, target, provider);
   const told = question && (await bounds.send(key, () => sendQuestion(deps, call, target, provider, question)));
   const count = told === undefined ? estimate() : { inputTokens: told, estimated: false };
   bounds.remember(fingerprint, count);
@@ -118,7 +124,7 @@ function prepareQuestion(
     if (provider.remoteMedia === 'refuse' && media.length > 0) return undefined;
     const native = nativeRequest(ingress, row, {
       ...{ before: ingress.before, after: request, model, stream: false, open },
-      without: ingress.without ?? [],
+      without: call.route.without,
       scope: (text) => seals.scope(account, text),
     });
     if (!native) return undefined;
@@ -146,7 +152,7 @@ async function sendQuestion(
   const deadline = AbortSignal.timeout(PROVIDER_MS);
   call.record.attemptSignal = AbortSignal.any([call.signal, deadline]);
   const report = (failed?: FailedAttempt): void =>
-    void call.hooks.attempt?.(
+    call.hooks.attempt?.(
       call,
       attemptReport(call, { target, number: 1, startedMs, failed, next: 'respond', then: undefined }),
     );

@@ -30,8 +30,6 @@ export interface Ingress {
   readonly needs: readonly DialectNeed[];
   /** Addresses in the caller's body, where it may be passed on as it is. */
   readonly media: readonly MediaAddress[];
-  /** Places of optional needs that this caller may not have. */
-  readonly without?: readonly string[];
   /** What the canonical request could not say. */
   readonly dropped: readonly string[];
   /** The caller's own body with a change; absent for a dialect whose shape is the canonical one: codecs write that as it is. */

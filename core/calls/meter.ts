@@ -74,7 +74,7 @@ function estimateMost(deps: CallDeps, call: CallView): Metered {
   const costs = each.map(({ cost }) => cost).filter((cost) => cost !== undefined);
   if (costs.length < each.length) return { units, cost: undefined };
   // Where two may be asked at the same time, both are owed.
-  const isTwice = call instanceof Call && call.hedge !== undefined;
+  const isTwice = call instanceof Call && call.route.hedge !== undefined;
   const [most = 0, next = 0] = costs.sort((a, b) => b - a);
   return { units, cost: isTwice ? most + next : most };
 }

@@ -7,10 +7,9 @@ import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseNotes, sendAttempt } from './attempt.ts';
 import type { Call, CallInput, Destination } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
+import { reportBroken, tryTargets } from './failover.ts';
 import { endWithError, runCall } from './run-call.ts';
 import { targetOfPath, targetsOfRequest } from './targets.ts';
-import { tellBroken } from './tell-attempt.ts';
-import { tryTargets } from './try-targets.ts';
 
 /** A call of an operation that a plugin registered. Resolves when its first target has responded. */
 export async function callOperation<O extends Operation>(
@@ -30,12 +29,13 @@ export async function callOperation<O extends Operation>(
     findTargets: () => findTargets(deps, parts, request, context),
   };
   return runCall(deps, input, {
-    async answered(call, { response, cost = 0, headers = {} }) {
+    respondEarly(call, { response, cost = 0, headers = {} }): Responded {
       call.record.metered = { units: {}, cost };
-      return respond(call, { response, isStreaming: false, headers, destroy() {} });
+      return { response, isStreaming: false, headers, destroy() {} };
     },
-    callTargets: async (call) =>
-      respond(call, await tryTargets(deps, call, (target) => callTarget(deps, call, parts, definition, target))),
+    callTargets: (_deps, call) =>
+      tryTargets(deps, call, (_, own, target) => callTarget(deps, own, parts, definition, target)),
+    respond: (_deps, call, responded) => respond<O>(call, responded),
   });
 }
 
@@ -152,7 +152,7 @@ class AttemptWork {
   /** What breaks a response off after it began is seen as other failures are. */
   #brokenBy(thrown: unknown): GatewayError {
     const failed = readFailedAttempt(thrown, this.#target, this.#offer);
-    tellBroken(this.#deps, this.#call, this.#target, failed);
+    reportBroken(this.#deps, this.#call, this.#target, failed);
     return failed.error;
   }
 
@@ -161,13 +161,13 @@ class AttemptWork {
     try {
       yield* source;
       onEnd();
-      void call.finish('ok');
+      call.finish('ok');
     } catch (thrown) {
       onEnd();
       throw await endWithError(this.#deps, call, call.signal.aborted ? thrown : this.#brokenBy(thrown));
     } finally {
       onEnd();
-      void call.finish('aborted');
+      call.finish('aborted');
     }
   }
 }
@@ -183,6 +183,6 @@ async function respond<O extends Operation>(
     destroy();
     throw error;
   }
-  if (!isStreaming) void call.finish('ok');
+  if (!isStreaming) call.finish('ok');
   return { response: changed as ResponseOf<O>, headers };
 }

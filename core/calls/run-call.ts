@@ -10,82 +10,95 @@ import { type StickyTargets, stickyKeyOf } from '../routing/sticky-targets.ts';
 import { Call, type CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { factsOf, findDisguised } from './facts.ts';
-import { assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia, assertServerTools } from './ingress.ts';
+import {
+  assertNoDisguisedFields,
+  assertOwnBlocks,
+  assertPublicMedia,
+  assertServerTools,
+  type Ingress,
+} from './ingress.ts';
 import { estimateAt, meterUnfinished } from './meter.ts';
 import { deploymentOf, sealedDeployments } from './seals.ts';
 import { assertAllowed, splitModel } from './targets.ts';
 
-/** How an operation responds: with what a hook answered at once, or with what a target responds. */
-interface Handlers<T> {
-  answered(call: Call, answered: Answered): T | Promise<T>;
-  callTargets(call: Call): Promise<T>;
+/** How an operation responds. */
+export interface Handlers<R, T> {
+  /** What a hook responded with at once, as if a target had. */
+  respondEarly(call: Call, answered: Answered): R;
+  callTargets(deps: CallDeps, call: Call): Promise<R>;
+  /** Lets hooks see a response on its way out, and ends the call where it does not go on. */
+  respond(deps: CallDeps, call: Call, response: R): T | Promise<T>;
 }
 
-/** The life of a call up to its response: the inward hooks in order, then the work. Whatever goes wrong passes the `error` hooks and ends the call. */
-export async function runCall<T>(deps: CallDeps, input: CallInput, { answered, callTargets }: Handlers<T>): Promise<T> {
+/** The life of a call up to its response: the inward hooks in order, then the targets. Whatever goes wrong passes the `error` hooks and ends the call. */
+export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers: Handlers<R, T>): Promise<T> {
   const { hooks, catalog, definition } = deps.partsOf(input.operation);
-  const call = new Call(input, hooks, deps.closing);
-  deps.pending.track(call.ended, 'a call');
+  const call = new Call(deps, input);
+  const { principal, client } = call;
   try {
-    throwIfAborted(call.signal);
+    if (call.signal.aborted) throw isShutdown(call.signal) ? shuttingDown() : hungUp();
     const facts = definition ? undefined : factsOf(call.request as ChatRequest);
     assertNoDisguisedFields(facts ? facts.disguised : findDisguised(call.request, definition?.request ?? {}));
-    const { targets, requested } = call.findTargets();
-    assertAllowed(catalog, call.principal, targets, requested);
-    assertNamedModels(call, catalog);
-    if (call.ingress && facts) assertOwnBlocks(call.ingress, facts);
-    if (call.ingress?.needs.some(({ kind }) => kind === 'server tool'))
-      call.withhold(await assertServerTools(call.ingress, call.principal, deps.planOf));
-    if (facts && call.operation === 'chat') assertPublicMedia([...facts.media, ...(call.ingress?.media ?? [])]);
+    const { targets, requested, alias } = input.findTargets();
+    call.replaceTargets(targets);
+    call.route.alias = alias;
+    assertAllowed(catalog, principal, targets, requested);
+    if (client && facts) assertOwnBlocks(client, facts);
+    if (client && client.needs.length > 0) call.route.without = await checkNeeds(deps, call, client);
+    if (facts && call.operation === 'chat') assertPublicMedia([...facts.media, ...(client?.media ?? [])]);
     // What is there at once is not awaited: hooks are seldom asynchronous, and each wait costs two promises.
     const admitted = hooks.admit?.(call);
     if (admitted) await admitted;
     const prepared = hooks.prepare?.(call, call.request);
     if (prepared) call.replaceRequest((prepared instanceof Promise ? await prepared : prepared) as typeof call.request);
     const given = hooks.answer?.(call);
-    const atOnce = given instanceof Promise ? await given : given;
-    if (atOnce) {
-      call.record.isLetThrough = true;
-      return await answered(call, atOnce);
+    const early = given instanceof Promise ? await given : given;
+    if (!early) {
+      const chosen = hooks.route?.(call);
+      const routed = chosen instanceof Promise ? await chosen : chosen;
+      if (routed) {
+        assertAllowed(catalog, principal, routed);
+        call.replaceTargets(routed);
+      } else if (alias !== undefined) applyRoute(deps, call, alias);
+      if (call.operation === 'chat' && call.targets.length > 1) preferReaders(deps, call);
+      const reserved = hooks.reserve?.(call);
+      if (reserved) await reserved;
     }
-    const chosen = hooks.route?.(call);
-    const routed = chosen instanceof Promise ? await chosen : chosen;
-    if (routed) {
-      assertAllowed(catalog, call.principal, routed);
-      call.replaceTargets(routed);
-    } else applyRoute(deps, call);
-    if (call.operation === 'chat') preferReaders(deps, call);
-    const reserved = hooks.reserve?.(call);
-    if (reserved) await reserved;
     call.record.isLetThrough = true;
-    return await callTargets(call);
+    const response = early ? handlers.respondEarly(call, early) : await handlers.callTargets(deps, call);
+    const responded = handlers.respond(deps, call, response);
+    return responded instanceof Promise ? await responded : responded;
   } catch (thrown) {
     throw await endWithError(deps, call, thrown);
   }
 }
 
-/** Other models that a vendor is told to call are held to the caller's allow-list like the request's own. */
-function assertNamedModels(call: Call, catalog: Parameters<typeof assertAllowed>[0]): void {
-  for (const { kind, name } of call.ingress?.needs ?? [])
+/**
+ * Holds other models that a vendor is told to call to the caller's allow-list, and the vendor's tools to its key and plan. Returns
+ * the places of optional things that this caller may not have.
+ */
+async function checkNeeds({ partsOf, planOf }: CallDeps, call: Call, client: Ingress): Promise<readonly string[]> {
+  const { principal, targets } = call;
+  const { catalog } = partsOf(call.operation);
+  for (const { kind, name } of client.needs)
     if (kind === 'model')
       assertAllowed(
         catalog,
-        call.principal,
-        call.targets.map(({ provider }) => ({ provider, model: name })),
+        principal,
+        targets.map(({ provider }) => ({ provider, model: name })),
       );
+  return usesServerTools(call) ? assertServerTools(client, principal, planOf) : [];
 }
 
 /** Puts targets first that can read what the request has sealed. */
 function preferReaders(deps: CallDeps, call: Call): void {
   const deployments = sealedDeployments(deps.seals, call.principal.account, call.request as ChatRequest);
-  if (deployments.length === 0 || call.targets.length < 2) return;
+  if (deployments.length === 0) return;
   // Another target would go on without what it can't read.
-  call.hedgeBy(undefined);
+  call.route.hedge = undefined;
   const { offers } = deps.partsOf('chat');
   const reads = ({ provider }: Target): boolean => deployments.includes(deploymentOf(offers.get(provider), provider));
-  const { overflow } = call;
-  const sorted = [...call.targets.filter(reads), ...call.targets.filter((target) => !reads(target))];
-  call.replaceTargets(sorted, overflow);
+  call.replaceTargets([...call.targets.filter(reads), ...call.targets.filter((target) => !reads(target))]);
 }
 
 /** Ends a call that failed, and returns the error as the `error` hooks leave it. */
@@ -104,8 +117,8 @@ export async function endWithError(deps: CallDeps, call: Call, thrown: unknown):
   if (error.code === 'internal_error' && !hasLeft)
     deps.log.error({ request_id: call.requestId, err: error.cause ?? error }, 'internal error');
   meterUnfinished(deps, call);
-  // The caller does not wait for the books; the end of the generation does.
-  void call.finish(hasLeft ? 'aborted' : 'error', error);
+  // The caller does not wait for the `finish` hooks; the end of the generation does.
+  call.finish(hasLeft ? 'aborted' : 'error', error);
   return error;
 }
 
@@ -124,21 +137,21 @@ export function shuttingDown(): GatewayError {
   );
 }
 
-function throwIfAborted(signal: AbortSignal): void {
-  if (!signal.aborted) return;
-  throw isShutdown(signal) ? shuttingDown() : new GatewayError('request_timeout', 'The caller hung up.');
+export function hungUp(): GatewayError {
+  return new GatewayError('request_timeout', 'The caller hung up.');
 }
 
-/** Puts the targets of a call in the order that its alias says; calls without an alias have one target. */
-function applyRoute(deps: CallDeps, call: Call): void {
-  const route = call.alias === undefined ? undefined : deps.routes.get(call.alias);
+/** Puts the targets of a call in the order that its alias says. */
+function applyRoute(deps: CallDeps, call: Call, alias: string): void {
+  const route = deps.routes.get(alias);
   if (!route) return;
   const { health, sticky } = deps.routing;
   const { principal, session, request, stream } = call;
   // The order of a list is the same for everybody: nothing has to be remembered.
   const stickyKey =
     route.strategy === 'fallback' ? undefined : stickyKeyOf(route.sticky, { ...principal, session, request });
-  call.routeBy(stickyKey, route.timeouts);
+  call.route.stickyKey = stickyKey;
+  call.route.timeouts = route.timeouts;
   if (call.targets.length < 2) return;
   const ordered = chooseTargets(route, {
     ...{ stream, stickyKey, health, sticky, random: Math.random },
@@ -149,21 +162,22 @@ function applyRoute(deps: CallDeps, call: Call): void {
   const maker = follows && route.sticky !== 'none' ? ordered.find((each) => isSame(each, follows)) : undefined;
   const chosen = maker && health.mayTry(maker) ? [maker, ...ordered.filter((target) => target !== maker)] : ordered;
   const overflow = route.onOverflow === undefined ? undefined : splitModel(route.onOverflow);
-  // Chats are safe to ask twice, but for what a vendor does beside: its tools act on the world.
-  if (call.operation === 'chat' && chosen.length > 1 && !usesServerTools(call)) call.hedgeBy(route.hedge);
+  // Chats are safe to ask twice, but for what a vendor does in addition: its tools act on the world.
+  if (call.operation === 'chat' && chosen.length > 1 && !usesServerTools(call)) call.route.hedge = route.hedge;
   const isExtra = overflow && !chosen.some((each) => isSame(each, overflow));
-  call.replaceTargets(isExtra ? [...chosen, overflow] : chosen, isExtra ? overflow : undefined);
+  call.replaceTargets(isExtra ? [...chosen, overflow] : chosen);
+  if (isExtra) call.route.overflow = call.targets.at(-1);
 }
 
-function usesServerTools({ ingress }: Call): boolean {
-  return ingress?.needs.some(({ kind }) => kind === 'server tool') ?? false;
+function usesServerTools({ client }: Call): boolean {
+  return client?.needs.some(({ kind }) => kind === 'server tool') ?? false;
 }
 
 function isSame(one: Call['targets'][number], other: Call['targets'][number]): boolean {
   return one.provider === other.provider && one.model === other.model;
 }
 
-/** What the choice of targets depends on beside the alias itself. */
+/** What the choice of targets depends on in addition to the alias itself. */
 export interface ChoiceFacts {
   readonly stream: boolean;
   /** What calls of one conversation have in common; undefined for none. */

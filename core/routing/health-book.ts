@@ -9,10 +9,10 @@ import {
   begin,
   type Health,
   judge,
+  judgeOther,
   leave,
   mayTry,
   openByOthers,
-  reach,
   stateOf,
   tryNewKey,
   UNKNOWN,
@@ -20,7 +20,7 @@ import {
 } from './target-health.ts';
 
 /** What a verdict is about: one model, or everything that the provider serves (its network, its key). */
-export type Scope = 'model' | 'provider';
+type Scope = 'model' | 'provider';
 
 /** Targets that are remembered: those that are configured or have answered. */
 const MAX_TARGETS = 1000;
@@ -28,29 +28,12 @@ const MAX_TARGETS = 1000;
 /** Others that failed. Callers make names up: these few places are all that such names get. */
 const MAX_STRANGERS = 100;
 
-/** Told when a target was opened or closed; `coolDownMs` is how long it is left alone, 0 for one that is closed. */
+/** Called when this process opened or closed a target; `coolDownMs` is how long it is left alone, 0 for one that is closed. */
 type HealthListener = (name: string, coolDownMs: number) => void;
 
-/** An attempt that runs: what comes of it is reported here, a stream's twice (its first token and its end). */
-export class RunningAttempt {
-  readonly #health: HealthBook;
-  readonly #target: Target;
-  readonly #attempt: Attempt;
-
-  constructor(health: HealthBook, target: Target, attempt: Attempt) {
-    this.#health = health;
-    this.#target = target;
-    this.#attempt = attempt;
-  }
-
-  report(verdict: Verdict, scope?: Scope): void {
-    this.#health.report(this.#target, verdict, scope, this.#attempt);
-  }
-
-  /** It ended without saying anything about its target, as when its caller left. Harmless after a report. */
-  leave(): void {
-    this.#health.leave(this.#target, this.#attempt);
-  }
+/** An attempt at a target: its outcome is reported with it, a stream's twice (its first token and its end). */
+export interface TargetAttempt extends Attempt {
+  readonly target: Target;
 }
 
 /**
@@ -65,7 +48,7 @@ export class HealthBook {
   #lastId = 0;
   readonly #now: () => number;
   #keys: ReadonlyMap<string, string> = new Map();
-  /** Tells others, when there are any. */
+  /** Shares with other processes, where there are any. */
   onChange: HealthListener = () => {};
 
   constructor(now: () => number = steadyNow) {
@@ -78,13 +61,13 @@ export class HealthBook {
   }
 
   /** Whether its last attempt failed, or it is being tested: it gets less time where another target waits. */
-  isDoubtful(target: Target): boolean {
+  isSuspect(target: Target): boolean {
     return namesOf(target).some((name) => this.#of(name).failures > 0 || this.#of(name).openUntil !== undefined);
   }
 
   /** Milliseconds that it takes to respond, by what is known; undefined when nothing is. */
-  latencyMs({ provider, model }: Target, stream: boolean): number | undefined {
-    const { wholeMs, streamMs } = this.#of(nameOf(provider, model));
+  latencyMs(target: Target, stream: boolean): number | undefined {
+    const { wholeMs, streamMs } = this.#of(namesOf(target)[1]);
     return stream ? streamMs : wholeMs;
   }
 
@@ -106,41 +89,42 @@ export class HealthBook {
     return [...targets].sort((a, b) => rank(a)[0] - rank(b)[0] || rank(a)[1] - rank(b)[1])[0];
   }
 
-  /** A call goes there. */
-  begin(target: Target): RunningAttempt {
+  /** A call goes there: the first one to a half-open target tests it. */
+  begin(target: Target): TargetAttempt {
     this.#lastId += 1;
-    const attempt = { id: this.#lastId, startedAt: this.#now() };
-    for (const name of namesOf(target)) this.#update(name, (health) => begin(health, attempt));
-    return new RunningAttempt(this, target, attempt);
+    const attempt = { target, id: this.#lastId, startedAt: this.#now() };
+    for (const name of namesOf(target)) {
+      const known = this.#of(name);
+      if (known.openUntil !== undefined) this.#put(name, known, begin(known, attempt));
+    }
+    return attempt;
   }
 
-  /** An attempt ended without saying anything about its target. */
-  leave(target: Target, attempt: Attempt): void {
-    for (const name of namesOf(target)) this.#update(name, (health) => leave(health, attempt));
+  /** An attempt ended without saying anything about its target, as when its caller left. Harmless after a report. */
+  leave(attempt: TargetAttempt): void {
+    for (const name of namesOf(attempt.target)) {
+      const known = this.#of(name);
+      this.#put(name, known, leave(known, attempt));
+    }
   }
 
-  /** Notes what came of an attempt; of one that began now, unless it is given. */
-  report({ provider, model }: Target, verdict: Verdict, scope: Scope = 'model', attempt?: Attempt): void {
+  /** Notes what came of an attempt; of one that began now by default. */
+  report(target: Target, verdict: Verdict, scope: Scope = 'model', attempt?: Attempt): void {
     const now = this.#now();
-    const [whole, part] = [nameOf(provider), nameOf(provider, model)];
-    const own = scope === 'provider' ? whole : part;
-    const other = own === whole ? part : whole;
-    this.#update(own, (health) => judge(health, verdict, now, attempt));
-    this.#update(other, (health) => {
-      const left = attempt ? leave(health, attempt) : health;
-      // What opens the provider is shown with the model that met it, which has a place for that.
-      if (verdict.kind === 'failure') return { ...left };
-      return reach(verdict.kind === 'success' ? judge(left, verdict, now, attempt) : left, now);
-    });
+    const [provider, model] = namesOf(target);
+    const [own, other] = scope === 'provider' ? [provider, model] : [model, provider];
+    const known = this.#of(own);
+    this.#put(own, known, judge(known, verdict, now, attempt));
+    const knownOfOther = this.#of(other);
+    this.#put(other, knownOfOther, judgeOther(knownOfOther, verdict, now, attempt));
   }
 
   /** What another worker or node found out about a name. */
   learn(name: string, openUntil: number | undefined): void {
     const now = this.#now();
-    this.#set(name, (health) => {
-      if (openUntil !== undefined) return openByOthers(health, openUntil, now);
-      return health.cause === 'shared' ? { ...health, openUntil: now } : health;
-    });
+    const known = this.#of(name);
+    const closed = known.cause === 'shared' ? { ...known, openUntil: now } : known;
+    this.#put(name, known, openUntil === undefined ? closed : openByOthers(known, openUntil, now), false);
   }
 
   /** Which targets a configuration names, from now on. */
@@ -155,9 +139,10 @@ export class HealthBook {
     const isReplaced = (provider: string): boolean =>
       before.has(provider) && before.get(provider) !== keys.get(provider);
     for (const name of this.names()) {
-      const health = this.#of(name);
-      if (!isReplaced(name.split('/', 1)[0] ?? name) || tryNewKey(health) === health) continue;
-      this.#set(name, tryNewKey);
+      const known = this.#of(name);
+      const fresh = tryNewKey(known);
+      if (!isReplaced(name.split('/', 1)[0] ?? name) || fresh === known) continue;
+      this.#put(name, known, fresh, false);
       this.onChange(name, 0);
     }
   }
@@ -201,26 +186,20 @@ export class HealthBook {
     return this.#known.get(name) ?? this.#strangers.get(name) ?? UNKNOWN;
   }
 
-  /** Notes what an event makes of a name, and tells others when that opened or closed it. */
-  #update(name: string, change: (health: Health) => Health): void {
-    const before = this.#of(name);
-    const after = this.#set(name, change);
-    if (after.openUntil === before.openUntil) return;
-    this.onChange(name, after.openUntil === undefined ? 0 : after.openUntil - this.#now());
-  }
-
-  /** The one used last stands last; of too many the first one is forgotten. */
-  #set(name: string, change: (health: Health) => Health): Health {
-    const before = this.#of(name);
-    const after = change(before);
-    if (after === before) return after;
+  /**
+   * Keeps what an event made of a name; where this process found that out, the others learn that it was opened or closed. The name
+   * used last stands last; of too many the first one is forgotten.
+   */
+  #put(name: string, before: Health, after: Health, isOwn = true): void {
+    if (after === before) return;
     const hasPlace = this.#known.has(name) || this.#deserves(name, after);
     this.#known.delete(name);
     this.#strangers.delete(name);
     const places = hasPlace ? this.#known : this.#strangers;
     places.set(name, after);
     if (places.size > (hasPlace ? MAX_TARGETS : MAX_STRANGERS)) places.delete(this.#leastOf(places));
-    return after;
+    if (isOwn && after.openUntil !== before.openUntil)
+      this.onChange(name, after.openUntil === undefined ? 0 : after.openUntil - this.#now());
   }
 
   /** Providers, and targets that are configured or have answered. */
@@ -237,7 +216,7 @@ export class HealthBook {
   }
 }
 
-/** Of targets that are all open: what may have passed comes before what was told. */
+/** Of targets that are all open: what may have passed comes before what the vendor reported. */
 const RANK: Readonly<Record<OpenCause, number>> = Object.freeze({
   failures: 0,
   shared: 1,
@@ -245,12 +224,9 @@ const RANK: Readonly<Record<OpenCause, number>> = Object.freeze({
   credential: 3,
 });
 
-function namesOf({ provider, model }: Target): readonly [string, string] {
-  return [nameOf(provider), nameOf(provider, model)];
-}
-
-function nameOf(provider: string, model?: string): string {
-  return model === undefined ? provider : `${provider}/${model.slice(0, 200)}`;
+/** The name of everything that a provider serves, and that of one model. */
+function namesOf({ provider, model }: Target): readonly [provider: string, model: string] {
+  return [provider, `${provider}/${model.slice(0, 200)}`];
 }
 
 function splitName(name: string): Target {
@@ -346,24 +322,30 @@ function keyOf(name: string): string {
   return `health.${name}`;
 }
 
-/** As many attempts without a word make a target one that hangs. */
+/** As many attempts without a response make a target one that hangs. */
 const MANY_WAITING = 3;
 
 /** No response takes so many times its usual time, nor less than this is called long. */
 const TIMES_USUAL = 4;
 const LEAST_MS = Object.freeze({ stream: 2_000, whole: 10_000 });
 
-/** Of a target whose usual time nobody knows. */
+/** Of a target whose usual time is not known. */
 const UNKNOWN_MS = Object.freeze({ stream: 5_000, whole: 20_000 });
 
+/** An attempt that waits for a response. */
+export interface WaitingAttempt {
+  readonly name: string;
+  readonly at: number;
+}
+
 interface Waiting {
-  /** When each attempt began, the oldest first. */
-  readonly since: Set<{ readonly at: number }>;
+  /** The oldest first. */
+  readonly attempts: Set<WaitingAttempt>;
   respondedAt: number;
 }
 
 /**
- * The attempts that wait for a response. Under load a target that hangs would take every call until the first clock has run out;
+ * The attempts that wait for a response. Under load a target that hangs would take every call until the first timeout has passed;
  * when several wait for long and none gets a response, later calls go elsewhere at once.
  */
 export class WaitingAttempts {
@@ -374,28 +356,29 @@ export class WaitingAttempts {
     this.#now = now;
   }
 
-  /** Notes an attempt; to be told when it ended, and whether by a response. */
-  begin(target: Target, stream: boolean): (hasResponded: boolean) => void {
-    const name = attemptKeyOf(target, stream);
-    const waiting = this.#waiting.get(name) ?? { since: new Set(), respondedAt: 0 };
-    this.#waiting.set(name, waiting);
-    const attempt = { at: this.#now() };
-    waiting.since.add(attempt);
-    return (hasResponded) => {
-      waiting.since.delete(attempt);
-      if (hasResponded) waiting.respondedAt = this.#now();
-      if (waiting.since.size === 0) this.#waiting.delete(name);
-    };
+  begin({ provider, model }: Target, stream: boolean): WaitingAttempt {
+    const attempt = { name: `${stream} ${provider}/${model}`, at: this.#now() };
+    const waiting = this.#waiting.get(attempt.name);
+    if (waiting) waiting.attempts.add(attempt);
+    else this.#waiting.set(attempt.name, { attempts: new Set([attempt]), respondedAt: 0 });
+    return attempt;
+  }
+
+  end(attempt: WaitingAttempt, hasResponded: boolean): void {
+    const waiting = this.#waiting.get(attempt.name);
+    if (!waiting?.attempts.delete(attempt)) return;
+    if (waiting.attempts.size === 0) this.#waiting.delete(attempt.name);
+    else if (hasResponded) waiting.respondedAt = this.#now();
   }
 
   /** Whether calls hang there; `usualMs` is what a response takes lately. */
-  isStuck(target: Target, stream: boolean, usualMs: number | undefined): boolean {
-    const waiting = this.#waiting.get(attemptKeyOf(target, stream));
-    if (!waiting || waiting.since.size < MANY_WAITING) return false;
+  isStuck({ provider, model }: Target, stream: boolean, usualMs: number | undefined): boolean {
+    const waiting = this.#waiting.get(`${stream} ${provider}/${model}`);
+    if (!waiting || waiting.attempts.size < MANY_WAITING) return false;
     const kind = stream ? 'stream' : 'whole';
     const limitMs = usualMs === undefined ? UNKNOWN_MS[kind] : Math.max(LEAST_MS[kind], TIMES_USUAL * usualMs);
     const latest = this.#now() - limitMs;
-    const oldest = [...firstOf(waiting.since, MANY_WAITING)];
+    const oldest = [...firstOf(waiting.attempts, MANY_WAITING)];
     return waiting.respondedAt < latest && oldest.every(({ at }) => at < latest);
   }
 }
@@ -406,10 +389,6 @@ function* firstOf<T>(values: Iterable<T>, count: number): Generator<T, void, und
     if (left-- <= 0) return;
     yield value;
   }
-}
-
-function attemptKeyOf({ provider, model }: Target, stream: boolean): string {
-  return `${stream} ${provider}/${model}`;
 }
 
 /** What the choice of targets remembers. It outlives a change of the configuration. */

@@ -64,17 +64,10 @@ const FLOOR = 3;
 
 /** Bounds the retries of the whole process, so that a provider that fails does not get twice the calls. */
 export class RetryBudget {
-  #live = 0;
+  /** Calls that have begun and not ended. */
+  live = 0;
   #running = 0;
   #refused = 0;
-
-  /** Counts a call as live until it has ended. */
-  enter(ended: Promise<void>): void {
-    this.#live += 1;
-    void ended.then(() => {
-      this.#live -= 1;
-    });
-  }
 
   /** Takes the place of one retry, to be released; false when too many run. */
   reserve(): boolean {
@@ -91,7 +84,7 @@ export class RetryBudget {
   }
 
   get #allowed(): number {
-    return Math.max(FLOOR, Math.floor(this.#live * SHARE));
+    return Math.max(FLOOR, Math.floor(this.live * SHARE));
   }
 
   get state(): RetryState {

@@ -33,7 +33,7 @@ export interface Attempt {
   readonly startedAt: number;
 }
 
-/** What an attempt says about its target. */
+/** Outcome of an attempt as seen by the breaker. */
 export type Verdict =
   /** A response has begun, such as by a stream's first token; its end is still to come. */
   | { readonly kind: 'answered'; readonly stream: boolean; readonly durationMs: number }
@@ -45,7 +45,7 @@ export type Verdict =
       readonly kind: 'failure';
       readonly cause: Exclude<OpenCause, 'shared'>;
       readonly error: Omit<TargetError, 'at'>;
-      /** How long the vendor told to wait. */
+      /** How long the vendor asked to wait. */
       readonly retryAfterMs?: number | undefined;
       /** Whether it broke off a stream that had begun. */
       readonly isBroken?: boolean;
@@ -81,8 +81,8 @@ const COOL_DOWN_MS = Object.freeze({
   credential: { first: 30_000, longest: 300_000 },
 } as const satisfies Record<Exclude<OpenCause, 'shared'>, object>);
 
-/** What a vendor tells is believed up to here. */
-const LONGEST_TOLD_MS = 300_000;
+/** Cap for Retry-After. */
+const LONGEST_RETRY_AFTER_MS = 300_000;
 
 /** How long a call that tests a target keeps others away, when it never tells what came of it. */
 const LONGEST_TEST_MS = 60_000;
@@ -111,7 +111,12 @@ export function leave(health: Health, { id }: Pick<Attempt, 'id'>): Health {
 }
 
 /** What an attempt makes of what was known of a model. */
-export function judge(health: Health, verdict: Verdict, now: number, attempt: Attempt = startedNow(now)): Health {
+export function judge(
+  health: Health,
+  verdict: Verdict,
+  now: number,
+  attempt: Attempt = { id: 0, startedAt: now },
+): Health {
   switch (verdict.kind) {
     case 'failure':
       return fail(health, verdict, now, attempt);
@@ -124,9 +129,17 @@ export function judge(health: Health, verdict: Verdict, now: number, attempt: At
   }
 }
 
-/** What any response makes of what was known of a provider, which is opened only by connections and keys that do not work. */
-export function reach(health: Health, now: number): Health {
-  return isToldToWait(health, now) || health === UNKNOWN ? health : { ...close(health, now), failures: 0 };
+/**
+ * What an attempt makes of the other name: of the provider where it is about a model, of the model where it is about the provider.
+ * Any response ends what was found of a provider, which is opened only by connections and keys that do not work.
+ */
+export function judgeOther(health: Health, verdict: Verdict, now: number, attempt?: Attempt): Health {
+  const left = attempt ? leave(health, attempt) : health;
+  // What opens the provider is shown with the model that met it, which has a place for that.
+  if (verdict.kind === 'failure') return { ...left };
+  const judged = verdict.kind === 'success' ? judge(left, verdict, now, attempt) : left;
+  if (judged === UNKNOWN || mustWait(judged, now)) return judged;
+  return judged.openUntil === undefined ? { ...judged, failures: 0 } : { ...close(judged, now), failures: 0 };
 }
 
 /** What another worker or node found: it is open at least until then. */
@@ -141,10 +154,6 @@ export function tryNewKey(health: Health): Health {
   if (health.cause !== 'credential' && health.cause !== 'shared') return health;
   const { errorRate, wholeMs, streamMs, attempts, lastError } = health;
   return { ...UNKNOWN, errorRate, wholeMs, streamMs, attempts, lastError };
-}
-
-function startedNow(now: number): Attempt {
-  return { id: 0, startedAt: now };
 }
 
 /**
@@ -173,15 +182,16 @@ function succeed(
 ): Health {
   const { stream, durationMs } = verdict;
   const counted: Health = {
-    ...leave(health, attempt),
+    ...health,
+    ...(health.test?.id === attempt.id && { test: undefined }),
     ...(durationMs !== undefined && measure(health, stream, durationMs)),
     errorRate: average(health, 0),
     attempts: health.attempts + 1,
   };
   if (isFromBefore(health, attempt)) return counted;
   const steady = { ...counted, failures: 0, brokenStreams: stream ? 0 : health.brokenStreams };
-  // One success among many calls does not end a wait that the vendor told, nor mends a key; what others found, they end.
-  if (health.openUntil === undefined || isToldToWait(health, now)) return steady;
+  // One success among many calls does not end a wait that the vendor asked for, nor mends a key; what others found, they end.
+  if (health.openUntil === undefined || mustWait(health, now)) return steady;
   // What was opened by streams that break off is tested by a stream, as long as one may come.
   const waitsForStream = health.brokenStreams >= OPENS.inARow && !stream && now < health.openUntil + LONGEST_TEST_MS;
   return waitsForStream ? steady : { ...close(steady, now), brokenStreams: 0 };
@@ -197,7 +207,7 @@ function close(health: Health, now: number): Health {
   return { ...health, openUntil: undefined, cause: undefined, test: undefined, closedAt };
 }
 
-function isToldToWait(health: Health, now: number): boolean {
+function mustWait(health: Health, now: number): boolean {
   return stateOf(health, now) === 'open' && health.cause !== 'failures';
 }
 
@@ -216,7 +226,7 @@ function fail(health: Health, verdict: Verdict & { readonly kind: 'failure' }, n
   const state = stateOf(health, now);
   // Calls that ran at the same time as the one that opened it say nothing new, but for a longer wait.
   if (state === 'open')
-    return cause === 'rate_limit' ? later(failed, toldMs(retryAfterMs) ?? COOL_DOWN_MS[cause].first, now) : failed;
+    return cause === 'rate_limit' ? later(failed, boundedMs(retryAfterMs) ?? COOL_DOWN_MS[cause].first, now) : failed;
   if (!isNews) return failed;
   const opens =
     state === 'half-open' ||
@@ -226,7 +236,7 @@ function fail(health: Health, verdict: Verdict & { readonly kind: 'failure' }, n
     (failed.attempts >= OPENS.attempts && failed.errorRate > OPENS.errorRate);
   if (!opens) return failed;
   const opened: Health = { ...failed, cause, openedAt: now, test: undefined, openings: openingsLeft(health, now) };
-  const waitMs = toldMs(retryAfterMs);
+  const waitMs = boundedMs(retryAfterMs);
   if (waitMs !== undefined) return { ...opened, openUntil: now + waitMs };
   const { first, longest } = COOL_DOWN_MS[cause];
   const coolDownMs = Math.min(first * 2 ** Math.min(opened.openings, 20), longest);
@@ -243,9 +253,9 @@ function later(health: Health, ms: number, now: number): Health {
   return { ...health, openUntil: Math.max(health.openUntil ?? 0, now + ms) };
 }
 
-/** What a vendor told, within bounds. */
-function toldMs(retryAfterMs: number | undefined): number | undefined {
-  return retryAfterMs === undefined ? undefined : Math.min(Math.max(retryAfterMs, 1), LONGEST_TOLD_MS);
+/** What a vendor asked for, within bounds. */
+function boundedMs(retryAfterMs: number | undefined): number | undefined {
+  return retryAfterMs === undefined ? undefined : Math.min(Math.max(retryAfterMs, 1), LONGEST_RETRY_AFTER_MS);
 }
 
 /** The first attempts count in full, so that a new target is not taken for a good one. */
@@ -255,9 +265,7 @@ function average({ errorRate, attempts }: Health, latest: 0 | 1): number {
 }
 
 function measure({ wholeMs, streamMs }: Health, stream: boolean, ms: number): Partial<Health> {
-  return stream ? { streamMs: averageMs(streamMs, ms) } : { wholeMs: averageMs(wholeMs, ms) };
-}
-
-function averageMs(known: number | undefined, latest: number): number {
-  return known === undefined ? latest : known + 2 * WEIGHT * (latest - known);
+  const known = stream ? streamMs : wholeMs;
+  const averageMs = known === undefined ? ms : known + 2 * WEIGHT * (ms - known);
+  return stream ? { streamMs: averageMs } : { wholeMs: averageMs };
 }

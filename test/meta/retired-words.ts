@@ -77,8 +77,6 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
       'core/contract/hooks.ts',
       'core/calls/chat-stream.ts',
       'core/calls/chat.ts',
-      'core/calls/count.ts',
-      'core/calls/operation.ts',
       'core/calls/run-call.ts',
       'core/plugins/hook-runner.ts',
       'plugins/operations/speech/index.ts',

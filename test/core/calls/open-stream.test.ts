@@ -1,8 +1,7 @@
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { OpenedChat } from '../../../core/calls/chat.ts';
-import { readChunks } from '../../../core/calls/chat-stream.ts';
+import { type OpenedChat, readChunks } from '../../../core/calls/chat-stream.ts';
 import type { ChatCodec, CodecCall } from '../../../core/contract/provider.ts';
 import plugin from '../../../plugins/providers/openai-compatible.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import { timeoutsFor } from '../../../core/calls/failover.ts';
 import { type ChoiceFacts, chooseTargets } from '../../../core/calls/run-call.ts';
-import { clocksFor } from '../../../core/calls/try-targets.ts';
 import { type AliasValue, readModelRoute } from '../../../core/config/model-routes.ts';
 import { stickyKeyOf } from '../../../core/routing/sticky-targets.ts';
 
@@ -98,30 +98,30 @@ describe('what calls of one conversation have in common', () => {
 });
 
 describe('the clocks of an attempt', () => {
-  const facts = { stream: true, request: {}, anotherWaits: false, isDoubtful: false };
+  const facts = { stream: true, request: {}, anotherWaits: false, isSuspect: false };
 
   it('give a stream 30 s to its first token, half of it where another target waits, a sixth after a failure', () => {
-    expect(clocksFor({}, {}, facts).firstTokenMs).to.equal(30_000);
-    expect(clocksFor({}, {}, { ...facts, anotherWaits: true }).firstTokenMs).to.equal(15_000);
-    expect(clocksFor({}, {}, { ...facts, anotherWaits: true, isDoubtful: true }).firstTokenMs).to.equal(5_000);
-    expect(clocksFor({}, {}, { ...facts, isDoubtful: true }).firstTokenMs).to.equal(30_000);
+    expect(timeoutsFor({}, {}, facts).firstTokenMs).to.equal(30_000);
+    expect(timeoutsFor({}, {}, { ...facts, anotherWaits: true }).firstTokenMs).to.equal(15_000);
+    expect(timeoutsFor({}, {}, { ...facts, anotherWaits: true, isSuspect: true }).firstTokenMs).to.equal(5_000);
+    expect(timeoutsFor({}, {}, { ...facts, isSuspect: true }).firstTokenMs).to.equal(30_000);
   });
 
   it('give a whole response 120 s to begin', () => {
-    expect(clocksFor({}, {}, { ...facts, stream: false })).to.deep.equal({ firstByteMs: 120_000 });
+    expect(timeoutsFor({}, {}, { ...facts, stream: false })).to.deep.equal({ firstByteMs: 120_000 });
   });
 
   it('give a model that was asked to think four times as long', () => {
-    expect(clocksFor({}, {}, { ...facts, request: { reasoning_effort: 'high' } }).firstTokenMs).to.equal(120_000);
+    expect(timeoutsFor({}, {}, { ...facts, request: { reasoning_effort: 'high' } }).firstTokenMs).to.equal(120_000);
   });
 
   it('are what the provider says, and before it what the alias says, however many targets wait', () => {
-    const waiting = { ...facts, anotherWaits: true, isDoubtful: true };
-    expect(clocksFor({ firstTokenMs: 7_000 }, {}, waiting).firstTokenMs).to.equal(7_000);
-    expect(clocksFor({ firstTokenMs: 7_000, idleMs: 1 }, { firstTokenMs: 9_000 }, waiting)).to.include({
+    const waiting = { ...facts, anotherWaits: true, isSuspect: true };
+    expect(timeoutsFor({ firstTokenMs: 7_000 }, {}, waiting).firstTokenMs).to.equal(7_000);
+    expect(timeoutsFor({ firstTokenMs: 7_000, idleMs: 1 }, { firstTokenMs: 9_000 }, waiting)).to.include({
       firstTokenMs: 9_000,
       idleMs: 1,
     });
-    expect(clocksFor({ firstByteMs: 300_000 }, {}, waiting).firstTokenMs).to.equal(300_000);
+    expect(timeoutsFor({ firstByteMs: 300_000 }, {}, waiting).firstTokenMs).to.equal(300_000);
   });
 });

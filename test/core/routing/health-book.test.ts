@@ -22,7 +22,7 @@ describe('the targets that are remembered', () => {
     const health = new HealthBook(() => 1000);
     for (let n = 0; n < 10; n++) {
       const attempt = health.begin(target(`made-up-${n}`));
-      attempt.report({ kind: 'alive' });
+      health.report(attempt.target, { kind: 'alive' }, 'model', attempt);
     }
     expect(health.reports()).to.deep.equal([]);
   });
@@ -40,14 +40,19 @@ describe('the targets that are remembered', () => {
   it('E54: are tested by one call at a time, at any of the models of a provider', () => {
     let now = 1000;
     const health = new HealthBook(() => now);
-    health.begin(target('x')).report({ ...failure, cause: 'credential', retryAfterMs: 1_000 }, 'provider');
+    health.report(
+      target('x'),
+      { ...failure, cause: 'credential', retryAfterMs: 1_000 },
+      'provider',
+      health.begin(target('x')),
+    );
     expect(health.mayTry(target('y'))).to.equal(false);
     now += 1_000;
     const test = health.begin(target('y'));
     expect(health.mayTry(target('x')), 'while one tests').to.equal(false);
-    health.begin(target('z')).leave();
+    health.leave(health.begin(target('z')));
     expect(health.mayTry(target('x')), 'after another one was left').to.equal(false);
-    test.leave();
+    health.leave(test);
     expect(health.mayTry(target('x')), 'after the test was left').to.equal(true);
   });
 });

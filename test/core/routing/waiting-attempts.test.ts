@@ -33,18 +33,18 @@ describe('calls that hang at a target', () => {
   it('are none while the target responds to others', () => {
     const { clock, waiting } = createWaiting();
     for (let n = 0; n < 5; n++) waiting.begin(TARGET, false);
-    const end = waiting.begin(TARGET, false);
+    const attempt = waiting.begin(TARGET, false);
     clock.now += 30_000;
     expect(waiting.isStuck(TARGET, false, undefined)).to.equal(true);
-    end(true);
+    waiting.end(attempt, true);
     expect(waiting.isStuck(TARGET, false, undefined)).to.equal(false);
   });
 
   it('are forgotten when they end', () => {
     const { clock, waiting } = createWaiting();
-    const ends = [1, 2, 3].map(() => waiting.begin(TARGET, true));
+    const attempts = [1, 2, 3].map(() => waiting.begin(TARGET, true));
     clock.now += 60_000;
-    ends[0]?.(false);
+    for (const attempt of attempts.slice(0, 1)) waiting.end(attempt, false);
     expect(waiting.isStuck(TARGET, true, 1)).to.equal(false);
   });
 });

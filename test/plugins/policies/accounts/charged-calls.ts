@@ -1,9 +1,12 @@
 import { Call } from '../../../../core/calls/call.ts';
+import type { CallDeps } from '../../../../core/calls/call-deps.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../../../core/index.ts';
+import { Pending } from '../../../../core/plugins/foundation.ts';
 import { compileHooks } from '../../../../core/plugins/hook-runner.ts';
 import { Kept } from '../../../../core/plugins/kept.ts';
 import type { CallServices } from '../../../../core/plugins/plugin-api.ts';
 import { Registry } from '../../../../core/plugins/registry.ts';
+import { createRouting } from '../../../../core/routing/health-book.ts';
 import { setUpAccounts } from '../../../support/plugins/accounts-policy.ts';
 
 const TARGET = { provider: 'one', model: 'm' };
@@ -79,18 +82,21 @@ export async function startCharging(
     },
   });
 
+  const deps = { partsOf: () => ({ hooks }), pending: new Pending(), routing: createRouting() } as unknown as CallDeps;
+
   return {
     async admit(requestId, estimate, principal) {
       const request = { model: 'm', max_tokens: estimate, messages: [] };
       const init = { requestId, principal, signal: new AbortController().signal };
       const asked = { operation: 'chat', request, stream: false, findTargets: () => ({ targets: [TARGET] }) } as const;
-      const call = new Call({ ...asked, caller: init }, hooks, init.signal);
-      call.findTargets();
+      const call = new Call(deps, { ...asked, caller: init });
+      call.replaceTargets([TARGET]);
       try {
         await hooks.admit?.(call);
         await hooks.reserve?.(call);
       } catch (error) {
-        await call.finish('error', error as GatewayError);
+        call.finish('error', error as GatewayError);
+        await call.ended;
         throw error;
       }
       return async ({ sent, cost }) => {
@@ -99,7 +105,8 @@ export async function startCharging(
           call.record.usage = { prompt_tokens: cost, completion_tokens: 0, total_tokens: cost };
           call.record.metered = { units: { prompt_tokens: cost, completion_tokens: 0 }, cost };
         }
-        await call.finish(cost === undefined ? 'error' : 'ok');
+        call.finish(cost === undefined ? 'error' : 'ok');
+        await call.ended;
       };
     },
     async ready() {
