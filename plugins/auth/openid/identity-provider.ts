@@ -3,11 +3,11 @@ import { isObject, parseJson } from '../../../core/index.ts';
 import { type DiscoveryDocument, fetchDiscovery, readEndpoint } from '../kit/discovery.ts';
 import { type Fetched, fetchBounded, fetchJson } from '../kit/fetch-json.ts';
 import { createKeySource } from '../kit/key-source.ts';
+import { hashId } from '../kit/random-id.ts';
 import { readKeySet } from '../kit/verify-jwt.ts';
 import { clientRefused, providerUnavailable, signInRefused } from './errors.ts';
 import type { OpenIdOptions } from './options.ts';
 import type { LoginSecrets } from './pending-logins.ts';
-import { hashId } from './random-id.ts';
 
 export interface Tokens {
   readonly idToken: string;

@@ -8,14 +8,14 @@ import {
   type RouteContext,
 } from '../../../core/index.ts';
 import { createLocalCounters, FOR_OPERATORS } from '../../policies/kit/index.ts';
+import { createDocuments } from '../kit/documents.ts';
+import { randomId } from '../kit/random-id.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
 import { type Cookies, createCookies, refuseOtherOrigin } from './cookies.ts';
-import { createDocuments } from './documents.ts';
 import { createIdentityProvider } from './identity-provider.ts';
 import { findProblems, type OpenIdOptions, readOptions } from './options.ts';
 import { ADMIN_PREFIX, CALLBACK_PATH, isOwnPath, LOGIN_PATH, LOGOUT_PATH, SESSION_PATH } from './paths.ts';
 import { createPendingLogins, LOGIN_MS, type PendingLogin } from './pending-logins.ts';
-import { randomId } from './random-id.ts';
 import { createSessions, type Session, type SessionId, type Sessions } from './sessions.ts';
 import { finishSignIn, type ProviderResponse, type SignInParts, usersOf } from './sign-in.ts';
 

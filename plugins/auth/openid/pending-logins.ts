@@ -1,7 +1,7 @@
 import { type Counters, GatewayError } from '../../../core/index.ts';
-import { type Documents, withStore } from './documents.ts';
+import { type Documents, withStore } from '../kit/documents.ts';
+import { deriveSecret, hashId, isSame, randomId } from '../kit/random-id.ts';
 import { LOGIN_PATH } from './paths.ts';
-import { deriveSecret, hashId, isSame, randomId } from './random-id.ts';
 
 /** What is kept of a sign-in until the provider sends the browser back. Nothing in it would help to finish it. */
 export interface PendingLogin {

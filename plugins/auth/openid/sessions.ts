@@ -1,6 +1,6 @@
 import type { Counters } from '../../../core/index.ts';
-import { type Documents, withStore } from './documents.ts';
-import { hashId, randomId } from './random-id.ts';
+import { type Documents, withStore } from '../kit/documents.ts';
+import { hashId, randomId } from '../kit/random-id.ts';
 
 /** A person who signed in. It is written once; only its end removes it. */
 export interface Session {

@@ -1,13 +1,13 @@
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { GatewayError, isGatewayError, type PluginApi, type UserRecord } from '../../../core/index.ts';
 import { USERS } from '../../policies/kit/index.ts';
+import { isSame } from '../kit/random-id.ts';
 import { readClaim, splitWords } from '../kit/read-claim.ts';
 import { ASYMMETRIC, verifyJwt } from '../kit/verify-jwt.ts';
 import { clientRefused, providerUnavailable, signInRefused } from './errors.ts';
 import type { IdentityProvider } from './identity-provider.ts';
 import type { OpenIdOptions } from './options.ts';
 import type { LoginSecrets, PendingLogins } from './pending-logins.ts';
-import { isSame } from './random-id.ts';
 
 export interface SignInParts {
   readonly options: OpenIdOptions;

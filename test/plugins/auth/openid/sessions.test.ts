@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Store } from '../../../../core/index.ts';
-import { createDocuments } from '../../../../plugins/auth/openid/documents.ts';
+import { createDocuments } from '../../../../plugins/auth/kit/documents.ts';
 import { createSessions, OVERLAP_MS, REPLACE_MS, type Sessions } from '../../../../plugins/auth/openid/sessions.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../../support/errors.ts';
