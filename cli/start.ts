@@ -85,9 +85,8 @@ export async function run(context: CommandContext): Promise<void> {
   const stopped = untilStopped(gateway, terminal, uncaught, reloads);
   if (worker === undefined || worker === 1) {
     logWarnings(log, listenWarnings({ ...config.server, ...(host !== undefined && { host }) }));
-    terminal.err.write(
-      formatBanner(gateway, { file: config.file, configPath: globals.config, workers: count, terminal }),
-    );
+    const banner = { file: config.file, configPath: globals.config, workers: count, terminal };
+    terminal.err.write(formatBanner(gateway, { ...banner, signIn: await makeSignInLinks(gateway, terminal) }));
   }
   if (worker !== undefined) sendToPrimary({ tollgate: 'ready' });
   await stopped;
@@ -179,10 +178,25 @@ export interface BannerOptions {
   readonly configPath?: string | undefined;
   readonly workers: number;
   readonly terminal: Pick<Terminal, 'colors'>;
+  /** Links to sign in by, each with its title. */
+  readonly signIn?: readonly { readonly title: string; readonly value: string }[];
+}
+
+/** Links for the person at the terminal. Without a terminal the banner ends up in a log, which never has one. */
+async function makeSignInLinks(
+  { url, signInLinks }: Gateway,
+  { isTty }: Terminal,
+): Promise<NonNullable<BannerOptions['signIn']>> {
+  if (!isTty) return [];
+  const base = url.replace(/\/\/(0\.0\.0\.0|\[::\])(?=:)/, '//127.0.0.1');
+  return Promise.all(signInLinks.map(async ({ title, makePath }) => ({ title, value: base + (await makePath()) })));
 }
 
 /** What a newcomer sees: where it listens, what can be called, a key (once) or how to make one, and a line to try. */
-export function formatBanner(gateway: Gateway, { file, configPath, workers, terminal }: BannerOptions): string {
+export function formatBanner(
+  gateway: Gateway,
+  { file, configPath, workers, terminal, signIn = [] }: BannerOptions,
+): string {
   const { colors } = terminal;
   const ready = gateway.providers.filter(({ isConfigured }) => isConfigured).map(({ name }) => name);
   const waiting = gateway.providers.filter(({ isConfigured }) => !isConfigured).map(({ name }) => name);
@@ -196,7 +210,7 @@ export function formatBanner(gateway: Gateway, { file, configPath, workers, term
     `  config     ${file}`,
     `  providers  ${ready.join(', ') || 'none ready'}${waiting.length > 0 ? `; without a key: ${waiting.join(', ')}` : ''}`,
     ...(workers > 1 ? [`  workers    ${workers}`] : []),
-    ...shown.map(({ title, value }) => `\n${title}:\n  ${colors.green(value)}`),
+    ...[...shown, ...signIn].map(({ title, value }) => `\n${title}:\n  ${colors.green(value)}`),
     '\nTry it:',
     `  ${tryLine(gateway, key)}`,
   ];

@@ -1,9 +1,10 @@
 import type { Server } from 'node:http';
 import { createGeneration } from './calls/generation.ts';
+import { listenUrl } from './config/core-schema.ts';
 import type { ConfigInput } from './config/read.ts';
 import type { ModelCatalog, RoutingState } from './contract/call.ts';
 import type { Schema } from './contract/json.ts';
-import type { Announcement, Log } from './contract/plugin.ts';
+import type { Announcement, Log, SignInLink } from './contract/plugin.ts';
 import { InnerRequests } from './http/inner-requests.ts';
 import { createMemory } from './http/memory.ts';
 import { createAdminRate, type ReloadControl } from './http/operator-routes.ts';
@@ -23,6 +24,8 @@ export interface Gateway {
   readonly server: Server;
   /** What plugins want shown once at start, such as the first API key. */
   readonly announcements: readonly Announcement[];
+  /** Ways to sign in, for a banner that a person sees on a terminal. */
+  readonly signInLinks: readonly SignInLink[];
   /** Provider instances, and whether each can be called. */
   readonly providers: readonly { readonly name: string; readonly isConfigured: boolean }[];
   readonly models: ModelCatalog;
@@ -113,7 +116,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     const { openApi } = live;
     let closing: Promise<void> | undefined;
     return {
-      url: `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
+      url: listenUrl({ host, port, tls: config.tls }),
       server,
       ...describeGeneration(live),
       get openApi() {
@@ -151,10 +154,13 @@ function onStoreOf(first: LoadedConfig, next: LoadedConfig): LoadedConfig {
 }
 
 /** What a program that embeds the gateway may know of the generation that it started with. */
-function describeGeneration({ generation }: LiveGeneration): Pick<Gateway, 'announcements' | 'providers' | 'models'> {
+function describeGeneration({
+  generation,
+}: LiveGeneration): Pick<Gateway, 'announcements' | 'signInLinks' | 'providers' | 'models'> {
   const { registry, catalog } = generation;
   return {
     announcements: registry.announcements,
+    signInLinks: registry.signInLinks,
     providers: catalog.providers().map((name) => ({ name, isConfigured: catalog.isConfigured(name) })),
     models: catalog,
   };

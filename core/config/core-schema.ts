@@ -215,6 +215,20 @@ export interface ServerConfig
   readonly tls?: TlsConfig;
 }
 
+/** Where a server listens, as a URL. */
+export function listenUrl({
+  host,
+  port,
+  tls,
+}: Pick<ServerConfig, 'host' | 'port'> & { readonly tls?: object | undefined }): string {
+  return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** The same for programs on this machine: what listens on all addresses is reached on the machine's own too. */
+export function localUrl(server: Parameters<typeof listenUrl>[0]): string {
+  return listenUrl({ ...server, host: ['0.0.0.0', '::'].includes(server.host) ? '127.0.0.1' : server.host });
+}
+
 /** A plugin's place in the configuration. */
 export interface InstanceRef {
   /** The section it stands in; `plugins` is the list of those without options. */

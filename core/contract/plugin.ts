@@ -235,6 +235,8 @@ export interface PluginApi {
   watchStore(watcher: StoreWatcher): void;
   /** A line for the start banner, such as the first API key. Shown once, on the terminal, never logged. */
   announce(announcement: Announcement): void;
+  /** A way to sign in that `tollgate start` shows to a person at a terminal. */
+  offerSignIn(link: SignInLink): void;
   /**
    * Runs once all plugins have registered, also for commands and `tollgate check`: to refuse, by an `OptionError`, what does not fit
    * what others have registered. Without side effects.
@@ -318,6 +320,8 @@ export interface GatewaySettings {
   readonly dataDir: string;
   /** The folder of the configuration file: what relative paths in a config are relative to. Absolute. */
   readonly baseDir: string;
+  /** Where programs on this machine reach the gateway, as far as the configuration says it, such as `http://127.0.0.1:8787`. */
+  readonly url: string;
   readonly version: string;
   /** True when no configuration file was found and the built-in one runs. */
   readonly isDefault: boolean;
@@ -332,6 +336,12 @@ export interface Announcement {
    * alone on stdout, for the banner when there is no key.
    */
   readonly use?: 'key' | 'key-command';
+}
+
+/** A path of this gateway that signs somebody in: made for a banner that a person sees on a terminal, and for nothing else. */
+export interface SignInLink {
+  readonly title: string;
+  makePath(): Promise<string>;
 }
 
 /** One option or argument of a command, as data: help, parsing and types come from it. */

@@ -3,7 +3,13 @@ import * as nodeModule from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { checkConfig, findInstances } from '../config/check.ts';
-import type { GatewayConfig, InstanceRef, PluginInstance, PluginSchema } from '../config/core-schema.ts';
+import {
+  type GatewayConfig,
+  type InstanceRef,
+  localUrl,
+  type PluginInstance,
+  type PluginSchema,
+} from '../config/core-schema.ts';
 import { PACKAGE_ROOT, VERSION } from '../config/package-root.ts';
 import { createConfigError, didYouMean, type ProblemAt } from '../config/problems.ts';
 import { type ConfigInput, type RawConfig, readRawConfig } from '../config/read.ts';
@@ -100,19 +106,12 @@ async function tryImport(
   }
 }
 
-function readSettings({
-  store,
-  billing,
-  plans,
-  defaultPlan,
-  budgets,
-  tags,
-  baseDir,
-  isDefault,
-}: GatewayConfig): GatewaySettings {
+function readSettings({ store, server, ...config }: GatewayConfig): GatewaySettings {
+  const { billing, plans, defaultPlan, budgets, tags, baseDir, isDefault } = config;
   const folder = store.config['folder'];
   const dataDir = typeof folder === 'string' ? folder : path.resolve(baseDir, DATA);
-  return Object.freeze({ billing, plans, defaultPlan, budgets, tags, dataDir, baseDir, version: VERSION, isDefault });
+  const shared = { billing, plans, defaultPlan, budgets, tags, dataDir, baseDir, isDefault };
+  return Object.freeze({ ...shared, url: localUrl(server), version: VERSION });
 }
 
 /** The plugins that a plugin needs and the configuration does not have. */
@@ -411,9 +410,11 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
 /** The folder with what plugins of one kind share: never a plugin itself. */
 const SHARED = 'kit';
 
-/** All built-in plugins, found by reading the folders of `plugins/`; sorted by kind and name. */
+/** All built-in plugins, found by reading the folders of `plugins/`; sorted by kind and name, a policy with a folder of its own last. */
 export function listBuiltins(root: URL = new URL('../../plugins/', import.meta.url)): readonly Builtin[] {
-  return Object.entries(FOLDERS).flatMap(([kind, folder]) => {
+  const own = indexOf(new URL('console/', root));
+  const rooms: readonly Builtin[] = own ? [{ kind: 'policy', name: 'console', url: own.href }] : [];
+  const found = Object.entries(FOLDERS).flatMap(([kind, folder]) => {
     const base = new URL(`${folder}/`, root);
     if (!existsSync(base)) return [];
     return readdirSync(base, { withFileTypes: true })
@@ -425,6 +426,7 @@ export function listBuiltins(root: URL = new URL('../../plugins/', import.meta.u
       })
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   });
+  return [...found, ...rooms];
 }
 
 function indexOf(folder: URL): URL | undefined {

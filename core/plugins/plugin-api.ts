@@ -196,6 +196,7 @@ type Registration = Pick<
   | 'command'
   | 'gather'
   | 'announce'
+  | 'offerSignIn'
   | 'onRegistered'
   | 'onReady'
   | 'onClose'
@@ -255,6 +256,7 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
       return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
     },
     announce: (announcement) => void registry.announcements.push(announcement),
+    offerSignIn: (link) => void registry.signInLinks.push(link),
     onRegistered: (registered) => void registry.registered.push({ owner: name, value: registered }),
     onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),
     onClose: (close) => void registry.closers.push({ owner: name, value: close }),

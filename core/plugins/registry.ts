@@ -7,7 +7,7 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import { HOOKS } from '../contract/hooks.ts';
 import { isObject, type Schema } from '../contract/json.ts';
 import type { AgentDefinition, OperationDefinition } from '../contract/operation.ts';
-import type { Announcement, Command, PluginKind, Route, UpgradeHandler } from '../contract/plugin.ts';
+import type { Announcement, Command, PluginKind, Route, SignInLink, UpgradeHandler } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import type { Figure, StoreWatcher } from '../contract/units.ts';
 import type { HookEntry } from './hook-runner.ts';
@@ -52,6 +52,7 @@ export class Registry {
   readonly ready: Owned<() => void | Promise<void>>[] = [];
   readonly closers: Owned<() => void | Promise<void>>[] = [];
   readonly announcements: Announcement[] = [];
+  readonly signInLinks: SignInLink[] = [];
   #frozen = false;
 
   /**

@@ -33,6 +33,7 @@ const SETTINGS: GatewaySettings = {
   tags: {},
   dataDir: '/nowhere',
   baseDir: '/nowhere',
+  url: 'http://127.0.0.1:8787',
   version: '0.0.0',
   isDefault: false,
 };
@@ -93,6 +94,7 @@ function apiOf(store: Store, registered: Registered, options: FakeOptions) {
     route: (route: Route) => void routes.push(route),
     command: (command: Command) => void commands.push(command),
     announce: (announcement: Announcement) => void announcements.push(announcement),
+    offerSignIn: () => undefined,
     models: () => options.models ?? [],
     aliases: () => [],
     offers: (operation: string) => new Map(operation === 'chat' ? Object.entries(offers) : []),
