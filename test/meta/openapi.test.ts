@@ -71,10 +71,11 @@ describe('/openapi.json', () => {
       const [method = '', path = ''] = name.split(' ');
       const filled = path.replaceAll(/\{(\w+)\}/g, 'x');
       const response = await fetch(gateway.url + filled, { method: method.toUpperCase() });
-      await response.body?.cancel();
       const { status } = response;
-      expect([200, 400, 401, 404, 503], `${name} ${parameters?.length ?? 0}`).to.include(status);
-      if (status === 404) expect.fail(`${name} is not mounted`);
+      const text = response.headers.get('content-type')?.includes('json') ? await response.text() : '';
+      await response.body?.cancel().catch(() => undefined);
+      expect([200, 204, 400, 401, 403, 404, 503], `${name} ${parameters?.length ?? 0}`).to.include(status);
+      if (status === 404 && text.includes('"unknown_url"')) expect.fail(`${name} is not mounted`);
     }
   });
 

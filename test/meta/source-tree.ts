@@ -19,11 +19,11 @@ export interface SourceImport {
   readonly file?: string;
 }
 
-/** All TypeScript files below these folders. */
+/** All TypeScript files below these folders, pages in TSX among them. */
 export function readSources(...folders: readonly string[]): readonly SourceFile[] {
   return folders.flatMap((folder) =>
     readdirSync(path.join(PACKAGE_ROOT, folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts'))
+      .filter((name) => /\.tsx?$/.test(name))
       .map((name) => readSource(`${folder}/${name.replaceAll(path.sep, '/')}`)),
   );
 }

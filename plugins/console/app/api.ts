@@ -1,0 +1,181 @@
+import { signal } from '@preact/signals';
+
+/** The routes of operators, as the page asks them; the session's cookie goes along by itself. */
+const BASE = '/api/core/admin';
+
+/** What the gateway said instead of a result. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** Who is signed in. */
+export interface Session {
+  readonly user: string;
+  /** The key that the session was made with. */
+  readonly key?: string | undefined;
+  readonly version: string;
+  /** Undefined for the session of an OpenID provider. */
+  readonly endsAt?: string | undefined;
+}
+
+/** Undefined until it is known, null for nobody. */
+export const session = signal<Session | null | undefined>(undefined);
+/** Why the person has to sign in, where there is a reason. */
+export const signInNote = signal('');
+
+export interface Page<T> {
+  readonly data: readonly T[];
+  readonly has_more: boolean;
+  readonly next?: string;
+}
+
+export interface Versioned<T> {
+  readonly value: T;
+  readonly etag: string;
+}
+
+export type Query = Readonly<Record<string, string | number | undefined>>;
+
+/** A path below the routes of operators, with what of its query is set. */
+export function pathOf(path: string, query: Query = {}): string {
+  const words = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined || value === '' ? [] : [[name, String(value)]],
+  );
+  return `${BASE}${path}${words.length > 0 ? `?${new URLSearchParams(words)}` : ''}`;
+}
+
+async function send(
+  method: string,
+  url: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method,
+      credentials: 'same-origin',
+      headers: {
+        accept: 'application/json',
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  } catch {
+    throw new ApiError(0, 'unreachable', 'The gateway does not respond. Is it running?');
+  }
+  if (response.ok) return response;
+  const error = await readError(response);
+  if (error.status === 401 && session.value) {
+    signInNote.value = 'Your session has ended. Sign in again; what you typed elsewhere is not kept.';
+    session.value = null;
+  }
+  throw error;
+}
+
+/** The gateway's error of a response. */
+export async function readError(response: Response): Promise<ApiError> {
+  const body: unknown = await response.json().catch(() => undefined);
+  const error = body && typeof body === 'object' && 'error' in body ? body.error : undefined;
+  const field = (name: 'code' | 'message', otherwise: string): string => {
+    const value =
+      error && typeof error === 'object' && name in error ? (error as Record<string, unknown>)[name] : undefined;
+    return typeof value === 'string' ? value : otherwise;
+  };
+  return new ApiError(
+    response.status,
+    field('code', 'unknown'),
+    field('message', `The gateway answered ${response.status}.`),
+  );
+}
+
+export async function get<T>(path: string, query?: Query): Promise<T> {
+  return (await send('GET', pathOf(path, query))).json() as Promise<T>;
+}
+
+/** One thing with its version, which a change of it names. */
+export async function getVersion<T>(path: string): Promise<Versioned<T>> {
+  const response = await send('GET', pathOf(path));
+  return { value: (await response.json()) as T, etag: response.headers.get('etag') ?? '' };
+}
+
+/** Changes something; with `etag` only when nobody else did meanwhile. */
+export async function change<T>(
+  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
+  path: string,
+  body?: unknown,
+  etag?: string,
+): Promise<T> {
+  const response = await send(method, pathOf(path), body, etag ? { 'if-match': etag } : {});
+  return (response.status === 204 ? undefined : await response.json()) as T;
+}
+
+/** Sends a chat as the person who is signed in; the response is a stream of events. */
+export async function sendChat(body: unknown, signal: AbortSignal): Promise<Response> {
+  const response = await fetch(pathOf('/console/chat'), {
+    method: 'POST',
+    signal,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw await readError(response);
+  return response;
+}
+
+/** Whether people sign in at an OpenID provider here. */
+export const hasOpenId = signal(false);
+
+/** Finds out who is signed in: by a link in the address, by the console's cookie, or at an OpenID provider. */
+export async function findSession(): Promise<void> {
+  const token = /^#sign-in=([\w-]+)$/.exec(location.hash)?.[1];
+  // Out of the address and the history before anything else happens.
+  if (token !== undefined) location.replace('#/');
+  try {
+    if (token !== undefined) await change('POST', '/console/link', { token });
+  } catch (error) {
+    signInNote.value = error instanceof Error ? error.message : '';
+  }
+  session.value = (await ownSession()) ?? (await openIdSession());
+}
+
+async function ownSession(): Promise<Session | undefined> {
+  const state = await get<{ user_id: string | null; key_id: string | null; ends_at: string | null; version: string }>(
+    '/console',
+  ).catch(() => undefined);
+  if (!state?.user_id) return undefined;
+  return {
+    user: state.user_id,
+    key: state.key_id ?? undefined,
+    endsAt: state.ends_at ?? undefined,
+    version: state.version,
+  };
+}
+
+/** Only where the gateway has such routes, which its description says: asked for by somebody unknown, they would be an error. */
+async function openIdSession(): Promise<Session | null> {
+  const description = (await (await send('GET', '/openapi.json')).json().catch(() => ({}))) as { paths?: object };
+  hasOpenId.value = `${BASE}/login` in (description.paths ?? {});
+  if (!hasOpenId.value) return null;
+  const state = await get<{ user_id: string; ends_at: string | null }>('/session').catch(() => undefined);
+  return state ? { user: state.user_id, endsAt: state.ends_at ?? undefined, version: '' } : null;
+}
+
+export async function signInByKey(key: string): Promise<void> {
+  await send('POST', pathOf('/console/session'), undefined, { authorization: `Bearer ${key}` });
+  signInNote.value = '';
+  await findSession();
+}
+
+export async function signOut(): Promise<void> {
+  await change('POST', '/console/sign-out').catch(() => undefined);
+  if (hasOpenId.value) await change('POST', '/logout').catch(() => undefined);
+  signInNote.value = 'You are signed out.';
+  session.value = null;
+}

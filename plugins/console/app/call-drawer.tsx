@@ -1,0 +1,146 @@
+import { get } from './api.ts';
+import { Outcome } from './calls-table.tsx';
+import { count, milliseconds, usd, wholeTime } from './format.ts';
+import { nextStep } from './next-steps.ts';
+import { linkTo } from './routing.ts';
+import type { Attempt, OneCall } from './shapes.ts';
+import { Bar, Code, Copy, Dialog, Facts, Problem, Spinner, Table, useLoad } from './ui.tsx';
+
+/** Why a call went as it went. */
+export function CallDrawer({ id, onClose }: { id: string; onClose: () => void }) {
+  const loaded = useLoad(id, () => get<OneCall>(`/calls/${encodeURIComponent(id)}`));
+  return (
+    <Dialog title="Call" onClose={onClose} isDrawer>
+      <Problem error={loaded.error} retry={loaded.reload} />
+      <Spinner of={loaded} />
+      {loaded.data && <WholeCall call={loaded.data} />}
+    </Dialog>
+  );
+}
+
+function WholeCall({ call }: { call: OneCall }) {
+  const step = nextStep(call.error_code);
+  const model = call.requested ?? `${call.provider}/${call.model}`;
+  return (
+    <>
+      <p>
+        <Outcome call={call} /> {call.provider}/{call.model}
+      </p>
+      {call.error_message && (
+        <div class="problem">
+          <p>{call.error_message}</p>
+          {call.refused_by && <p>Refused by: {call.refused_by}</p>}
+          {step && <p class="muted">{step}</p>}
+        </div>
+      )}
+      <Facts
+        rows={[
+          ['Ended', wholeTime(call.at)],
+          [
+            'Request',
+            <span key="id">
+              <code>{call.request_id}</code> <Copy text={call.request_id} />
+            </span>,
+          ],
+          [
+            'User',
+            <a key="user" href={linkTo('calls', { user: call.user_id })}>
+              {call.user_id}
+            </a>,
+          ],
+          ['Account', call.account],
+          [
+            'Key',
+            call.key === '-' ? (
+              'none'
+            ) : (
+              <a key="key" href={linkTo('calls', { key: call.key })}>
+                {call.key}
+              </a>
+            ),
+          ],
+          ['Asked for', model],
+          [
+            'How',
+            `${call.operation}, ${call.stream ? 'as a stream' : 'as a whole'}${call.lane ? `, ${call.lane}` : ''}`,
+          ],
+          [
+            'Session',
+            call.session && (
+              <a key="session" href={linkTo('calls', { session: call.session })}>
+                {call.session}
+              </a>
+            ),
+          ],
+          ['Tags', call.tags.join(', ') || '–'],
+        ]}
+      />
+      <h3>Time</h3>
+      <Attempts call={call} />
+      <h3>Cost</h3>
+      <Table
+        label="Units and cost"
+        rows={[
+          ...Object.entries(call.units).map(([unit, number]) => [unit.replaceAll('_', ' '), count(number)] as const),
+          ['cost', call.priced ? usd(call.cost_usd) : 'no price known'] as const,
+        ]}
+        keyOf={([unit]) => unit}
+        columns={[
+          { name: 'Unit', cell: ([unit]) => unit },
+          { name: 'Amount', isNumber: true, cell: ([, amount]) => amount },
+        ]}
+      />
+      {call.estimated && <p class="muted">The units are an estimate: the vendor told none.</p>}
+      {call.saved_usd && <p class="muted">A kept response was given again: {usd(call.saved_usd)} saved.</p>}
+      <h3>What was said</h3>
+      {call.bodies ? (
+        <Code text={JSON.stringify(call.bodies, null, 2)} />
+      ) : (
+        <p class="muted">It is not kept. The option calls.bodies of the configuration keeps it, for whom you choose.</p>
+      )}
+      <p>
+        <a class="button plain" href={linkTo('playground', { model })}>
+          Try {model} in the playground
+        </a>
+      </p>
+    </>
+  );
+}
+
+/** What each attempt took of the whole, as bars and as text. */
+function Attempts({ call }: { call: OneCall }) {
+  const whole = Math.max(call.duration_ms, 1);
+  if (call.attempts.length === 0)
+    return <p class="muted">No target was tried. The whole call took {milliseconds(call.duration_ms)}.</p>;
+  return (
+    <>
+      <ol class="lines">
+        {call.attempts.map((attempt, place) => (
+          <li key={place}>
+            <div class="spread">
+              <b>{attempt.target}</b>
+              <span>
+                {tellAttempt(attempt)}, {milliseconds(attempt.ms)}
+              </span>
+            </div>
+            <Bar
+              share={attempt.ms / whole}
+              tone={attempt.class ? 'bad' : 'good'}
+              label={`${milliseconds(attempt.ms)} of ${milliseconds(whole)}`}
+            />
+            {attempt.reason && <p>{attempt.reason}</p>}
+          </li>
+        ))}
+      </ol>
+      <p class="muted">
+        {call.first_byte_ms !== null && `First byte after ${milliseconds(call.first_byte_ms)}, `}whole call{' '}
+        {milliseconds(call.duration_ms)}.
+      </p>
+    </>
+  );
+}
+
+function tellAttempt({ status, class: failure }: Attempt): string {
+  if (failure) return `${failure.replaceAll('_', ' ')}${status === undefined ? '' : ` (${status})`}`;
+  return status === undefined ? 'left' : `answered ${status}`;
+}

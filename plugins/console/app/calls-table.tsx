@@ -1,0 +1,55 @@
+import { count, milliseconds, usd } from './format.ts';
+import { linkTo } from './routing.ts';
+import type { Call } from './shapes.ts';
+import { Badge, type Column, Time, type Tone } from './ui.tsx';
+
+const TONES: Readonly<Record<string, Tone>> = Object.freeze({
+  ok: 'good',
+  error: 'bad',
+  refused: 'warn',
+  aborted: 'dim',
+  expired: 'warn',
+});
+
+export function Outcome({ call }: { call: Pick<Call, 'outcome' | 'error_code'> }) {
+  return (
+    <>
+      <Badge tone={TONES[call.outcome] ?? 'dim'}>{call.outcome}</Badge>
+      {call.error_code && <code class="code-name">{call.error_code}</code>}
+    </>
+  );
+}
+
+/** One line a call; `link` leads to what it says of one. */
+export function callColumns(link: (call: Call) => string): readonly Column<Call>[] {
+  return [
+    {
+      name: 'Time',
+      cell: (call) => (
+        <a href={link(call)} class="row-link">
+          <Time at={call.at} />
+        </a>
+      ),
+    },
+    { name: 'Outcome', cell: (call) => <Outcome call={call} /> },
+    {
+      name: 'Model',
+      cell: (call) => (
+        <>
+          {call.provider}/{call.model}
+          {call.requested && call.requested !== `${call.provider}/${call.model}` && (
+            <span class="muted"> for {call.requested}</span>
+          )}
+          {call.attempts.length > 1 && <Badge tone="warn">{call.attempts.length} attempts</Badge>}
+        </>
+      ),
+    },
+    { name: 'User', cell: (call) => <a href={linkTo('calls', { user: call.user_id })}>{call.user_id}</a> },
+    { name: 'Key', isExtra: true, cell: (call) => <code>{call.key}</code> },
+    { name: 'In', isNumber: true, isExtra: true, cell: (call) => count(call.units['prompt_tokens']) },
+    { name: 'Out', isNumber: true, isExtra: true, cell: (call) => count(call.units['completion_tokens']) },
+    { name: 'First byte', isNumber: true, isExtra: true, cell: (call) => milliseconds(call.first_byte_ms) },
+    { name: 'Took', isNumber: true, cell: (call) => milliseconds(call.duration_ms) },
+    { name: 'Cost', isNumber: true, cell: (call) => (call.priced ? usd(call.cost_usd) : 'no price') },
+  ];
+}

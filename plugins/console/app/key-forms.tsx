@@ -1,0 +1,268 @@
+import { useState } from 'preact/hooks';
+import { change, getVersion, session } from './api.ts';
+import { CLIENTS, type Client, connectLines } from './connect-lines.ts';
+import type { Key } from './shapes.ts';
+import { Button, Choice, Code, Copy, Dialog, Field, Problem, Spinner, useLoad } from './ui.tsx';
+
+/** What a form of a key has, as it was typed. */
+interface Draft {
+  readonly user_id: string;
+  readonly name: string;
+  readonly isAdmin: boolean;
+  readonly budget_usd: string;
+  readonly amount: string;
+  readonly every: string;
+  readonly rpm: string;
+  readonly tpm: string;
+  readonly models: string;
+  readonly expires: string;
+}
+
+const EMPTY: Draft = {
+  user_id: '',
+  name: '',
+  isAdmin: false,
+  budget_usd: '',
+  amount: '',
+  every: 'day',
+  rpm: '',
+  tpm: '',
+  models: '',
+  expires: '',
+};
+
+/** The body of a request: what is empty is null, so that an edit takes it away. */
+function bodyOf({ name, budget_usd, amount, every, rpm, tpm, models, expires }: Draft): Record<string, unknown> {
+  const number = (text: string): number | null => (text.trim() === '' ? null : Number(text));
+  const names = models.split(/[\s,]+/).filter(Boolean);
+  return {
+    name,
+    budget_usd: budget_usd.trim() || null,
+    budgets: amount.trim() === '' ? null : [{ amount_usd: amount.trim(), every }],
+    ...{ rpm: number(rpm), tpm: number(tpm), models: names.length > 0 ? names : null },
+    expires_at: expires === '' ? null : `${expires}T23:59:59Z`,
+  };
+}
+
+function KeyFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
+  return (
+    <>
+      <Field label="Name" hint="What it is for, such as laptop or Claude Code.">
+        <input value={draft.name} maxLength={100} onInput={(event) => set({ name: event.currentTarget.value })} />
+      </Field>
+      <div class="pair">
+        <Field label="Budget in US dollars, by period" hint="Refused with 402 once it is spent.">
+          <input
+            inputMode="decimal"
+            value={draft.amount}
+            placeholder="none"
+            onInput={(event) => set({ amount: event.currentTarget.value })}
+          />
+        </Field>
+        <Choice
+          label="Each"
+          value={draft.every}
+          options={['day', 'week', 'month'].map((word) => [word, word] as const)}
+          onPick={(every) => set({ every })}
+        />
+      </div>
+      <Field label="Budget in US dollars, in all">
+        <input
+          inputMode="decimal"
+          value={draft.budget_usd}
+          placeholder="none"
+          onInput={(event) => set({ budget_usd: event.currentTarget.value })}
+        />
+      </Field>
+      <div class="pair">
+        <Field label="Calls a minute">
+          <input
+            type="number"
+            min={1}
+            value={draft.rpm}
+            placeholder="no limit"
+            onInput={(event) => set({ rpm: event.currentTarget.value })}
+          />
+        </Field>
+        <Field label="Tokens a minute">
+          <input
+            type="number"
+            min={1}
+            value={draft.tpm}
+            placeholder="no limit"
+            onInput={(event) => set({ tpm: event.currentTarget.value })}
+          />
+        </Field>
+      </div>
+      <Field label="Models" hint="provider/model, provider/* or an alias, with commas; empty allows all.">
+        <input
+          value={draft.models}
+          spellcheck={false}
+          onInput={(event) => set({ models: event.currentTarget.value })}
+        />
+      </Field>
+      <Field label="Works until the end of (UTC)">
+        <input type="date" value={draft.expires} onInput={(event) => set({ expires: event.currentTarget.value })} />
+      </Field>
+    </>
+  );
+}
+
+/** Makes a key and shows it, once. */
+export function NewKey({ user = '', onClose }: { user?: string | undefined; onClose: () => void }) {
+  const [draft, setDraft] = useState<Draft>({ ...EMPTY, user_id: user || (session.value?.user ?? '') });
+  const [error, setError] = useState<unknown>();
+  const [made, setMade] = useState<string>();
+  const set = (part: Partial<Draft>): void => setDraft({ ...draft, ...part });
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    setError(undefined);
+    change<{ api_key: string }>('POST', '/keys', {
+      ...bodyOf(draft),
+      user_id: draft.user_id,
+      ...(draft.isAdmin && { role: 'admin' }),
+    })
+      .then(({ api_key }) => setMade(api_key))
+      .catch(setError);
+  };
+  if (made !== undefined)
+    return <MadeKey text={made} model={draft.models.split(/[\s,]+/)[0] || 'echo/echo'} onClose={onClose} />;
+  return (
+    <Dialog title="New key" onClose={onClose} isDrawer>
+      <form onSubmit={submit}>
+        <Field label="User" hint="Whose key it is: anyone you name.">
+          <input
+            value={draft.user_id}
+            required
+            maxLength={300}
+            onInput={(event) => set({ user_id: event.currentTarget.value })}
+          />
+        </Field>
+        <KeyFields draft={draft} set={set} />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={draft.isAdmin}
+            onChange={(event) => set({ isAdmin: event.currentTarget.checked })}
+          />
+          An admin key: it may do everything that this console can
+        </label>
+        <Problem error={error} />
+        <div class="actions">
+          <Button kind="main" type="submit">
+            Make the key
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function MadeKey({ text, model, onClose }: { text: string; model: string; onClose: () => void }) {
+  const [client, setClient] = useState<Client>('Claude Code');
+  return (
+    <Dialog title="The key was made" onClose={onClose} isDrawer>
+      <p role="status">Keep it: it cannot be shown again.</p>
+      <div class="code">
+        <pre>
+          <code>{text}</code>
+        </pre>
+        <Copy text={text} label="Copy the key" />
+      </div>
+      <Choice
+        label="Lines to connect"
+        value={client}
+        options={CLIENTS.map((each) => [each, each] as const)}
+        onPick={(each) => setClient(each as Client)}
+      />
+      <Code text={connectLines(client, text, model)} />
+      <Button kind="main" onClick={onClose}>
+        Done
+      </Button>
+    </Dialog>
+  );
+}
+
+function draftOf(key: Key): Draft {
+  const [budget] = key.budgets ?? [];
+  return {
+    ...{ user_id: key.user_id, name: key.name, isAdmin: key.role === 'admin', budget_usd: key.budget_usd ?? '' },
+    ...{ amount: budget?.amount_usd ?? '', every: budget?.every ?? 'day' },
+    ...{ rpm: String(key.rpm ?? ''), tpm: String(key.tpm ?? ''), models: (key.models ?? []).join(', ') },
+    expires: key.expires_at?.slice(0, 10) ?? '',
+  };
+}
+
+/** Changes what a key may, unless somebody else did meanwhile; what was typed stays. */
+export function EditKey({ id, onClose }: { id: string; onClose: () => void }) {
+  const loaded = useLoad(id, () => getVersion<Key>(`/keys/${id}`));
+  const [typed, setTyped] = useState<Partial<Draft>>({});
+  const [error, setError] = useState<unknown>();
+  const draft = loaded.data && { ...draftOf(loaded.data.value), ...typed };
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (!draft || !loaded.data) return;
+    setError(undefined);
+    // Only what was typed is sent: a form that knows one budget of several takes none away.
+    const before: Record<string, unknown> = bodyOf(draftOf(loaded.data.value));
+    const changed = Object.entries(bodyOf(draft)).filter(
+      ([field, value]) => JSON.stringify(value) !== JSON.stringify(before[field]),
+    );
+    change('PATCH', `/keys/${id}`, Object.fromEntries(changed), loaded.data.etag).then(onClose, setError);
+  };
+  return (
+    <Dialog title={`Edit ${loaded.data?.value.prefix ?? 'a key'}`} onClose={onClose} isDrawer>
+      <Problem error={loaded.error} retry={loaded.reload} />
+      <Spinner of={loaded} />
+      {draft && (
+        <form onSubmit={submit}>
+          <KeyFields draft={draft} set={(part) => setTyped({ ...typed, ...part })} />
+          <Problem
+            error={error}
+            retry={() => {
+              setError(undefined);
+              loaded.reload();
+            }}
+          />
+          <div class="actions">
+            <Button kind="main" type="submit">
+              Save
+            </Button>
+            <Button onClick={onClose}>Cancel</Button>
+          </div>
+        </form>
+      )}
+      {loaded.data && <EndKey item={loaded.data.value} onClose={onClose} />}
+    </Dialog>
+  );
+}
+
+/** Refuses a key for a while, or for good, which is asked twice. */
+function EndKey({ item, onClose }: { item: Key; onClose: () => void }) {
+  const [isSure, setSure] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const act = (word: 'block' | 'unblock' | 'revoke'): void => {
+    setError(undefined);
+    change('POST', `/keys/${item.id}/${word}`).then(onClose, setError);
+  };
+  return (
+    <>
+      <h3>Refuse it</h3>
+      <p class="muted">It stops working within five seconds: blocked until it is unblocked, revoked for good.</p>
+      <Problem error={error} />
+      <div class="actions">
+        <Button onClick={() => act(item.blocked_at ? 'unblock' : 'block')}>
+          {item.blocked_at ? 'Unblock' : 'Block'}
+        </Button>
+        {isSure ? (
+          <Button kind="danger" onClick={() => act('revoke')}>
+            Revoke {item.prefix} for good
+          </Button>
+        ) : (
+          <Button onClick={() => setSure(true)}>Revoke …</Button>
+        )}
+      </div>
+    </>
+  );
+}

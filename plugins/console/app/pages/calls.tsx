@@ -1,0 +1,88 @@
+import { useState } from 'preact/hooks';
+import { CallDrawer } from '../call-drawer.tsx';
+import { callColumns } from '../calls-table.tsx';
+import { useLiveCalls } from '../live-calls.ts';
+import { linkTo, route, setWords } from '../routing.ts';
+import { Badge, Button, Choice, PageHead, Problem, Search, Table } from '../ui.tsx';
+
+const OUTCOMES = [
+  ['', 'all'],
+  ...['ok', 'error', 'refused', 'aborted', 'expired', 'unknown'].map((word) => [word, word] as const),
+] as const;
+const RANGES = [
+  ['', 'all time'],
+  ['1h', 'last hour'],
+  ['24h', 'last 24 hours'],
+  ['7d', 'last 7 days'],
+  ['30d', 'last 30 days'],
+] as const;
+const TEXTS = Object.freeze({
+  user: 'User',
+  key: 'Key',
+  provider: 'Provider',
+  model: 'Model',
+  tag: 'Tag',
+  session: 'Session',
+  request: 'Request id',
+});
+
+/** All calls, as they come. The gateway filters, and the address has the filter. */
+export function Calls() {
+  const { id, ...words } = route.value.query;
+  const [isOn, setOn] = useState(true);
+  // A request's calls are few and there already: the feed knows no such filter.
+  const live = useLiveCalls(words, isOn && words['request'] === undefined);
+  const isFiltered = Object.values(words).some(Boolean);
+  return (
+    <>
+      <PageHead title="Calls" note="Newest first. What was said is not shown, unless the gateway keeps it.">
+        <span aria-live="polite">
+          <Badge tone={live.isLive ? 'good' : 'dim'}>{live.isLive ? 'live' : isOn ? 'connecting' : 'paused'}</Badge>
+        </span>
+        <Button onClick={() => setOn(!isOn)} aria-pressed={isOn}>
+          {isOn ? 'Pause' : 'Go live'}
+        </Button>
+      </PageHead>
+      <search class="filters" aria-label="Which calls">
+        <Choice
+          label="Outcome"
+          value={words['outcome'] ?? ''}
+          options={OUTCOMES}
+          onPick={(outcome) => setWords({ outcome })}
+        />
+        <Choice label="When" value={words['last'] ?? ''} options={RANGES} onPick={(last) => setWords({ last })} />
+        {Object.entries(TEXTS).map(([name, label]) => (
+          <Search key={name} label={label} value={words[name] ?? ''} onPick={(text) => setWords({ [name]: text })} />
+        ))}
+        {isFiltered && (
+          <a class="button quiet" href={linkTo('calls')}>
+            Clear
+          </a>
+        )}
+      </search>
+      <Problem error={live.error} />
+      {live.isCut && <p role="status">More calls came than were told. Load the page anew to see them all.</p>}
+      {live.isLoading && <p class="muted">Loading …</p>}
+      {!live.isLoading && (
+        <Table
+          label="Calls"
+          rows={live.calls}
+          keyOf={(call) => call.id}
+          isCurrent={(call) => call.id === id}
+          columns={callColumns((call) => linkTo('calls', { ...words, id: call.id }))}
+          empty={
+            isFiltered
+              ? 'No call matches. Take a filter away, or look at a longer time.'
+              : 'No call has come yet. This page shows each as soon as it is over.'
+          }
+        />
+      )}
+      {live.next !== undefined && (
+        <p>
+          <Button onClick={live.loadOlder}>Show older</Button>
+        </p>
+      )}
+      {id && <CallDrawer id={id} onClose={() => setWords({ id: undefined })} />}
+    </>
+  );
+}

@@ -1,0 +1,236 @@
+import { useState } from 'preact/hooks';
+import { change, get, type Page, session } from '../api.ts';
+import { CLIENTS, type Client, connectLines } from '../connect-lines.ts';
+import { count, percent, until, usd } from '../format.ts';
+import { nextStep } from '../next-steps.ts';
+import { linkTo } from '../routing.ts';
+import type { Budget, Call, Target, Usage } from '../shapes.ts';
+import {
+  Badge,
+  Bar,
+  Button,
+  Code,
+  Copy,
+  type Loaded,
+  PageHead,
+  Panel,
+  Problem,
+  Spinner,
+  Time,
+  type Tone,
+  useLoad,
+} from '../ui.tsx';
+
+/** Does it work, what does it cost, what fails, how to connect: the answers of the first look. */
+export function Home() {
+  const targets = useLoad('targets', () => get<Page<Target>>('/targets'));
+  const today = useLoad('today', () =>
+    get<Usage>('/usage', { period: 'today', by: 'provider', sort: 'cost', limit: 5 }),
+  );
+  const budgets = useLoad('budgets', () => get<Page<Budget>>('/budgets'));
+  const errors = useLoad('errors', () => get<Page<Call>>('/calls', { outcome: 'error', limit: 3 }));
+  const refusals = useLoad('refusals', () => get<Page<Call>>('/calls', { outcome: 'refused', limit: 3 }));
+  const any = useLoad('any', () => get<Page<Call>>('/calls', { limit: 1 }));
+  const reload = (): void => {
+    for (const each of [targets, today, budgets, errors, refusals, any]) each.reload();
+  };
+  const isEmpty = any.data?.data.length === 0 && !any.data.has_more;
+  return (
+    <>
+      <PageHead title="Home" note={isEmpty ? 'No call has come yet.' : undefined}>
+        <Button onClick={reload}>Refresh</Button>
+      </PageHead>
+      {isEmpty && <Connect isFirst />}
+      {!isEmpty && (
+        <div class="grid">
+          <Works targets={targets} />
+          <Costs today={today} budgets={budgets} />
+          <Fails title="What failed" outcome="error" calls={errors} empty="No call has failed." />
+          <Fails title="What was refused" outcome="refused" calls={refusals} empty="No call was refused." />
+        </div>
+      )}
+      {!isEmpty && <Connect />}
+    </>
+  );
+}
+
+const STATES: Readonly<Record<Target['state'], readonly [Tone, string]>> = Object.freeze({
+  closed: ['good', 'works'],
+  'half-open': ['warn', 'is tried again'],
+  open: ['bad', 'left alone'],
+});
+
+export function TargetState({ target }: { target: Target }) {
+  const [tone, word] = STATES[target.state];
+  return <Badge tone={target.state === 'closed' && target.error_ratio >= 0.5 ? 'warn' : tone}>{word}</Badge>;
+}
+
+function Works({ targets }: { targets: Loaded<Page<Target>> }) {
+  const rows = targets.data?.data ?? [];
+  const broken = rows.filter(({ state }) => state !== 'closed').length;
+  const note =
+    rows.length === 0
+      ? undefined
+      : broken === 0
+        ? `All ${rows.length} targets work`
+        : `${broken} of ${rows.length} targets do not work`;
+  return (
+    <Panel title="Does it work?" note={note} actions={<a href={linkTo('targets')}>All targets</a>}>
+      <Problem error={targets.error} retry={targets.reload} />
+      <Spinner of={targets} />
+      {targets.data && (
+        <ul class="lines">
+          {rows.slice(0, 12).map((target) => (
+            <li key={target.target}>
+              <TargetState target={target} /> <b>{target.target}</b>
+              {target.state !== 'closed' && (
+                <p>
+                  {target.last_error?.message ?? target.cause}
+                  {target.open_until && <span class="muted">, tried again {until(target.open_until)}</span>}
+                </p>
+              )}
+              {target.state === 'closed' && target.error_ratio > 0 && (
+                <span class="muted"> {percent(target.error_ratio)} of its latest attempts failed</span>
+              )}
+            </li>
+          ))}
+          {rows.length === 0 && <li class="muted">No target was tried since the gateway started.</li>}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<Budget>> }) {
+  const totals = today.data?.totals;
+  return (
+    <Panel
+      title="What does it cost today?"
+      note={today.data && `since midnight ${today.data.tz}`}
+      actions={<a href={linkTo('usage')}>Usage</a>}
+    >
+      <Problem error={today.error ?? budgets.error} retry={today.reload} />
+      <Spinner of={today} />
+      {totals && (
+        <p class="figures">
+          <span>
+            <b class="big">{usd(totals.cost_usd)}</b> spent
+          </span>
+          <span>
+            <b>{count(totals.requests)}</b> calls
+          </span>
+          <span>
+            <b>{count(totals.errors)}</b> failed
+          </span>
+        </p>
+      )}
+      <ul class="lines">
+        {budgets.data?.data.map((budget) => (
+          <li key={budget.name}>
+            <BudgetLine budget={budget} />
+          </li>
+        ))}
+        {budgets.data?.data.length === 0 && (
+          <li class="muted">
+            No budget is set. <a href={linkTo('budgets')}>Set one</a>, so that no bill is a surprise.
+          </li>
+        )}
+      </ul>
+    </Panel>
+  );
+}
+
+export function BudgetLine({ budget }: { budget: Budget }) {
+  const share = Number(budget.spent) / Number(budget.amount);
+  const tone: Tone = share >= 1 ? 'bad' : share >= 0.8 ? 'warn' : 'good';
+  return (
+    <>
+      <div class="spread">
+        <b>{budget.name}</b>
+        <span>
+          {usd(budget.spent)} of {usd(budget.amount)} a {budget.every}
+        </span>
+      </div>
+      <Bar share={share} tone={tone} label={`${budget.name}: ${percent(share)} spent, ${usd(budget.left)} left`} />
+    </>
+  );
+}
+
+function Fails({
+  title,
+  outcome,
+  calls,
+  empty,
+}: {
+  title: string;
+  outcome: string;
+  calls: Loaded<Page<Call>>;
+  empty: string;
+}) {
+  return (
+    <Panel title={title} actions={<a href={linkTo('calls', { outcome })}>All of them</a>}>
+      <Problem error={calls.error} retry={calls.reload} />
+      <Spinner of={calls} />
+      <ul class="lines">
+        {calls.data?.data.map((call) => (
+          <li key={call.id}>
+            <a href={linkTo('calls', { outcome, id: call.id })}>
+              <Time at={call.at} /> {call.error_code ?? call.outcome}
+            </a>{' '}
+            <span class="muted">
+              {call.provider}/{call.model}, {call.user_id}
+            </span>
+            <p>{call.attempts.findLast((attempt) => attempt.reason)?.reason ?? call.error_message}</p>
+            {nextStep(call.error_code) && <p class="muted">{nextStep(call.error_code)}</p>}
+          </li>
+        ))}
+        {calls.data?.data.length === 0 && <li class="muted">{empty}</li>}
+      </ul>
+    </Panel>
+  );
+}
+
+function Connect({ isFirst = false }: { isFirst?: boolean }) {
+  const [client, setClient] = useState<Client>('curl');
+  const [key, setKey] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  const makeKey = (): void => {
+    setError(undefined);
+    change<{ api_key: string }>('POST', '/keys', { user_id: session.value?.user, name: `console: ${client}` })
+      .then(({ api_key }) => setKey(api_key))
+      .catch(setError);
+  };
+  const text = connectLines(client, key, 'echo/echo');
+  return (
+    <Panel
+      title={isFirst ? 'Make the first call' : 'How to connect'}
+      note="The model echo/echo answers with your own words, without a vendor."
+    >
+      <div class="spread">
+        <fieldset class="actions">
+          <legend class="unseen">Client</legend>
+          {CLIENTS.map((each) => (
+            <Button key={each} kind="quiet" aria-pressed={each === client} onClick={() => setClient(each)}>
+              {each}
+            </Button>
+          ))}
+        </fieldset>
+        <Button kind={key === undefined ? 'main' : 'plain'} onClick={makeKey}>
+          {key === undefined ? 'Make a key for me' : 'Make another key'}
+        </Button>
+      </div>
+      <Problem error={error} />
+      {key !== undefined && (
+        <p role="status">
+          The key stands in the lines below and is shown this once. <Copy text={key} label="Copy the key" />
+        </p>
+      )}
+      <Code text={text} />
+      {isFirst && (
+        <p class="muted">
+          Then look at <a href={linkTo('calls')}>Calls</a>: it appears there by itself.
+        </p>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,142 @@
+import { useState } from 'preact/hooks';
+import { change, get, type Page } from '../api.ts';
+import { day, usd } from '../format.ts';
+import { EditKey, NewKey } from '../key-forms.tsx';
+import { linkTo, route, setWords } from '../routing.ts';
+import type { Key } from '../shapes.ts';
+import { Badge, Button, type Column, PageHead, Problem, Search, Spinner, Table, Time, useLoad } from '../ui.tsx';
+
+type Work = { readonly kind: 'new' } | { readonly kind: 'edit'; readonly key: Key };
+
+/** The keys of everyone, and who they are of. */
+export function Keys() {
+  const { user, after } = route.value.query;
+  const [work, setWork] = useState<Work>();
+  const keys = useLoad(JSON.stringify([user, after]), () => get<Page<Key>>('/keys', { user, after, limit: 100 }));
+  const close = (): void => {
+    setWork(undefined);
+    keys.reload();
+  };
+  return (
+    <>
+      <PageHead
+        title="Keys and people"
+        note="Programs call the gateway with a key. What it may do and spend stands with it."
+      >
+        <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
+          New key
+        </Button>
+      </PageHead>
+      <search class="filters" aria-label="Which keys">
+        <Search
+          label="User"
+          value={user ?? ''}
+          onPick={(text) => setWords({ user: text, after: undefined })}
+          placeholder="all"
+        />
+      </search>
+      {user && <Person key={user} id={user} />}
+      <Problem error={keys.error} retry={keys.reload} />
+      <Spinner of={keys} />
+      {keys.data && (
+        <Table
+          label="Keys"
+          rows={keys.data.data}
+          keyOf={({ id }) => id}
+          empty="There is no key yet. Make one, and connect a program with it."
+          columns={columnsOf((key) => setWork({ kind: 'edit', key }))}
+        />
+      )}
+      {keys.data?.next && (
+        <p>
+          <a class="button plain" href={linkTo('keys', { user, after: keys.data.next })}>
+            Next page
+          </a>
+        </p>
+      )}
+      {work?.kind === 'new' && <NewKey user={user} onClose={close} />}
+      {work?.kind === 'edit' && <EditKey id={work.key.id} onClose={close} />}
+    </>
+  );
+}
+
+function columnsOf(edit: (key: Key) => void): readonly Column<Key>[] {
+  return [
+    {
+      name: 'Key',
+      cell: (key) => (
+        <>
+          <code>{key.prefix}</code> <b>{key.name || 'without a name'}</b>{' '}
+          {key.role === 'admin' && <Badge tone="warn">admin</Badge>}
+        </>
+      ),
+    },
+    { name: 'User', cell: ({ user_id }) => <a href={linkTo('keys', { user: user_id })}>{user_id}</a> },
+    { name: 'State', cell: (key) => <KeyState item={key} /> },
+    { name: 'Limits', isExtra: true, cell: describeLimits },
+    {
+      name: 'Spent',
+      isNumber: true,
+      cell: ({ spent_usd, budget_usd }) => `${usd(spent_usd)}${budget_usd ? ` of ${usd(budget_usd)}` : ''}`,
+    },
+    {
+      name: 'Used',
+      isExtra: true,
+      cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : <span class="muted">never</span>),
+    },
+    {
+      name: 'Actions',
+      isQuiet: true,
+      cell: (key) =>
+        key.revoked_at === null && (
+          <Button kind="quiet" aria-label={`Edit ${key.prefix}`} onClick={() => edit(key)}>
+            Edit
+          </Button>
+        ),
+    },
+  ];
+}
+
+function KeyState({ item }: { item: Key }) {
+  if (item.revoked_at) return <Badge tone="dim">revoked {day(item.revoked_at)}</Badge>;
+  if (item.blocked_at) return <Badge tone="bad">blocked</Badge>;
+  if (item.expires_at && Date.parse(item.expires_at) <= Date.now())
+    return <Badge tone="dim">ended {day(item.expires_at)}</Badge>;
+  return <Badge tone="good">{item.expires_at ? `until ${day(item.expires_at)}` : 'active'}</Badge>;
+}
+
+function describeLimits({ plan, rpm, tpm, budgets, models }: Key): string {
+  const parts = [
+    plan && `plan ${plan}`,
+    rpm && `${rpm} calls a minute`,
+    tpm && `${tpm} tokens a minute`,
+    ...(budgets ?? []).map(({ amount_usd, every }) => `${usd(amount_usd)} a ${every}`),
+    models?.join(', '),
+  ];
+  return parts.filter(Boolean).join(' · ') || '–';
+}
+
+/** A user with everything: blocked, all keys and tokens are refused. */
+function Person({ id }: { id: string }) {
+  const path = `/users/${encodeURIComponent(id)}`;
+  const [error, setError] = useState<unknown>();
+  const user = useLoad(id, () => get<{ blocked_at: string | null; blocked_reason: string | null }>(path));
+  const isBlocked = Boolean(user.data?.blocked_at);
+  const act = (): void => {
+    setError(undefined);
+    change('POST', `${path}/${isBlocked ? 'unblock' : 'block'}`).then(user.reload, setError);
+  };
+  return (
+    <div class="panel spread">
+      <span>
+        <b>{id}</b> {isBlocked && <Badge tone="bad">blocked</Badge>} {user.data?.blocked_reason}
+      </span>
+      <div class="actions">
+        <a href={linkTo('usage', { user: id })}>Usage</a>
+        <a href={linkTo('calls', { user: id })}>Calls</a>
+        <Button onClick={act}>{isBlocked ? 'Unblock this person' : 'Block this person'}</Button>
+      </div>
+      <Problem error={error ?? user.error} />
+    </div>
+  );
+}

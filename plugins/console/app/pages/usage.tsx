@@ -1,0 +1,209 @@
+import { get, pathOf, type Query } from '../api.ts';
+import { Chart } from '../chart.tsx';
+import { count, usd } from '../format.ts';
+import { linkTo, route, setWords } from '../routing.ts';
+import type { Usage as Report, Sums, UsageRow } from '../shapes.ts';
+import { Choice, type Column, type Loaded, PageHead, Panel, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
+
+const PERIODS = [
+  ['today', 'today'],
+  ['yesterday', 'yesterday'],
+  ['7d', 'last 7 days'],
+  ['30d', 'last 30 days'],
+  ['this-month', 'this month'],
+  ['last-month', 'last month'],
+] as const;
+const GROUPS = [
+  ['user', 'user'],
+  ['key', 'key'],
+  ['model', 'model'],
+  ['provider', 'provider'],
+  ['tag', 'tag'],
+  ['account', 'account'],
+  ['operation', 'operation'],
+  ['session', 'session'],
+] as const;
+const FIGURES = [
+  ['cost_usd', 'cost'],
+  ['requests', 'calls'],
+  ['errors', 'errors'],
+  ['prompt_tokens', 'tokens in'],
+  ['completion_tokens', 'tokens out'],
+] as const;
+
+/** Who spent what. Every number is the gateway's: nothing is summed here. */
+export function Usage() {
+  const { query } = route.value;
+  const period = PERIODS.find(([word]) => word === query['period'])?.[0] ?? '7d';
+  const group = GROUPS.find(([word]) => word === query['by'])?.[0] ?? 'user';
+  const figure = FIGURES.find(([word]) => word === query['figure'])?.[0] ?? 'cost_usd';
+  const range: Query = /^\d/.test(period) ? { last: period } : { period };
+  const filter: Query = {
+    ...range,
+    user: query['user'],
+    model: query['model'],
+    tag: query['tag'],
+    tz: Intl.DateTimeFormat().resolvedOptions().timeZone,
+  };
+  const step = period === 'today' || period === 'yesterday' ? 'hour' : 'day';
+  const byTime = useLoad(JSON.stringify([filter, step]), () =>
+    get<Report>('/usage', { ...filter, by: step, limit: 1000 }),
+  );
+  const byGroup = useLoad(JSON.stringify([filter, group]), () =>
+    get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200 }),
+  );
+  return (
+    <>
+      <PageHead
+        title="Usage"
+        note={
+          byTime.data &&
+          `${byTime.data.from.slice(0, 10)} to ${byTime.data.to.slice(0, 10)}, ${byTime.data.tz}. Calls count when they are settled.`
+        }
+      >
+        <a
+          class="button plain"
+          href={pathOf('/usage', { ...filter, by: `${step},${group}`, format: 'csv' })}
+          download={`usage-${period}-by-${group}.csv`}
+        >
+          Download CSV
+        </a>
+      </PageHead>
+      <search class="filters" aria-label="Which calls">
+        <Choice label="When" value={period} options={PERIODS} onPick={(word) => setWords({ period: word })} />
+        <Choice label="By" value={group} options={GROUPS} onPick={(by) => setWords({ by })} />
+        <Choice label="Chart" value={figure} options={FIGURES} onPick={(word) => setWords({ figure: word })} />
+        {(['user', 'model', 'tag'] as const).map((name) => (
+          <Search
+            key={name}
+            label={capital(name)}
+            value={query[name] ?? ''}
+            onPick={(text) => setWords({ [name]: text })}
+          />
+        ))}
+      </search>
+      <Problem error={byTime.error ?? byGroup.error} retry={byTime.reload} />
+      {byTime.data && <Totals sums={byTime.data.totals} />}
+      <Panel title={`${capital(FIGURES.find(([word]) => word === figure)?.[1])} by ${step}`}>
+        <Spinner of={byTime} />
+        {byTime.data && <OverTime report={byTime.data} step={step} figure={figure} />}
+      </Panel>
+      <Groups report={byGroup} group={group} />
+    </>
+  );
+}
+
+function capital(word = ''): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
+}
+
+const DAY_MS = 86_400_000;
+
+/** What each step has; a day without calls has nothing, and is a step all the same. */
+function valuesOf({ data, from, to, tz }: Report, step: string, figure: string): ReadonlyMap<string, number> {
+  const values = new Map<string, number>();
+  // The Swedish way to write a date is the gateway's.
+  const days = new Intl.DateTimeFormat('sv', { timeZone: tz });
+  const end = Math.min(Date.parse(to) - 1, Date.now());
+  if (step === 'day')
+    for (let at = Date.parse(from); at < end + DAY_MS; at += DAY_MS) values.set(days.format(Math.min(at, end)), 0);
+  for (const row of data) values.set(String(row[step]), Number(row[figure]));
+  return values;
+}
+
+function Totals({ sums }: { sums: Sums }) {
+  return (
+    <p class="figures">
+      <span>
+        <b class="big">{usd(sums.cost_usd)}</b> in all
+      </span>
+      <span>
+        <b>{count(sums.requests)}</b> calls
+      </span>
+      <span>
+        <b>{count(sums.errors)}</b> failed
+      </span>
+      <span>
+        <b>{count(sums.prompt_tokens)}</b> tokens in
+      </span>
+      <span>
+        <b>{count(sums.completion_tokens)}</b> tokens out
+      </span>
+      {sums.unpriced_requests > 0 && (
+        <span>
+          <b>{count(sums.unpriced_requests)}</b> without a price
+        </span>
+      )}
+    </p>
+  );
+}
+
+function OverTime({ report, step, figure }: { report: Report; step: string; figure: string }) {
+  const values = valuesOf(report, step, figure);
+  const steps = [...values.keys()];
+  const tell = (value: number): string =>
+    figure === 'cost_usd' ? `$${value < 1 ? value.toPrecision(2) : value.toFixed(value < 100 ? 2 : 0)}` : count(value);
+  if (report.data.length === 0) return <p class="empty">Nothing was used in this time.</p>;
+  return (
+    <>
+      <Chart steps={steps} tell={tell} series={{ label: figure, colour: '--accent', values: [...values.values()] }} />
+      <details>
+        <summary>The same as a table</summary>
+        <Table
+          label={`Usage by ${step}`}
+          rows={report.data}
+          keyOf={(row) => String(row[step])}
+          columns={[{ name: step, cell: (row) => String(row[step]) }, ...SUM_COLUMNS]}
+        />
+      </details>
+    </>
+  );
+}
+
+const SUM_COLUMNS: readonly Column<UsageRow>[] = [
+  { name: 'Cost', isNumber: true, cell: (row) => usd(row.cost_usd) },
+  { name: 'Calls', isNumber: true, cell: (row) => count(row.requests) },
+  { name: 'Errors', isNumber: true, cell: (row) => count(row.errors) },
+  { name: 'Tokens in', isNumber: true, cell: (row) => count(row.prompt_tokens) },
+  { name: 'of it cached', isNumber: true, isExtra: true, cell: (row) => count(row.cached_tokens) },
+  { name: 'Tokens out', isNumber: true, cell: (row) => count(row.completion_tokens) },
+];
+
+/** The words of a group by which calls can be looked for. */
+const FILTERS: ReadonlySet<string> = new Set(['user', 'key', 'provider', 'model', 'tag', 'session']);
+
+function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
+  const nameOf = (row: UsageRow): string => String(row[group]);
+  return (
+    <Panel
+      title={`By ${group}`}
+      note={
+        report.data?.has_more
+          ? `the first ${report.data.data.length} of ${count(report.data.rows)}; the CSV has all`
+          : undefined
+      }
+    >
+      <Spinner of={report} />
+      {report.data && (
+        <Table
+          label={`Usage by ${group}`}
+          rows={report.data.data}
+          keyOf={nameOf}
+          empty="Nothing was used in this time."
+          columns={[
+            {
+              name: group,
+              cell: (row) =>
+                FILTERS.has(group) && nameOf(row) !== '(none)' ? (
+                  <a href={linkTo('calls', { [group]: nameOf(row) })}>{nameOf(row)}</a>
+                ) : (
+                  nameOf(row)
+                ),
+            },
+            ...SUM_COLUMNS,
+          ]}
+        />
+      )}
+    </Panel>
+  );
+}

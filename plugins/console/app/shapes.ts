@@ -1,0 +1,140 @@
+/** What the routes of operators respond with, as far as the pages read it. Each is described in `/docs`. */
+
+export interface Attempt {
+  readonly target: string;
+  readonly ms: number;
+  readonly status?: number;
+  readonly class?: string;
+  readonly reason?: string;
+}
+
+export interface Call {
+  readonly id: string;
+  readonly request_id: string;
+  readonly at: string;
+  readonly started_at: string;
+  readonly account: string;
+  readonly user_id: string;
+  readonly key: string;
+  readonly tags: readonly string[];
+  readonly session: string | null;
+  readonly operation: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly requested: string | null;
+  readonly stream: boolean;
+  readonly outcome: string;
+  readonly error_code: string | null;
+  readonly error_message: string | null;
+  readonly refused_by: string | null;
+  readonly attempts: readonly Attempt[];
+  readonly lane: string | null;
+  readonly duration_ms: number;
+  readonly first_byte_ms: number | null;
+  readonly units: Readonly<Record<string, number>>;
+  readonly cost_usd: string;
+  readonly saved_usd: string | null;
+  readonly estimated: boolean;
+  readonly priced: boolean;
+}
+
+export interface OneCall extends Call {
+  readonly bodies: unknown;
+}
+
+export interface Target {
+  readonly target: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly state: 'closed' | 'half-open' | 'open';
+  readonly cause?: string;
+  readonly open_until?: string;
+  readonly error_ratio: number;
+  readonly attempts: number;
+  readonly whole_ms?: number;
+  readonly first_token_ms?: number;
+  readonly last_error?: {
+    readonly at: string;
+    readonly message: string;
+    readonly class?: string;
+    readonly status?: number;
+    readonly request_id?: string;
+  };
+}
+
+export interface Budget {
+  readonly name: string;
+  readonly of: string;
+  readonly every: string;
+  readonly timezone: string;
+  readonly amount: string;
+  readonly spent: string;
+  readonly held: string;
+  readonly left: string;
+  readonly resets_at: string | null;
+  readonly owner: 'file' | 'store';
+  readonly raises: readonly { readonly amount_usd?: string; readonly until?: string }[];
+}
+
+export interface Key {
+  readonly id: string;
+  readonly user_id: string;
+  readonly name: string;
+  readonly role: string | null;
+  readonly prefix: string;
+  readonly created_at: string;
+  readonly revoked_at: string | null;
+  readonly blocked_at: string | null;
+  readonly blocked_reason: string | null;
+  readonly expires_at: string | null;
+  readonly last_used_at: string | null;
+  readonly plan: string | null;
+  readonly models: readonly string[] | null;
+  readonly rpm: number | null;
+  readonly tpm: number | null;
+  readonly budget_usd: string | null;
+  readonly budgets: readonly { readonly amount_usd: string; readonly every: string }[] | null;
+  readonly tags: readonly string[] | null;
+  readonly spent_usd: string;
+}
+
+export interface Sums {
+  readonly requests: number;
+  readonly errors: number;
+  readonly prompt_tokens: number;
+  readonly cached_tokens: number;
+  readonly completion_tokens: number;
+  readonly reasoning_tokens: number;
+  readonly cost_usd: string;
+  readonly saved_usd: string;
+  readonly unpriced_requests: number;
+}
+
+export type UsageRow = Sums & Readonly<Record<string, string | number>>;
+
+export interface Usage {
+  readonly from: string;
+  readonly to: string;
+  readonly tz: string;
+  readonly by: readonly string[];
+  readonly data: readonly UsageRow[];
+  readonly rows: number;
+  readonly totals: Sums;
+  readonly has_more: boolean;
+  readonly next?: string;
+}
+
+export interface AuditEntry {
+  readonly id: string;
+  readonly at: string;
+  readonly actor: {
+    readonly via: string;
+    readonly user_id: string | null;
+    readonly key_id: string | null;
+    readonly address: string | null;
+  };
+  readonly action: string;
+  readonly subject: string;
+  readonly before: Readonly<Record<string, unknown>> | null;
+  readonly after: Readonly<Record<string, unknown>> | null;
+}

@@ -1,0 +1,338 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useCallback, useEffect, useId, useRef, useState } from 'preact/hooks';
+import { ApiError } from './api.ts';
+import { time, wholeTime } from './format.ts';
+
+/** The parts that pages are made of. */
+
+export interface Loaded<T> {
+  readonly data: T | undefined;
+  readonly error: unknown;
+  readonly isLoading: boolean;
+  reload(): void;
+}
+
+/** Loads something when the page is shown and when `key` changes; what was there stays until the new is. */
+export function useLoad<T>(key: string, load: () => Promise<T>): Loaded<T> {
+  const [state, setState] = useState<{ data?: T; error?: unknown; isLoading: boolean }>({ isLoading: true });
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    let isCurrent = true;
+    setState((before) => ({ ...before, isLoading: true }));
+    load().then(
+      (data) => isCurrent && setState({ data, isLoading: false }),
+      (error: unknown) => isCurrent && setState((before) => ({ ...before, error, isLoading: false })),
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [key, round]);
+  const reload = useCallback(() => setRound((number) => number + 1), []);
+  return { data: state.data, error: state.error, isLoading: state.isLoading, reload };
+}
+
+export function PageHead({
+  title,
+  note,
+  children,
+}: {
+  title: string;
+  note?: ComponentChildren;
+  children?: ComponentChildren;
+}) {
+  useEffect(() => {
+    document.title = `${title} – Tollgate`;
+  }, [title]);
+  return (
+    <header class="page-head">
+      <div>
+        <h1 tabIndex={-1}>{title}</h1>
+        {note && <p class="muted">{note}</p>}
+      </div>
+      <div class="actions">{children}</div>
+    </header>
+  );
+}
+
+export function Panel({
+  title,
+  children,
+  note,
+  actions,
+}: {
+  title: string;
+  children: ComponentChildren;
+  note?: ComponentChildren;
+  actions?: ComponentChildren;
+}) {
+  const id = useId();
+  return (
+    <section class="panel" aria-labelledby={id}>
+      <header>
+        <h2 id={id}>{title}</h2>
+        {note && <span class="muted">{note}</span>}
+        {actions && <div class="actions">{actions}</div>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** What went wrong, and what to do. */
+export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
+  if (error === undefined) return null;
+  const message = error instanceof Error ? error.message : String(error);
+  return (
+    <div class="problem" role="alert">
+      <p>{message}</p>
+      {error instanceof ApiError && error.code === 'precondition_failed' && (
+        <p>Somebody else changed it meanwhile. Nothing was overwritten: load it anew, look, and save again.</p>
+      )}
+      {retry && <Button onClick={retry}>Try again</Button>}
+    </div>
+  );
+}
+
+interface ButtonProps {
+  readonly children: ComponentChildren;
+  readonly kind?: 'main' | 'plain' | 'danger' | 'quiet';
+  readonly type?: 'button' | 'submit';
+  readonly onClick?: () => void;
+  readonly disabled?: boolean;
+  readonly title?: string;
+  readonly 'aria-label'?: string;
+  readonly 'aria-pressed'?: boolean;
+}
+
+export function Button({ kind = 'plain', type = 'button', children, ...rest }: ButtonProps) {
+  return (
+    <button type={type} class={`button ${kind}`} {...rest}>
+      {children}
+    </button>
+  );
+}
+
+/** Copies a text, and says so. */
+export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const isCopied = useSignal(false);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(text).catch(() => undefined);
+    isCopied.value = true;
+    setTimeout(() => {
+      isCopied.value = false;
+    }, 1500);
+  };
+  return (
+    <Button kind="quiet" onClick={() => void copy()}>
+      <span aria-live="polite">{isCopied.value ? 'Copied' : label}</span>
+    </Button>
+  );
+}
+
+export function Code({ text }: { text: string }) {
+  return (
+    <div class="code">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
+      <pre tabIndex={0}>
+        <code>{text}</code>
+      </pre>
+      <Copy text={text} />
+    </div>
+  );
+}
+
+export type Tone = 'good' | 'warn' | 'bad' | 'dim';
+
+/** A state in a word; the colour only repeats it. */
+export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
+  return <span class={`badge ${tone}`}>{children}</span>;
+}
+
+export function Time({ at }: { at: string | null | undefined }) {
+  if (!at) return <span class="muted">–</span>;
+  return (
+    <time dateTime={at} title={`${wholeTime(at)} (${at})`}>
+      {time(at)}
+    </time>
+  );
+}
+
+export interface Column<Row> {
+  readonly name: string;
+  readonly isNumber?: boolean;
+  /** Left out where there is little room. */
+  readonly isExtra?: boolean;
+  /** Its head is for screen readers alone. */
+  readonly isQuiet?: boolean;
+  cell(row: Row): ComponentChildren;
+}
+
+export function Table<Row>({
+  label,
+  columns,
+  rows,
+  keyOf,
+  isCurrent,
+  empty,
+}: {
+  label: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  keyOf: (row: Row) => string;
+  isCurrent?: (row: Row) => boolean;
+  empty?: ComponentChildren;
+}) {
+  if (rows.length === 0 && empty) return <div class="empty">{empty}</div>;
+  const classOf = (column: Column<Row>): string =>
+    `${column.isNumber ? 'number' : ''} ${column.isExtra ? 'extra' : ''}`.trim();
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
+    <section class="table" aria-label={label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.name} scope="col" class={classOf(column)}>
+                <span class={column.isQuiet ? 'unseen' : ''}>{column.name}</span>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)} class={isCurrent?.(row) ? 'current' : ''}>
+              {columns.map((column) => (
+                <td key={column.name} class={classOf(column)}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+export function Field({ label, hint, children }: { label: string; hint?: string; children: ComponentChildren }) {
+  return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: the control is the child
+    <label class="field">
+      <span>{label}</span>
+      {children}
+      {hint && <small class="muted">{hint}</small>}
+    </label>
+  );
+}
+
+export function Choice({
+  label,
+  value,
+  options,
+  onPick,
+}: {
+  label: string;
+  value: string;
+  options: readonly (readonly [value: string, text: string])[];
+  onPick: (value: string) => void;
+}) {
+  return (
+    <Field label={label}>
+      <select value={value} onChange={(event) => onPick(event.currentTarget.value)}>
+        {options.map(([each, text]) => (
+          <option key={each} value={each}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
+
+/** A text that is looked up once it is complete: at Enter, or when the field is left. */
+export function Search({
+  label,
+  value,
+  onPick,
+  placeholder,
+}: {
+  label: string;
+  value: string;
+  onPick: (value: string) => void;
+  placeholder?: string;
+}) {
+  return (
+    <Field label={label}>
+      <input
+        type="search"
+        value={value}
+        placeholder={placeholder}
+        autocomplete="off"
+        spellcheck={false}
+        onChange={(event) => onPick(event.currentTarget.value.trim())}
+      />
+    </Field>
+  );
+}
+
+/** A window of its own over the page, or at its side; Escape closes it, and the focus goes back to where it was. */
+export function Dialog({
+  title,
+  onClose,
+  children,
+  isDrawer = false,
+}: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  isDrawer?: boolean;
+}) {
+  const box = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const back = document.activeElement;
+    box.current?.showModal();
+    return () => {
+      if (back instanceof HTMLElement && back.isConnected) back.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={box} class={isDrawer ? 'drawer' : ''} aria-labelledby={id} onClose={onClose} onCancel={onClose}>
+      <header>
+        <h2 id={id}>{title}</h2>
+        <Button kind="quiet" onClick={onClose} aria-label="Close">
+          ✕
+        </Button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+/** A share as a bar with its text; past the end it is full. */
+export function Bar({ share, label, tone = 'good' }: { share: number; label: string; tone?: Tone }) {
+  const width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
+  return (
+    <div class={`bar ${tone}`} role="img" aria-label={label}>
+      <span ref={(element) => element?.style.setProperty('width', width)} />
+    </div>
+  );
+}
+
+export function Facts({ rows }: { rows: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value ?? '–'}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export function Spinner({ of }: { of: Loaded<unknown> }) {
+  return of.isLoading && of.data === undefined ? <p class="muted">Loading …</p> : null;
+}

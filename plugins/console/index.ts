@@ -1,0 +1,233 @@
+import {
+  definePlugin,
+  GatewayError,
+  type PluginApi,
+  type Principal,
+  parseDuration,
+  type Route,
+  type RouteContext,
+} from '../../core/index.ts';
+import { createLocalCounters, FOR_OPERATORS } from '../policies/kit/index.ts';
+import { ADMIN_PREFIX, isLocal, readCookie, refuseOtherPages, writeCookie } from './browser.ts';
+import { pageRoutes } from './pages.ts';
+import { playgroundRoute } from './playground.ts';
+import { type ConsoleSessions, createConsoleSessions } from './sessions.ts';
+
+/** Whom the link of the start signs in: the user of the first key. */
+const FIRST_USER = 'local';
+
+const STATE = {
+  type: 'object',
+  required: ['object', 'version', 'user_id', 'key_id', 'ends_at'],
+  properties: {
+    object: { const: 'console' },
+    version: { type: 'string' },
+    user_id: { type: ['string', 'null'], description: 'Who is signed in; null for nobody.' },
+    key_id: { type: ['string', 'null'], description: 'The key that the session was made with.' },
+    ends_at: { type: ['string', 'null'], description: 'When the session ends at the latest.' },
+  },
+} as const;
+
+interface Parts {
+  readonly sessions: ConsoleSessions;
+  readonly audit: PluginApi['audit'];
+  readonly version: string;
+  /** Counts a try to sign in; throws for one too many. */
+  count(address: string, now: number): Promise<void>;
+}
+
+function signInRoutes(parts: Parts): readonly Route[] {
+  return [stateRoute(parts), linkRoute(parts), keyRoute(parts), signOutRoute(parts)];
+}
+
+function stateRoute({ sessions, version }: Parts): Route {
+  return {
+    ...{ method: 'GET', path: '/api/core/admin/console', auth: 'none' },
+    summary: 'Who is signed in at the console',
+    responses: { 200: { description: 'Somebody or nobody.', schema: STATE } },
+    async handler(ctx) {
+      const id = readCookie(ctx.headers.cookie);
+      const session = id === undefined ? undefined : await sessions.find(id, Date.now());
+      ctx.set('cache-control', 'no-store');
+      ctx.body = {
+        ...{ object: 'console', version: session ? version : '' },
+        ...{ user_id: session?.principal.userId ?? null, key_id: session?.principal.keyId ?? null },
+        ends_at: session ? new Date(session.endsAt).toISOString() : null,
+      };
+    },
+  };
+}
+
+function linkRoute(parts: Parts): Route {
+  return {
+    ...{ method: 'POST', path: '/api/core/admin/console/link', auth: 'none' },
+    summary: 'Sign in by the token of a link that the gateway printed',
+    description: 'A token works once, for two minutes, on the machine of the gateway alone.',
+    body: {
+      type: 'object',
+      required: ['token'],
+      additionalProperties: false,
+      properties: { token: { type: 'string', minLength: 1, maxLength: 100 } },
+    } as const,
+    responses: { 204: 'Signed in: the response sets the cookie.' },
+    async handler(ctx) {
+      if (!isLocal(ctx.req))
+        throw new GatewayError(
+          'permission_denied',
+          'A link works on the machine of the gateway alone, by no proxy. From elsewhere sign in with an admin key.',
+        );
+      refuseOtherPages(ctx);
+      const now = Date.now();
+      await parts.count(ctx.state.ip, now);
+      const { token } = ctx.state.body as { readonly token: string };
+      const userId = await parts.sessions.takeLink(token, now);
+      await signIn(parts, ctx, { credential: 'session', userId, account: userId, isAdmin: true });
+    },
+  };
+}
+
+function keyRoute(parts: Parts): Route {
+  return {
+    ...{ ...FOR_OPERATORS, method: 'POST', path: '/api/core/admin/console/session', auth: ['key'] },
+    summary: 'Sign in with the admin key of this request',
+    responses: { 204: 'Signed in: the response sets the cookie.' },
+    async handler(ctx) {
+      refuseOtherPages(ctx);
+      await parts.count(ctx.state.ip, Date.now());
+      await signIn(parts, ctx, { ...ctx.state.principal, credential: 'session' });
+    },
+  };
+}
+
+async function signIn({ sessions, audit }: Parts, ctx: RouteContext, principal: Principal): Promise<void> {
+  const now = Date.now();
+  const former = readCookie(ctx.headers.cookie);
+  if (former !== undefined) await sessions.end(former);
+  const { userId, keyId } = principal;
+  const { id, session } = await sessions.begin(principal, now);
+  const after = keyId === undefined ? { by: 'link' } : { by: `tg_${keyId}` };
+  const actor = { via: 'console', userId, address: ctx.state.ip } as const;
+  await audit({ actor, action: 'session.begin', subject: userId, after });
+  ctx.append('set-cookie', writeCookie(ctx, id, session.endsAt - now));
+  ctx.status = 204;
+}
+
+function signOutRoute({ sessions, audit }: Parts): Route {
+  return {
+    ...{ method: 'POST', path: '/api/core/admin/console/sign-out', auth: 'none' },
+    summary: 'End the session of this browser',
+    responses: { 204: 'There is no session any more.' },
+    async handler(ctx) {
+      refuseOtherPages(ctx);
+      const id = readCookie(ctx.headers.cookie);
+      const session = id === undefined ? undefined : await sessions.find(id, Date.now());
+      if (id !== undefined && session) {
+        await sessions.end(id);
+        const { userId } = session.principal;
+        const actor = { via: 'console', userId, address: ctx.state.ip } as const;
+        await audit({ actor, action: 'session.end', subject: userId });
+      }
+      ctx.append('set-cookie', writeCookie(ctx));
+      ctx.status = 204;
+    },
+  };
+}
+
+/** How many tries to sign in may come in a minute from one address, by process. */
+const TRIES = 30;
+const MINUTE_MS = 60_000;
+
+function createRate(): Parts['count'] {
+  const counters = createLocalCounters();
+  return async (address, now) => {
+    const { refused, states } = await counters.take(
+      [{ key: address, limit: TRIES, windowMs: MINUTE_MS, amount: 1 }],
+      now,
+    );
+    if (refused === undefined) return;
+    throw new GatewayError('rate_limited', 'Too many tries to sign in. Try again in a minute.', {
+      retryAfterMs: states[refused]?.resetMs ?? MINUTE_MS,
+    });
+  };
+}
+
+/** Takes the cookie as a credential on the routes of operators, where neither a key nor a token came. */
+function authenticate(api: PluginApi, sessions: ConsoleSessions): void {
+  api.hook('authenticate', {
+    // After keys and tokens: a call with one never comes here.
+    order: 'post',
+    handler({ credential, path, method, headers, now }) {
+      if (credential !== '' || !path.startsWith(ADMIN_PREFIX)) return undefined;
+      const id = readCookie(headers['cookie']);
+      if (id === undefined) return undefined;
+      refuseOtherPages({ method, headers });
+      return sessions.find(id, now).then((session) => {
+        if (session) return Object.freeze(session.principal);
+        throw new GatewayError('invalid_token', 'Your session has ended: sign in at /console again.');
+      });
+    },
+  });
+}
+
+/** The command that prints a link. */
+function consoleCommand(api: PluginApi, sessions: ConsoleSessions): void {
+  api.command({
+    name: 'console',
+    summary: 'Print a link to sign in at the console, once, within two minutes',
+    options: [
+      { flags: '--user <id>', summary: 'whom it signs in; the user of this system unless given' },
+      { flags: '--url <url>', summary: 'where the gateway listens, when that is not what its configuration says' },
+    ],
+    async run({ actor, options, io }) {
+      const userId = options['user'] ?? actor.userId ?? FIRST_USER;
+      const base = String(options['url'] ?? api.settings.url).replace(/\/+$/, '');
+      const token = await sessions.makeLink(String(userId), Date.now());
+      const url = `${base}${linkPath(token)}`;
+      io.result({ url, user_id: userId }, url);
+      io.note('It works once, within two minutes, on this machine.');
+    },
+  });
+}
+
+/** The token stands in the fragment, which no browser sends and no log has. */
+function linkPath(token: string): string {
+  return `/console#sign-in=${token}`;
+}
+
+/** The operators' console: pages that show what the routes of operators say, and how people sign in to them. */
+export default definePlugin({
+  name: 'console',
+  kind: 'policy',
+  apiVersion: 1,
+  section: 'console',
+  commands: [{ name: 'console', summary: 'Print a link to sign in at the console' }],
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    description: 'The pages for operators at `/console`; `policies: { console: false }` switches them off.',
+    properties: {
+      remote: {
+        type: 'boolean',
+        default: false,
+        description: 'Shows the page to other machines too, and behind proxies. They sign in with an admin key.',
+      },
+      sessionFor: {
+        type: 'string',
+        format: 'duration',
+        default: '8h',
+        description: 'After this a person signs in again.',
+      },
+    },
+  },
+  setup(api, config) {
+    const sessions = createConsoleSessions(api, parseDuration(config.sessionFor));
+    const parts = { sessions, audit: api.audit, version: api.settings.version, count: createRate() };
+    for (const route of [...pageRoutes(config.remote), ...signInRoutes(parts), playgroundRoute(api)]) api.route(route);
+    authenticate(api, sessions);
+    consoleCommand(api, sessions);
+    api.offerSignIn({
+      title: 'Console (signs in once, within two minutes; "tollgate console" prints another link)',
+      makePath: async () => linkPath(await sessions.makeLink(FIRST_USER, Date.now())),
+    });
+  },
+});

@@ -1,0 +1,71 @@
+import {
+  type CallContext,
+  CHAT_REQUEST,
+  type ChatRequest,
+  createSseWriter,
+  formatUsd,
+  type PluginApi,
+  type Route,
+  type RouteContext,
+  toGatewayError,
+} from '../../core/index.ts';
+import { FOR_OPERATORS } from '../policies/kit/index.ts';
+
+/** A chat of a person who signed in: no key, the person's own name in the books, and the permissions of what the session was made with. */
+export function playgroundRoute(api: Pick<PluginApi, 'chat'>): Route {
+  return {
+    ...{ ...FOR_OPERATORS, method: 'POST', path: '/api/core/admin/console/chat' },
+    summary: 'A chat from the console, booked under the person who signed in',
+    description:
+      'The body and the response are those of `/v1/chat/completions`. A stream ends with an event `done`, which says what it cost.',
+    body: CHAT_REQUEST,
+    responses: { 200: { description: 'The response, or its events.', contentType: 'application/json' } },
+    async handler(ctx) {
+      const request = ctx.state.body as ChatRequest;
+      let done: object = {};
+      const { principal, requestId, signal } = ctx.state;
+      const context: CallContext = {
+        ...{ principal, requestId, signal, session: 'console' },
+        onOutcome(call, outcome) {
+          ctx.state.onOutcome(call, outcome);
+          const { cost, durationMs, firstByteMs, usage, target } = outcome;
+          done = {
+            request_id: requestId,
+            target: target ? `${target.provider}/${target.model}` : null,
+            cost_usd: cost === undefined ? null : formatUsd(cost),
+            ...{ duration_ms: durationMs, first_byte_ms: firstByteMs ?? null, usage: usage ?? null },
+          };
+        },
+      };
+      ctx.set('cache-control', 'no-store');
+      if (request.stream === true) await respondStream(api, { ...request, stream: true }, context, ctx, () => done);
+      else ctx.body = await api.chat({ ...request, stream: false }, context);
+    },
+  };
+}
+
+async function respondStream(
+  api: Pick<PluginApi, 'chat'>,
+  request: ChatRequest & { readonly stream: true },
+  context: CallContext,
+  ctx: RouteContext,
+  readDone: () => object,
+): Promise<void> {
+  // Until the stream begins an error has a status of its own.
+  const chunks = await api.chat(request, context);
+  ctx.status = 200;
+  ctx.respond = false;
+  const writer = createSseWriter(ctx.res, { signal: ctx.state.signal });
+  writer.start();
+  try {
+    for await (const chunk of chunks) {
+      writer.write(`data: ${JSON.stringify(chunk)}\n\n`);
+      await writer.drained();
+      if (writer.closed) return;
+    }
+    writer.write(`event: done\ndata: ${JSON.stringify(readDone())}\n\n`);
+    writer.end();
+  } catch (error) {
+    writer.fail(toGatewayError(error).toBody());
+  }
+}

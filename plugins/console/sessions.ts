@@ -1,0 +1,96 @@
+import { GatewayError, type PluginApi, type Principal } from '../../core/index.ts';
+import { createDocuments, withStore } from '../auth/kit/documents.ts';
+import { hashId, randomId } from '../auth/kit/random-id.ts';
+
+/** How a link or a key made somebody sign in. */
+export interface ConsoleSession {
+  readonly principal: Principal;
+  /** Unix milliseconds. */
+  readonly startedAt: number;
+  readonly endsAt: number;
+}
+
+/** A link that somebody may sign in by, once. */
+interface Link {
+  readonly userId: string;
+  readonly endsAt: number;
+}
+
+export interface ConsoleSessions {
+  /** Makes a link's token, for a user to sign in as. */
+  makeLink(userId: string, now: number): Promise<string>;
+  /** Whom a token signs in; throws for one that was used, has ended or never was. */
+  takeLink(token: string, now: number): Promise<string>;
+  /** Makes a session; answers the id that the browser keeps. */
+  begin(principal: Principal, now: number): Promise<{ readonly id: string; readonly session: ConsoleSession }>;
+  /** The session of an id; undefined for one that has ended. */
+  find(id: string, now: number): Promise<ConsoleSession | undefined>;
+  end(id: string): Promise<void>;
+}
+
+export const LINK_MS = 120_000;
+const TOKEN = /^[\w-]{43}$/;
+/** How often the key of a session is looked at again. */
+const LOOK_MS = 5000;
+
+/** Links and sessions in the store, under hashes: all workers and nodes know them, and nobody who reads the store can use them. */
+export function createConsoleSessions(
+  api: Pick<PluginApi, 'keyv' | 'stores' | 'auditLog'>,
+  sessionForMs: number,
+): ConsoleSessions {
+  const links = createDocuments(api.keyv<Link>('links'));
+  const sessions = createDocuments(api.keyv<ConsoleSession>('sessions'));
+  /** When the key of a session was last found unchanged, by the session's hash. */
+  const looked = new Map<string, number>();
+
+  /** A session ends with any change of the key that began it: revoked, blocked, or limited in another way. */
+  const isKeyChanged = async (hash: string, { principal: { keyId }, startedAt }: ConsoleSession, now: number) => {
+    if (keyId === undefined || now - (looked.get(hash) ?? 0) < LOOK_MS) return false;
+    const { entries } = await api.auditLog({ subject: `tg_${keyId}`, action: 'key', from: startedAt, limit: 1 });
+    if (looked.size > 1000) looked.clear();
+    looked.set(hash, now);
+    return entries.length > 0;
+  };
+
+  return {
+    async makeLink(userId, now) {
+      const token = randomId();
+      await links.set(hashId(token), { userId, endsAt: now + LINK_MS }, LINK_MS);
+      return token;
+    },
+
+    async takeLink(token, now) {
+      const hash = hashId(token);
+      const link = TOKEN.test(token) ? await links.get(hash) : undefined;
+      const isFirst =
+        link !== undefined &&
+        now < link.endsAt &&
+        (await withStore(() => api.stores.counters.lease(`link.${hash}`, randomId(), 1, LINK_MS, now)));
+      if (!isFirst)
+        throw new GatewayError(
+          'invalid_token',
+          'This link was used already, or is older than two minutes. "tollgate console" prints a new one.',
+        );
+      await links.delete(hash);
+      return link.userId;
+    },
+
+    async begin(principal, now) {
+      const id = randomId();
+      const session = { principal, startedAt: now, endsAt: now + sessionForMs };
+      await sessions.set(hashId(id), session, sessionForMs);
+      return { id, session };
+    },
+
+    async find(id, now) {
+      const hash = hashId(id);
+      const session = await sessions.get(hash);
+      if (!session || now >= session.endsAt) return undefined;
+      if (!(await isKeyChanged(hash, session, now))) return session;
+      await sessions.delete(hash);
+      return undefined;
+    },
+
+    end: (id) => sessions.delete(hashId(id)),
+  };
+}

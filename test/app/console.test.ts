@@ -1,0 +1,190 @@
+import http from 'node:http';
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+
+const ADMIN = '/api/core/admin';
+const CHAT = { model: 'echo/echo', messages: [{ role: 'user', content: 'Hello there' }] };
+
+describe('signing in at the console', () => {
+  let gateway: TestGateway;
+  let adminKey: string;
+
+  before(async () => {
+    gateway = await startGateway({});
+    ({ api_key: adminKey } = await gateway.command<{ api_key: string }>('keys', 'create', '--admin', '--user', 'ann'));
+  });
+  after(() => gateway.stop());
+
+  const own = (): Record<string, string> => ({ origin: gateway.url, 'sec-fetch-site': 'same-origin' });
+
+  const ask = (method: string, path: string, headers: Record<string, string> = {}, body?: unknown): Promise<Response> =>
+    fetch(gateway.url + path, {
+      method,
+      headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+
+  const makeToken = async (): Promise<string> => {
+    const { url } = await gateway.command<{ url: string }>('console', '--user', 'zoe');
+    return /^http:\/\/127\.0\.0\.1:\d+\/console#sign-in=([\w-]{43})$/.exec(url)?.[1] ?? '';
+  };
+
+  const cookieOf = (response: Response): string => response.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+
+  const byLink = async (): Promise<string> =>
+    cookieOf(await ask('POST', `${ADMIN}/console/link`, own(), { token: await makeToken() }));
+  const byKey = async (key = adminKey): Promise<string> =>
+    cookieOf(await ask('POST', `${ADMIN}/console/session`, { ...own(), authorization: `Bearer ${key}` }));
+
+  const codeOf = async (response: Response): Promise<unknown> =>
+    ((await response.json()) as { error: { code: string } }).error.code;
+
+  it('works by a link once, and says who it is', async () => {
+    const token = await makeToken();
+    const first = await ask('POST', `${ADMIN}/console/link`, own(), { token });
+    expect(first.status).to.equal(204);
+    const state = await (await ask('GET', `${ADMIN}/console`, { cookie: cookieOf(first) })).json();
+    expect(state).to.include({ user_id: 'zoe', key_id: null });
+    const second = await ask('POST', `${ADMIN}/console/link`, own(), { token });
+    expect([second.status, await codeOf(second)]).to.deep.equal([401, 'invalid_token']);
+    expect(second.headers.getSetCookie()).to.deep.equal([]);
+  });
+
+  it('gives a link that two use at once to one of them', async () => {
+    const token = await makeToken();
+    const both = await Promise.all([1, 2, 3].map(() => ask('POST', `${ADMIN}/console/link`, own(), { token })));
+    expect(both.map(({ status }) => status).sort()).to.deep.equal([204, 401, 401]);
+  });
+
+  it('takes no link through a proxy, under another name, or from another page', async () => {
+    for (const headers of [
+      { ...own(), 'x-forwarded-for': '203.0.113.7' },
+      { ...own(), forwarded: 'for=203.0.113.7' },
+      { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      {},
+    ]) {
+      const response = await ask('POST', `${ADMIN}/console/link`, headers, { token: await makeToken() });
+      expect([JSON.stringify(headers), response.status]).to.deep.equal([JSON.stringify(headers), 403]);
+    }
+    expect(await statusUnder('evil.example', await makeToken())).to.equal(403);
+    expect(await statusUnder(new URL(gateway.url).host, await makeToken())).to.equal(204);
+  });
+
+  /** `fetch` does not let a page, or a test, name another host. */
+  const statusUnder = (host: string, token: string): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const headers = { host, origin: `http://${host}`, 'content-type': 'application/json' };
+      http
+        .request(`${gateway.url}${ADMIN}/console/link`, { method: 'POST', headers }, (response) => {
+          response.resume();
+          resolve(response.statusCode ?? 0);
+        })
+        .on('error', reject)
+        .end(JSON.stringify({ token }));
+    });
+
+  it('takes an admin key, and no other', async () => {
+    const state = await (await ask('GET', `${ADMIN}/console`, { cookie: await byKey() })).json();
+    expect(state).to.include({ user_id: 'ann' });
+    for (const key of [gateway.key, 'tg_nothing']) {
+      const refused = await ask('POST', `${ADMIN}/console/session`, { ...own(), authorization: `Bearer ${key}` });
+      expect(refused.status).to.be.oneOf([401, 403]);
+      expect(refused.headers.getSetCookie()).to.deep.equal([]);
+    }
+    const foreign = { origin: 'https://evil.example', authorization: `Bearer ${adminKey}` };
+    expect((await ask('POST', `${ADMIN}/console/session`, foreign)).status).to.equal(403);
+  });
+
+  it('sets a cookie that scripts cannot read, other sites cannot send, and other paths do not get', async () => {
+    const response = await ask('POST', `${ADMIN}/console/link`, own(), { token: await makeToken() });
+    const [cookie = '', ...others] = response.headers.getSetCookie();
+    expect(others).to.deep.equal([]);
+    expect(cookie).to.match(
+      /^tollgate-console=[\w-]{43}; Path=\/api\/core\/admin; HttpOnly; SameSite=Strict; Max-Age=28800$/,
+    );
+  });
+
+  it('opens the routes of operators and nothing else', async () => {
+    const cookie = await byLink();
+    expect((await ask('GET', `${ADMIN}/targets`, { cookie })).status).to.equal(200);
+    expect((await ask('GET', `${ADMIN}/calls?limit=1`, { cookie })).status).to.equal(200);
+    expect((await ask('POST', '/v1/chat/completions', { cookie, ...own() }, CHAT)).status).to.equal(401);
+    expect((await ask('GET', '/v1/models', { cookie })).status).to.equal(401);
+    expect((await ask('GET', '/api/core/api_keys', { cookie })).status).to.not.equal(200);
+  });
+
+  it('changes something for a page of the gateway alone', async () => {
+    const cookie = await byLink();
+    const block = (headers: Record<string, string>) =>
+      ask('POST', `${ADMIN}/users/nobody/block`, { cookie, ...headers });
+    expect((await block({})).status).to.equal(403);
+    expect((await block({ origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' })).status).to.equal(403);
+    expect((await block({ origin: gateway.url, 'sec-fetch-site': 'same-site' })).status).to.equal(403);
+    expect((await block(own())).status).to.equal(200);
+    const audit = (await (await ask('GET', `${ADMIN}/audit?subject=nobody`, { cookie })).json()) as {
+      data: readonly { actor: object }[];
+    };
+    expect(audit.data.map(({ actor }) => actor)).to.deep.equal([
+      { via: 'console', user_id: 'zoe', key_id: null, address: '127.0.0.1' },
+    ]);
+  });
+
+  it('ends with sign-out, with a block of the person, and with any change of the key it began with', async () => {
+    const out = await byLink();
+    expect((await ask('POST', `${ADMIN}/console/sign-out`, { cookie: out, ...own() })).status).to.equal(204);
+    expect(await codeOf(await ask('GET', `${ADMIN}/targets`, { cookie: out }))).to.equal('invalid_token');
+
+    const made = await gateway.command<{ api_key: string }>('keys', 'create', '--admin', '--user', 'eve');
+    const revoked = await byKey(made.api_key);
+    await gateway.command('keys', 'revoke', made.api_key);
+    expect(await codeOf(await ask('GET', `${ADMIN}/targets`, { cookie: revoked }))).to.equal('invalid_token');
+
+    const blocked = await byLink();
+    const operator = { authorization: `Bearer ${adminKey}` };
+    await ask('POST', `${ADMIN}/users/zoe/block`, operator);
+    try {
+      const response = await ask('GET', `${ADMIN}/targets`, { cookie: blocked });
+      expect(response.status).to.equal(403);
+    } finally {
+      await ask('POST', `${ADMIN}/users/zoe/unblock`, operator);
+    }
+  });
+
+  it('makes a chat of the playground a call of the person, which the gateway books', async () => {
+    const cookie = await byLink();
+    const whole = await ask('POST', `${ADMIN}/console/chat`, { cookie, ...own() }, CHAT);
+    expect(whole.status).to.equal(200);
+    const streamed = await ask('POST', `${ADMIN}/console/chat`, { cookie, ...own() }, { ...CHAT, stream: true });
+    const events = await streamed.text();
+    expect(events)
+      .to.include('there')
+      .and.match(/event: done\ndata: \{.*"cost_usd":"0\.00"/);
+    const { data } = (await (await ask('GET', `${ADMIN}/calls?user=zoe&session=console`, { cookie })).json()) as {
+      data: readonly { user_id: string; account: string; key: string; outcome: string }[];
+    };
+    expect(data.map(({ user_id, account, key, outcome }) => [user_id, account, key, outcome])).to.deep.equal([
+      ['zoe', 'zoe', '-', 'ok'],
+      ['zoe', 'zoe', '-', 'ok'],
+    ]);
+  });
+
+  it('leaves no token and no cookie in the log', async () => {
+    const token = await makeToken();
+    const cookie = cookieOf(await ask('POST', `${ADMIN}/console/link`, own(), { token }));
+    await ask('GET', `${ADMIN}/targets`, { cookie });
+    expect(gateway.logText()).not.to.include(token);
+    expect(gateway.logText()).not.to.include(cookie.split('=')[1]);
+  });
+
+  it('is off where the configuration switches the console off', async () => {
+    const without = await startGateway({ policies: { console: false } });
+    try {
+      expect((await fetch(`${without.url}/console`)).status).to.equal(404);
+      expect((await fetch(`${without.url}${ADMIN}/console`)).status).to.equal(404);
+    } finally {
+      await without.stop();
+    }
+  });
+});
