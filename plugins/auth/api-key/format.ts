@@ -9,8 +9,10 @@ export const KEY_PATTERN = /^tg_([0-9A-Za-z]{12})_([0-9A-Za-z]{43})([0-9A-Za-z]{
 const REFERENCE_PATTERN = /^(?:tg_)?([0-9A-Za-z]{12})(?:_[0-9A-Za-z]{49})?$/;
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-const ID_START = 'tg_'.length;
+/** Where a key has its public id. */
+export const ID_START = 'tg_'.length;
 const ID_LENGTH = 12;
+export const ID_END = ID_START + ID_LENGTH;
 const ID_SPACE = 62n ** BigInt(ID_LENGTH);
 const SECRET_BYTES = 32;
 const SECRET_LENGTH = 43;
@@ -29,11 +31,6 @@ export function createKey(randomBytes: (size: number) => Uint8Array): NewKey {
   const secret = encodeBase62(readInteger(randomBytes(SECRET_BYTES)), SECRET_LENGTH);
   const body = `tg_${id}_${secret}`;
   return { id, text: `${body}${checksum(body)}` };
-}
-
-/** What stands where a key's public id would, in any text. */
-export function idIn(text: string): string {
-  return text.slice(ID_START, ID_START + ID_LENGTH);
 }
 
 /** The public id of a well-formed key; undefined for anything else, before any look-up. */

@@ -11,7 +11,7 @@ import {
 } from '../../../core/index.ts';
 import { createPlanBook, KEY_ORIGINS, type KeyOrigin } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
-import { idIn, KEY_PATTERN, parseKey } from './format.ts';
+import { ID_END, ID_START, KEY_PATTERN, parseKey } from './format.ts';
 import { createKeyIndex } from './key-index.ts';
 import { checkNames } from './key-limits.ts';
 import { createKeyring, type Keyring } from './keyring.ts';
@@ -43,44 +43,66 @@ function createVerifier(
   readPeppers: () => Promise<Peppers>,
   onUse: (id: string, now: number) => void,
 ): Verifier {
-  const cache = createKeyCache(records, readPeppers);
-  const accept = (key: CachedKey, credential: string, now: number): Principal => {
-    const principal = checkKey(key, credential, now);
-    onUse(key.id, now);
-    return principal;
+  /** Keys as the store had them a moment ago, and ids that it did not know. */
+  const known = new LRUCache<string, CachedKey>({ max: KNOWN_MAX });
+  const unknown = new LRUCache<string, CachedKey>({ max: UNKNOWN_MAX });
+  const loading = new Map<string, Promise<CachedKey>>();
+
+  /** Reads the store: once for all that need one id at the same time. */
+  const load = (id: string, now: number): Promise<CachedKey> => {
+    const running = loading.get(id);
+    if (running) return running;
+    const promise: Promise<CachedKey> = readKey(records, readPeppers, id, now).then(
+      (entry) => {
+        if (loading.get(id) === promise) {
+          loading.delete(id);
+          (entry.stored ? known : unknown).set(id, entry);
+        }
+        return entry;
+      },
+      (error) => {
+        if (loading.get(id) === promise) loading.delete(id);
+        throw error;
+      },
+    );
+    loading.set(id, promise);
+    return promise;
   };
+
+  /** Only who holds the secret learns that a key is revoked or expired. */
+  const accept = (key: CachedKey, credential: string, now: number): Principal => {
+    if (!matchesHash(key, credential) || !key.principal) throw invalidKey();
+    const { revokedAt, blockedAt, expiresAt } = key.stored ?? {};
+    if (revokedAt !== undefined)
+      throw new GatewayError('revoked_api_key', 'This API key was revoked. Use another key, or make a new one.');
+    if (blockedAt !== undefined)
+      throw new GatewayError(
+        'permission_denied',
+        'This API key is blocked by an operator of this gateway. Ask them to unblock it, or use another key.',
+      );
+    if (expiresAt !== undefined && now >= expiresAt)
+      throw new GatewayError('expired_api_key', 'This API key has expired. Use another key, or make a new one.');
+    onUse(key.id, now);
+    return key.principal;
+  };
+
   return {
     verify(credential, now) {
-      const known = cache.findKnown(idIn(credential), now);
+      const key = ifFresh(known.get(credential.slice(ID_START, ID_END)), KNOWN_MS, now);
       // A credential that was verified before needs no look at its shape: only the same text has the same hash.
-      if (known?.proof) return accept(known, credential, now);
+      if (key?.proof) return accept(key, credential, now);
       const id = parseKey(credential)?.id;
       if (id === undefined) throw invalidKey();
-      const key = known ?? cache.findUnknown(id, now);
-      if (key) return accept(key, credential, now);
-      return cache.load(id, now).then((loaded) => accept(loaded, credential, now));
+      const found = key ?? ifFresh(unknown.get(id), UNKNOWN_MS, now);
+      if (found) return accept(found, credential, now);
+      return load(id, now).then((loaded) => accept(loaded, credential, now));
     },
-    forget: cache.forget,
+    forget(id) {
+      known.delete(id);
+      unknown.delete(id);
+      loading.delete(id);
+    },
   };
-}
-
-/** Only who holds the secret learns that a key is revoked or expired. */
-function checkKey(key: CachedKey, credential: string, now: number): Principal {
-  if (!matchesHash(key, credential) || !key.principal) throw invalidKey();
-  const { revokedAt, expiresAt } = key.stored ?? {};
-  if (revokedAt !== undefined) {
-    throw new GatewayError('revoked_api_key', 'This API key was revoked. Use another key, or make a new one.');
-  }
-  if (key.stored?.blockedAt !== undefined) {
-    throw new GatewayError(
-      'permission_denied',
-      'This API key is blocked by an operator of this gateway. Ask them to unblock it, or use another key.',
-    );
-  }
-  if (expiresAt !== undefined && now >= expiresAt) {
-    throw new GatewayError('expired_api_key', 'This API key has expired. Use another key, or make a new one.');
-  }
-  return key.principal;
 }
 
 /** The SHA-256 of the credential that is being checked. */
@@ -127,61 +149,17 @@ interface CachedKey {
   proof: Buffer | undefined;
 }
 
-/** Keys as the store had them a moment ago, and ids that it did not know. */
-interface KeyCache {
-  /** A key of the store that is fresh. */
-  findKnown(id: string, now: number): CachedKey | undefined;
-  /** That the store did not know an id, when that is fresh. */
-  findUnknown(id: string, now: number): CachedKey | undefined;
-  /** Reads the store: once for all that need one id at the same time. */
-  load(id: string, now: number): Promise<CachedKey>;
-  /** Forgets an id at once; a look-up that is under way is not remembered. */
-  forget(id: string): void;
-}
-
-function createKeyCache(records: Pick<KeyRecords, 'find'>, readPeppers: () => Promise<Peppers>): KeyCache {
-  const known = new LRUCache<string, CachedKey>({ max: KNOWN_MAX });
-  const unknown = new LRUCache<string, CachedKey>({ max: UNKNOWN_MAX });
-  const pending = new Map<string, Promise<CachedKey>>();
-
-  const read = async (id: string, now: number): Promise<CachedKey> => {
-    const peppers = await readPeppers();
-    const stored = await records.find(id);
-    const principal = stored && toPrincipal(stored.record);
-    const hash = stored ? Buffer.from(stored.record.hash, 'hex') : NO_HASH;
-    return { id, readAt: now, stored, principal, hash, peppers, proof: undefined };
-  };
-
-  const load = (id: string, now: number): Promise<CachedKey> => {
-    const running = pending.get(id);
-    if (running) return running;
-    const promise: Promise<CachedKey> = read(id, now).then(
-      (entry) => {
-        if (pending.get(id) === promise) {
-          pending.delete(id);
-          (entry.stored ? known : unknown).set(id, entry);
-        }
-        return entry;
-      },
-      (error) => {
-        if (pending.get(id) === promise) pending.delete(id);
-        throw error;
-      },
-    );
-    pending.set(id, promise);
-    return promise;
-  };
-
-  return {
-    findKnown: (id, now) => ifFresh(known.get(id), KNOWN_MS, now),
-    findUnknown: (id, now) => ifFresh(unknown.get(id), UNKNOWN_MS, now),
-    load,
-    forget(id) {
-      known.delete(id);
-      unknown.delete(id);
-      pending.delete(id);
-    },
-  };
+async function readKey(
+  records: Pick<KeyRecords, 'find'>,
+  readPeppers: () => Promise<Peppers>,
+  id: string,
+  now: number,
+): Promise<CachedKey> {
+  const peppers = await readPeppers();
+  const stored = await records.find(id);
+  const principal = stored && toPrincipal(stored.record);
+  const hash = stored ? Buffer.from(stored.record.hash, 'hex') : NO_HASH;
+  return { id, readAt: now, stored, principal, hash, peppers, proof: undefined };
 }
 
 /** A clock that was set back makes an entry old, never young. */
