@@ -3,7 +3,7 @@
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/attempt.ts';
-export { estimateTextTokens, isPublicHost } from './calls/content.ts';
+export { isPublicHost } from './calls/content.ts';
 export { factsOf, type RequestFacts } from './calls/facts.ts';
 export { costOf } from './calls/meter.ts';
 export type {
@@ -39,7 +39,14 @@ export { isStreamFailure, StreamFailure } from './contract/provider.ts';
 export type * from './contract/store.ts';
 export type * from './contract/units.ts';
 export type { TagRules } from './contract/units.ts';
-export { formatUsd, parseDuration, parseSize, parseUsd, STANDARD_FORMATS } from './contract/units.ts';
+export {
+  estimateTextTokens,
+  formatUsd,
+  parseDuration,
+  parseSize,
+  parseUsd,
+  STANDARD_FORMATS,
+} from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';
 export type { SseReader, SseReaderOptions } from './upstream/event-reader.ts';

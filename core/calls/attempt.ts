@@ -1,8 +1,7 @@
 import type { Target } from '../contract/call.ts';
 import { type ErrorCode, GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
-import { deepFreeze, parseErrorBody } from '../contract/json.ts';
-import { measureJson, RESPONSE_BOUNDS } from '../contract/json-bounds.ts';
+import { deepFreeze, measureJson, parseErrorBody, RESPONSE_BOUNDS } from '../contract/json.ts';
 import {
   type CodecCall,
   type Endpoint,

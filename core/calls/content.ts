@@ -1,10 +1,8 @@
 import { BlockList, isIP } from 'node:net';
 import { isObject } from '../contract/json.ts';
+import { tokensOf } from '../contract/units.ts';
 
-/** What the pieces of a request count in tokens, and which of their texts are addresses that a vendor would fetch. */
-
-/** Bytes of text that count as one token: the usual rule for English. Languages with longer encodings come out dearer, never free. */
-export const BYTES_PER_TOKEN = 4;
+/** What the pieces of a request count in tokens, what is loose in them, and which of their texts are addresses that a vendor would fetch. */
 
 /** What one image part counts, in tokens: OpenAI's high-detail price of a 1024×1024 picture. */
 const TOKENS_PER_IMAGE = 765;
@@ -14,16 +12,6 @@ const SOUND_BYTES_PER_TOKEN = Object.freeze({ plain: 1000, packed: 100 });
 
 /** What a file or a recording counts that is only named, by an id or a URL. */
 const TOKENS_PER_NAMED_FILE = 10_000;
-
-/** The tokens of a text, estimated: for reservations, and for responses whose provider reported no usage. */
-export function estimateTextTokens(text: string): number {
-  return tokensOf(Buffer.byteLength(text));
-}
-
-/** The tokens that this many bytes of text are. */
-export function tokensOf(bytes: number): number {
-  return Math.ceil(bytes / BYTES_PER_TOKEN);
-}
 
 const FILES: ReadonlySet<string> = new Set('file input_file document video_url input_video audio_url'.split(' '));
 /** Fields that hold content in base64. */
@@ -92,6 +80,18 @@ function typeOf(node: object): string {
 /** Whether an object says where something was found: its own texts are no addresses to fetch. */
 export function isSource(node: object): boolean {
   return SOURCE.test(typeOf(node));
+}
+
+/** Whether a tool, or a call of one, holds nulls or leaves its `type` out. */
+export function isLooseTool(tool: unknown): boolean {
+  if (!isObject(tool)) return false;
+  return !('type' in tool) || hasNulls(tool) || ('function' in tool && hasNulls(tool['function']));
+}
+
+export function hasNulls(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  for (const field of Object.keys(value)) if (value[field] === null || value[field] === undefined) return true;
+  return false;
 }
 
 /** Whether an address is `https:` at a public host, without a credential. */

@@ -1,18 +1,20 @@
 import type { ChatRequest } from '../contract/chat.ts';
 import { CHAT_MESSAGE, CHAT_REQUEST, CONTENT_PART } from '../contract/chat-schemas.ts';
 import type { DialectEffects, DialectNeed } from '../contract/dialect.ts';
-import { isObject, isPlain, type JsonObject, readArray, readObject, type Schema } from '../contract/json.ts';
-import { isHalved, type JsonPlace, refusal, toParam } from '../contract/json-bounds.ts';
 import {
-  estimateTextTokens,
-  isAddress,
-  isSource,
-  type Reach,
-  reachOf,
-  SENT_AS,
-  tokensOf,
-  tokensOfPart,
-} from './content.ts';
+  isHalved,
+  isObject,
+  isPlain,
+  type JsonObject,
+  type JsonPlace,
+  readArray,
+  readObject,
+  refusal,
+  type Schema,
+  toParam,
+} from '../contract/json.ts';
+import { estimateTextTokens, tokensOf } from '../contract/units.ts';
+import { hasNulls, isAddress, isLooseTool, isSource, type Reach, reachOf, SENT_AS, tokensOfPart } from './content.ts';
 
 /**
  * One walk over a request, the only one: it freezes, refuses what a body must not hold, and notes the facts that gates, reservations and
@@ -38,6 +40,10 @@ export interface BodyShape {
   readonly effects?: DialectEffects | undefined;
 }
 
+/** Shared by all notes that hold none. */
+const NO_NAMES = new Set<string>();
+const NO_DIALECTS = new Map<string, string>();
+
 /** What was noted of a request, of a part of it, or of another body. */
 class Notes {
   /** The tokens of the input, estimated: of the messages, and of every other field that is more than a word or a number. */
@@ -49,11 +55,11 @@ class Notes {
   /** A field whose name is a known one in another case. */
   disguised: DisguisedField | undefined;
   /** Dialects whose own blocks, tools and fields the request holds, each with the first place. */
-  readonly dialects = new Map<string, string>();
+  dialects = NO_DIALECTS;
   /** The encrypted texts of the reasoning that came back, in order. */
   readonly reasoning: string[] = [];
   /** Names of functions that tools, calls, results and the choice of a tool have. */
-  readonly toolNames = new Set<string>();
+  toolNames = NO_NAMES;
   /** Whether messages or tools hold nulls, or leave a `type` out. */
   hasLooseMessages = false;
   hasLooseTools = false;
@@ -68,17 +74,23 @@ class Notes {
     this.hasFunctions ||= other.hasFunctions;
     for (const each of other.media) this.media.push(each);
     for (const each of other.reasoning) this.reasoning.push(each);
-    for (const each of other.toolNames) this.toolNames.add(each);
+    for (const each of other.toolNames) this.noteTool(each);
     for (const [dialect, param] of other.dialects) this.noteDialect(dialect, param);
   }
 
   noteDialect(dialect: string, param: string): void {
+    if (this.dialects === NO_DIALECTS) this.dialects = new Map();
     if (!this.dialects.has(dialect)) this.dialects.set(dialect, param);
+  }
+
+  noteTool(name: string): void {
+    if (this.toolNames === NO_NAMES) this.toolNames = new Set();
+    this.toolNames.add(name);
   }
 }
 
 /** What one walk found in a chat request. */
-export interface RequestFacts extends Readonly<Omit<Notes, 'add' | 'noteDialect' | 'needs'>> {}
+export interface RequestFacts extends Readonly<Omit<Notes, 'add' | 'noteDialect' | 'noteTool' | 'needs'>> {}
 
 /** What one walk found in a body of a dialect that may be passed on as it is. */
 export interface BodyFacts extends Readonly<Pick<Notes, 'media' | 'needs'>> {}
@@ -169,13 +181,12 @@ class Walk {
   /** A chat request, field by field. */
   chat(request: JsonObject): Notes {
     const place = placeOf(request, undefined, '', CHAT_REQUEST);
-    const all = new Notes();
-    this.#notes = all;
+    const all = this.#notes;
     this.#open(place);
     for (const name of Object.keys(request)) {
       const value = request[name];
       const schema = this.#name(name, place);
-      if (typeof value !== 'object' || value === null) this.#scalar(value, place, name);
+      if (typeof value !== 'object' || value === null) this.#refuse(value, place, name);
       else all.add(noted.get(value) ?? this.#field(name, value, place, schema));
     }
     if (this.#options.freezes) noted.set(request, all);
@@ -185,7 +196,7 @@ class Walk {
   /** Any other body. */
   body(value: unknown): Notes {
     this.#texts = 'body';
-    if (typeof value !== 'object' || value === null) this.#scalar(value, undefined, '');
+    if (typeof value !== 'object' || value === null) this.#refuse(value, undefined, '');
     else {
       this.#look(placeOf(value));
       if (this.#options.effects) notedBodies.set(value, this.#notes);
@@ -240,15 +251,15 @@ class Walk {
     this.#open(place);
     notes.inputTokens += TOKENS_PER_MESSAGE;
     if (role === 'function' || isObject(message['function_call'])) notes.hasFunctions = true;
-    if (role === 'tool' && typeof message['name'] === 'string') notes.toolNames.add(message['name']);
+    if (role === 'tool' && typeof message['name'] === 'string') notes.noteTool(message['name']);
     for (const name of Object.keys(message)) {
       const value = message[name];
       const schema = this.#name(name, place);
       if (typeof value === 'string') {
-        this.#refuseHalved(value, place, name);
+        this.#refuse(value, place, name);
         if (name !== 'role' && name !== 'tool_call_id') notes.inputTokens += estimateTextTokens(value);
       } else if (typeof value !== 'object' || value === null) {
-        this.#scalar(value, place, name);
+        this.#refuse(value, place, name);
         isLoose ||= name !== 'content' && (value === null || value === undefined);
       } else if (name === 'content' && Array.isArray(value)) this.#parts(value, placeOf(value, place, name));
       else {
@@ -298,7 +309,7 @@ class Walk {
   /** Whatever else stands in a list of messages or parts: the schema refuses it later. */
   #other(value: unknown, within: Place, at: number): void {
     if (typeof value === 'object' && value !== null) this.#look(placeOf(value, within, at));
-    else this.#scalar(value, within, at);
+    else this.#refuse(value, within, at);
   }
 
   /** Everything below a place, and itself. */
@@ -325,14 +336,14 @@ class Walk {
 
   #member(value: unknown, place: Place, at: string | number, schema?: Schema): void {
     if (typeof value === 'string') {
-      this.#refuseHalved(value, place, at);
+      this.#refuse(value, place, at);
       this.#text(value, place, at);
     } else if (typeof value === 'object' && value !== null) {
       const reach = this.#guards && typeof at === 'string' ? reachOf(place.node, place.reach, at) : place.reach;
       if (typeof at === 'string') this.#noteEffect(value, place, at);
       this.#waiting.push({ node: value, within: place, at, schema, reach });
     } else {
-      this.#scalar(value, place, at);
+      this.#refuse(value, place, at);
       if (this.#texts === 'json') this.#bytes += String(value).length;
     }
   }
@@ -368,7 +379,13 @@ class Walk {
 
   /** The schema of a field; notes and refuses what its name must not be. */
   #name(name: string, place: Place): Schema | undefined {
-    if (this.#options.isStrict) this.#refuseName(name, place);
+    const { isStrict, mayHoldSurrogates } = this.#options;
+    if (isStrict) {
+      if (name === '__proto__') throw refusal('is a name that is not allowed', place, name);
+      if (name === 'prototype' && place.at === 'constructor')
+        throw refusal('is a name that is not allowed', place.within, place.at);
+      if (mayHoldSurrogates && isHalved(name)) throw refusal('holds half a surrogate pair', place.within, place.at);
+    }
     const known = place.schema?.['properties'];
     if (!isObject(known)) return undefined;
     if (Object.hasOwn(known, name)) return readObject(known[name]);
@@ -377,22 +394,12 @@ class Walk {
     return undefined;
   }
 
-  #refuseName(name: string, place: Place): void {
-    if (name === '__proto__') throw refusal('is a name that is not allowed', place, name);
-    if (name === 'prototype' && place.at === 'constructor')
-      throw refusal('is a name that is not allowed', place.within, place.at);
-    if (this.#options.mayHoldSurrogates && isHalved(name))
-      throw refusal('holds half a surrogate pair', place.within, place.at);
-  }
-
-  #refuseHalved(text: string, place: Place | undefined, at: string | number): void {
-    if (this.#options.mayHoldSurrogates && isHalved(text)) throw refusal('holds half a surrogate pair', place, at);
-  }
-
-  #scalar(value: unknown, place: Place | undefined, at: string | number): void {
-    if (!this.#options.isStrict) return;
-    if (typeof value === 'string') this.#refuseHalved(value, place, at);
-    else if (typeof value === 'number' && !Number.isFinite(value))
+  /** Refuses a text, number or word from outside that JSON can say and is not taken. */
+  #refuse(value: unknown, place: Place | undefined, at: string | number): void {
+    const { isStrict, mayHoldSurrogates } = this.#options;
+    if (typeof value === 'string' && mayHoldSurrogates && isHalved(value))
+      throw refusal('holds half a surrogate pair', place, at);
+    if (typeof value === 'number' && isStrict && !Number.isFinite(value))
       throw refusal('is a number too large to hold', place, at);
   }
 
@@ -407,7 +414,7 @@ class Walk {
   #noteNames(items: readonly unknown[]): void {
     for (const item of items) {
       const called = isObject(item) ? item['function'] : undefined;
-      if (isObject(called) && typeof called['name'] === 'string') this.#notes.toolNames.add(called['name']);
+      if (isObject(called) && typeof called['name'] === 'string') this.#notes.noteTool(called['name']);
     }
   }
 
@@ -431,17 +438,6 @@ class Walk {
 
 function placeOf(node: object, within?: Place, at: Place['at'] = '', schema?: Schema, reach: Reach = 'all'): Place {
   return { node, within, at, schema, reach };
-}
-
-function isLooseTool(tool: unknown): boolean {
-  if (!isObject(tool)) return false;
-  return !('type' in tool) || hasNulls(tool) || ('function' in tool && hasNulls(tool['function']));
-}
-
-function hasNulls(value: unknown): boolean {
-  if (!isObject(value)) return false;
-  for (const field of Object.keys(value)) if (value[field] === null || value[field] === undefined) return true;
-  return false;
 }
 
 /** Through upper case, because U+017F has no lower case but an upper one: S. */

@@ -3,9 +3,9 @@ import type { ChatRequest, Usage } from '../contract/chat.ts';
 import { deepFreeze, readObject } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { ModelInfo, Price } from '../contract/provider.ts';
+import { estimateTextTokens } from '../contract/units.ts';
 import { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { estimateTextTokens } from './content.ts';
 import { estimateInputTokens } from './facts.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { exceedsBounds } from './json-bounds.ts';
+import { GatewayError } from './errors.ts';
 
 /** Any value that JSON can hold. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
@@ -66,8 +66,8 @@ export function parseErrorBody(text: string): unknown {
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value) || !isPlain(value)) return value;
   Object.freeze(value);
-  if (Array.isArray(value)) for (const member of value) deepFreeze(member);
-  else for (const name of Object.keys(value)) deepFreeze((value as JsonObject)[name]);
+  for (const member of Array.isArray(value) ? value : Object.values(value))
+    if (typeof member === 'object') deepFreeze(member);
   return value;
 }
 
@@ -76,6 +76,162 @@ export function isPlain(value: object): boolean {
   if (Array.isArray(value)) return true;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
+}
+
+/** What a text of JSON may hold, however many bytes it has. */
+export interface JsonBounds {
+  /** How deep arrays and objects may nest. */
+  readonly maxDepth: number;
+  /** How many values and names of fields it may hold in all. */
+  readonly maxValues: number;
+  /** How many numbers, `true`, `false` and `null` it may hold; they count as values unless this is set. */
+  readonly maxLiterals?: number;
+}
+
+export interface JsonMeasure {
+  /** Values and names of fields, up to the one that went over a bound. */
+  readonly values: number;
+  /** Bytes of heap that it takes when it is parsed, beside its texts. */
+  readonly heapBytes: number;
+  /** Which bound it goes over; the measurement ends there. */
+  readonly exceeded: 'depth' | 'values' | undefined;
+}
+
+/** Bytes of heap that one of these takes when parsed, beside its text: measured in Node 20, rounded up. */
+const HEAP_BYTES = Object.freeze({ name: 80, container: 100, string: 40, literal: 16 });
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+
+/** `{` and `[`, and `}` and `]`, differ in this bit. */
+const CURLY_BIT = 0x20;
+const OPENING = 0x7b;
+const CLOSING = 0x7d;
+
+/** Bytes that go on with a number or a word: neither blank nor a mark of JSON. */
+const IN_LITERAL: readonly boolean[] = Array.from(
+  { length: 256 },
+  (_, byte) => byte > 0x20 && ![COMMA, COLON, QUOTE].includes(byte) && ![OPENING, CLOSING].includes(byte | CURLY_BIT),
+);
+
+/**
+ * Measures JSON in UTF-8 before it is parsed, so that nothing large is made of what is refused. One pass without allocation; strings
+ * are skipped. What is not JSON is measured as well as it can be, and left to `JSON.parse` to refuse.
+ */
+export function measureJson(bytes: Uint8Array, { maxDepth, maxValues, maxLiterals }: JsonBounds): JsonMeasure {
+  const { length } = bytes;
+  let [strings, names, containers, literals, depth] = [0, 0, 0, 0, 0];
+  let roomForValues = maxValues;
+  let roomForLiterals = maxLiterals ?? 0;
+  let exceeded: JsonMeasure['exceeded'];
+  for (let at = 0; at < length && exceeded === undefined; ) {
+    const byte = bytes[at] ?? 0;
+    at += 1;
+    if (byte <= 0x20 || byte === COMMA) continue;
+    if (byte === COLON) names += 1;
+    else if ((byte | CURLY_BIT) === CLOSING) depth -= 1;
+    else if (byte === QUOTE) {
+      at = endOfString(bytes, at);
+      strings += 1;
+      roomForValues -= 1;
+    } else if ((byte | CURLY_BIT) === OPENING) {
+      containers += 1;
+      roomForValues -= 1;
+      depth += 1;
+      if (depth > maxDepth) exceeded = 'depth';
+    } else {
+      while (at < length && IN_LITERAL[bytes[at] ?? 0]) at += 1;
+      literals += 1;
+      if (maxLiterals === undefined) roomForValues -= 1;
+      else roomForLiterals -= 1;
+    }
+    if (roomForValues < 0 || roomForLiterals < 0) exceeded ??= 'values';
+  }
+  // Of what is not JSON, there may be more colons than strings.
+  names = Math.min(names, strings);
+  const heapBytes =
+    names * HEAP_BYTES.name +
+    (strings - names) * HEAP_BYTES.string +
+    containers * HEAP_BYTES.container +
+    literals * HEAP_BYTES.literal;
+  return { values: strings + containers + literals, heapBytes, exceeded };
+}
+
+/** Strings up to this length are faster looked through here than by the call of `indexOf`. */
+const NEAR = 64;
+
+/** Where the string ends whose first byte is at `from`, its closing quote included. */
+function endOfString(bytes: Uint8Array, from: number): number {
+  const { length } = bytes;
+  let at = from;
+  for (;;) {
+    const near = Math.min(at + NEAR, length);
+    for (; at < near; at += 1) {
+      const byte = bytes[at];
+      if (byte === QUOTE) return at + 1;
+      if (byte === BACKSLASH) at += 1;
+    }
+    const quote = bytes.indexOf(QUOTE, at);
+    if (quote < 0) return length;
+    let first = quote;
+    while (first > at && bytes[first - 1] === BACKSLASH) first -= 1;
+    at = quote + 1;
+    if ((quote - first) % 2 === 0) return at;
+  }
+}
+
+/**
+ * What an answer from outside may hold: a vendor's, an identity provider's. Room for 4,096 tokens with twenty alternatives each, and for
+ * 2,000 embeddings of 2,000 numbers.
+ */
+export const RESPONSE_BOUNDS = Object.freeze({
+  maxDepth: 128,
+  maxValues: 600_000,
+  maxLiterals: 4_000_000,
+} as const satisfies JsonBounds);
+
+/** A text up to this length cannot nest deep enough to exhaust a stack, nor hold many values. */
+const SMALL_LENGTH = 512;
+
+/** Whether a text of JSON goes over the bounds of an answer. */
+export function exceedsBounds(text: string): boolean {
+  return text.length > SMALL_LENGTH && measureJson(Buffer.from(text), RESPONSE_BOUNDS).exceeded !== undefined;
+}
+
+/** Where something stands in a value of JSON. */
+export interface JsonPlace {
+  readonly within: JsonPlace | undefined;
+  /** Its name or index in `within`. */
+  readonly at: string | number;
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** Whether a text holds half a surrogate pair, which no UTF-8 can say. */
+export function isHalved(text: string): boolean {
+  return LONE_SURROGATE.test(text);
+}
+
+/** The refusal of what stands at a place. */
+export function refusal(why: string, within: JsonPlace | undefined, at: string | number): GatewayError {
+  const param = toParam(within, at);
+  const where = param === '' ? 'The body' : `"${param.length > 100 ? `${param.slice(0, 100)}…` : param}"`;
+  return new GatewayError('invalid_json', `${where} ${why}.`, param === '' ? {} : { param });
+}
+
+/** A place as a caller would write it: `messages[0].role`. */
+export function toParam(within: JsonPlace | undefined, at: string | number): string {
+  const parts = [at];
+  for (let place = within; place; place = place.within) parts.push(place.at);
+  let param = '';
+  // The last is the body itself, which has no name.
+  for (const part of within ? parts.slice(0, -1).reverse() : parts) {
+    if (typeof part === 'number') param += `[${part}]`;
+    else param += `${param === '' ? '' : '.'}${part.slice(0, 200)}`;
+  }
+  return param.length > 200 ? `${param.slice(0, 199)}…` : param;
 }
 
 /**

@@ -240,3 +240,16 @@ export interface Figure {
 
 /** Told of each operation of the store when it is over: `ledger.reserve`, `counters.take`, `documents.get`. */
 export type StoreWatcher = (operation: string, ms: number, isOk: boolean) => void;
+
+/** Bytes of text that count as one token: the usual rule for English. Languages with longer encodings come out dearer, never free. */
+export const BYTES_PER_TOKEN = 4;
+
+/** The tokens that this many bytes of text are, estimated. */
+export function tokensOf(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
+/** The tokens of a text, estimated: for reservations, and for responses whose provider reported no usage. */
+export function estimateTextTokens(text: string): number {
+  return tokensOf(Buffer.byteLength(text));
+}

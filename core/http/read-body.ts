@@ -6,7 +6,7 @@ import { Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
 import { type BodyShape, takeBody } from '../calls/facts.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import { type JsonBounds, measureJson } from '../contract/json-bounds.ts';
+import { type JsonBounds, measureJson } from '../contract/json.ts';
 import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
 import { HEAP_PER_BYTE, type Hold, type Memory } from './memory.ts';
 

@@ -1,8 +1,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { GatewayError } from '../contract/errors.ts';
-import { parseJson } from '../contract/json.ts';
-import { exceedsBounds } from '../contract/json-bounds.ts';
+import { exceedsBounds, parseJson } from '../contract/json.ts';
 import { type SseEvent, StreamFailure } from '../contract/provider.ts';
 
 /** The longest event (data and an unfinished line), in UTF-16 units; beyond it the stream is given up. */

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { parseJson } from '../../../core/contract/json.ts';
-import { measureJson } from '../../../core/contract/json-bounds.ts';
+import { measureJson, parseJson } from '../../../core/contract/json.ts';
 
 const ANY = { maxDepth: 1000, maxValues: 1e9 };
 

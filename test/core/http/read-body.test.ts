@@ -3,7 +3,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
 import { isGatewayError } from '../../../core/contract/errors.ts';
-import { measureJson } from '../../../core/contract/json-bounds.ts';
+import { measureJson } from '../../../core/contract/json.ts';
 import { discardBody } from '../../../core/http/error-answer.ts';
 import { type JsonBody, parseBody, RequestAborted, RequestBody } from '../../../core/http/read-body.ts';
 import { jsonTestSuite } from '../../support/corpus.ts';
