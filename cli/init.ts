@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { ServerConfig } from '../core/config/core-schema.ts';
-import { PACKAGE_ROOT } from '../core/config/package-root.ts';
-import { nearest } from '../core/config/problems.ts';
+import type { ServerConfig } from '../config/core-schema.ts';
+import { PACKAGE_ROOT } from '../config/package-root.ts';
+import { nearest } from '../config/problems.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import type { CommandContext } from './program.ts';
 

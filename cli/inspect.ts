@@ -1,11 +1,11 @@
 import { stringify } from 'yaml';
+import { composeSchema } from '../config/compose-schema.ts';
+import type { HedgeRule, ModelRoute } from '../config/model-routes.ts';
+import { createConfigError, formatProblem } from '../config/problems.ts';
 import { createId } from '../core/calls/call.ts';
 import { timeoutsFor } from '../core/calls/failover.ts';
 import type { Generation } from '../core/calls/generation.ts';
 import { targetsOfRequest } from '../core/calls/targets.ts';
-import { composeSchema } from '../core/config/compose-schema.ts';
-import type { HedgeRule, ModelRoute } from '../core/config/model-routes.ts';
-import { createConfigError, formatProblem } from '../core/config/problems.ts';
 import type { Principal, Target } from '../core/contract/call.ts';
 import type { ChatMessage } from '../core/contract/chat.ts';
 import { createLogger, quietLog } from '../core/logger.ts';

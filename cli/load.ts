@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
+import type { ConfigInput } from '../config/read.ts';
 import { createGeneration, type Generation } from '../core/calls/generation.ts';
-import type { ConfigInput } from '../core/config/read.ts';
 import { createLogger } from '../core/logger.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
 import { type LoadedConfig, loadConfig } from '../core/plugins/load-config.ts';

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import { Command } from 'commander';
-import { nearest } from '../core/config/problems.ts';
+import { nearest } from '../config/problems.ts';
 import type { Command as PluginCommand, Subcommand } from '../core/contract/plugin.ts';
 import { CliError, createIo, EXIT, type Terminal } from './io.ts';
 import { loadFor, type Place, withGeneration } from './load.ts';

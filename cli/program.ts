@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { VERSION } from '../core/config/package-root.ts';
+import { VERSION } from '../config/package-root.ts';
 import { createTerminal, reportFailure, type Terminal } from './io.ts';
 
 /** What every command is given; the options of the program itself are in `globals`. */

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
-import type { ServerConfig } from '../core/config/core-schema.ts';
-import { formatPath, type ProblemAt } from '../core/config/problems.ts';
-import { firstCertificate } from '../core/config/tls.ts';
+import type { ServerConfig } from '../config/core-schema.ts';
+import { formatPath, type ProblemAt } from '../config/problems.ts';
+import { firstCertificate } from '../config/tls.ts';
 import type { Log } from '../core/contract/plugin.ts';
 
 /** What works and is not advisable: a warning, and never a reason to refuse. */

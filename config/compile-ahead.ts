@@ -1,11 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import standalone from 'ajv/dist/standalone/index.js';
 import { createGeneration } from '../core/calls/generation.ts';
-import { createAjv, fingerprint, type SchemaSet } from '../core/config/ajv.ts';
-import { coreSchema } from '../core/config/check.ts';
-import { PLAN_SCHEMA } from '../core/config/check-budgets.ts';
-import { sealPluginSchema } from '../core/config/compose-schema.ts';
-import { readRawConfig } from '../core/config/read.ts';
 import type { Schema } from '../core/contract/json.ts';
 import { InnerRequests } from '../core/http/inner-requests.ts';
 import { createMemory } from '../core/http/memory.ts';
@@ -16,8 +11,13 @@ import { createLogger } from '../core/logger.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
 import { type LoadedConfig, loadConfig, readBuiltinSchemas } from '../core/plugins/load-config.ts';
 import { REFERS_TO_OTHERS } from '../core/plugins/registry.ts';
+import { createAjv, fingerprint, type SchemaSet } from './ajv.ts';
+import { coreSchema } from './check.ts';
+import { PLAN_SCHEMA } from './check-budgets.ts';
+import { sealPluginSchema } from './compose-schema.ts';
+import { readRawConfig } from './read.ts';
 
-/** Schemas, and the module that `core/config/ajv.ts` loads for them. */
+/** Schemas, and the module that `config/ajv.ts` loads for them. */
 export interface CompiledSet {
   /** Their JSON texts. */
   readonly texts: readonly string[];
@@ -27,7 +27,7 @@ export interface CompiledSet {
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 
-/** Beside what is on by default: built-in plugins with routes that need neither files nor a network to be set up. */
+/** In addition to what is on by default: built-in plugins with routes that need neither files nor a network to be set up. */
 const MORE = Object.freeze({
   store: 'memory:',
   auth: { 'api-key': {}, openid: { issuer: 'https://id.example', clientId: 'x', publicUrl: 'https://gate.example' } },
@@ -69,9 +69,9 @@ async function listSettingsSchemas({ plugins }: LoadedConfig): Promise<readonly 
   return [core, PLAN_SCHEMA, ...builtin.map(sealPluginSchema)].map((schema) => JSON.stringify(schema));
 }
 
-function compileTexts(set: SchemaSet, asked: readonly string[]): CompiledSet {
+function compileTexts(set: SchemaSet, wanted: readonly string[]): CompiledSet {
   const ajv = createAjv(set, { source: true });
-  const texts = [...new Set(asked)].filter((text) => !REFERS_TO_OTHERS.test(text));
+  const texts = [...new Set(wanted)].filter((text) => !REFERS_TO_OTHERS.test(text));
   for (const text of texts) ajv.addSchema(JSON.parse(text) as Schema, fingerprint(text));
   const names = Object.fromEntries(texts.map((text) => [fingerprint(text), fingerprint(text)]));
   const code = standalone.default(ajv, names);

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { topLevel } from '../core/config/compose-schema.ts';
-import { GROUP_NAMES, GROUPS, type PluginSchema } from '../core/config/core-schema.ts';
-import { ROUTE_SCHEMA } from '../core/config/model-routes.ts';
 import { isObject, type Schema } from '../core/contract/json.ts';
 import { PROVIDER_OPTIONS } from '../plugins/providers/kit/options.ts';
+import { topLevel } from './compose-schema.ts';
+import { GROUP_NAMES, GROUPS, type PluginSchema } from './core-schema.ts';
+import { ROUTE_SCHEMA } from './model-routes.ts';
 
 const STYLE =
   'body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem}table{border-collapse:collapse;width:100%}td,th{border:1px solid #ccc;padding:.3rem .5rem;text-align:left;vertical-align:top}code{font-size:.9em}';

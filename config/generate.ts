@@ -7,9 +7,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { composeSchema } from '../core/config/compose-schema.ts';
 import { readBuiltinSchemas } from '../core/plugins/load-config.ts';
 import { compileAhead } from './compile-ahead.ts';
+import { composeSchema } from './compose-schema.ts';
 import { renderConfigPage } from './config-page.ts';
 
 const SCHEMA_FILE = fileURLToPath(new URL('./tollgate.schema.json', import.meta.url));

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
+import { listenUrl } from '../config/core-schema.ts';
+import type { ConfigInput } from '../config/read.ts';
 import { createGeneration } from './calls/generation.ts';
-import { listenUrl } from './config/core-schema.ts';
-import type { ConfigInput } from './config/read.ts';
 import type { ModelCatalog, RoutingState } from './contract/call.ts';
 import type { Schema } from './contract/json.ts';
 import type { Announcement, Log, SignInLink } from './contract/plugin.ts';

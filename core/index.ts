@@ -1,5 +1,6 @@
 /** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
 
+export { nearest } from '../config/problems.ts';
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/attempt.ts';
@@ -15,7 +16,6 @@ export type {
   StoredPlans,
   UserRecord,
 } from './calls/plans.ts';
-export { nearest } from './config/problems.ts';
 export type * from './contract/audit.ts';
 export type * from './contract/budgets.ts';
 export type * from './contract/call.ts';

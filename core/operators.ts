@@ -1,5 +1,6 @@
 /** What core has for plugins that operators work with; `tollgate/operators` (plugins/policies/kit) passes it on with their own. */
 
+export { checkBudget, PLAN_SCHEMA, readPlan } from '../config/check-budgets.ts';
 export {
   ACCOUNTS,
   ALL_PLANS,
@@ -10,7 +11,6 @@ export {
   PLANS,
   USERS,
 } from './calls/plans.ts';
-export { checkBudget, PLAN_SCHEMA, readPlan } from './config/check-budgets.ts';
 export { auditActor } from './contract/audit.ts';
 export { BUDGET, isTimeZone, MAX_OWN_BUDGETS, OWN_BUDGET, readBudget, WEEKDAYS } from './contract/budgets.ts';
 export { SESSION_COOKIE } from './contract/route.ts';

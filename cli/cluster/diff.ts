@@ -1,6 +1,6 @@
-import type { GatewayConfig } from '../../core/config/core-schema.ts';
-import { childPointer, formatPath } from '../../core/config/problems.ts';
-import { firstCertificate, type TlsConfig } from '../../core/config/tls.ts';
+import type { GatewayConfig } from '../../config/core-schema.ts';
+import { childPointer, formatPath } from '../../config/problems.ts';
+import { firstCertificate, type TlsConfig } from '../../config/tls.ts';
 import { isObject } from '../../core/contract/json.ts';
 import type { ConfigChange } from '../../core/http/operator-routes.ts';
 

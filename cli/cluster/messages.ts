@@ -1,4 +1,4 @@
-import type { RawConfig } from '../../core/config/read.ts';
+import type { RawConfig } from '../../config/read.ts';
 import type { ReloadReport } from '../../core/http/operator-routes.ts';
 import type { Gatherer, Readers } from '../../core/plugins/gather.ts';
 

@@ -1,6 +1,6 @@
 import { unwatchFile, watchFile } from 'node:fs';
 import path from 'node:path';
-import { ConfigError, formatProblem } from '../../core/config/problems.ts';
+import { ConfigError, formatProblem } from '../../config/problems.ts';
 import type { Log } from '../../core/contract/plugin.ts';
 import type { ConfigChange, ReloadControl, ReloadReport } from '../../core/http/operator-routes.ts';
 import type { LoadedConfig } from '../../core/plugins/load-config.ts';

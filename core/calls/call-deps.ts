@@ -1,4 +1,4 @@
-import type { ModelRoute } from '../config/model-routes.ts';
+import type { ModelRoute } from '../../config/model-routes.ts';
 import type { ModelCatalog, Operation } from '../contract/call.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { Log } from '../contract/plugin.ts';

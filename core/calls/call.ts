@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto';
-import type { HedgeRule } from '../config/model-routes.ts';
+import type { HedgeRule } from '../../config/model-routes.ts';
 import type {
   CallAttempt,
   Call as CallView,

@@ -1,5 +1,5 @@
-import { VERSION } from '../config/package-root.ts';
-import { listSecrets } from '../config/read.ts';
+import { VERSION } from '../../config/package-root.ts';
+import { listSecrets } from '../../config/read.ts';
 import { CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';

@@ -1,4 +1,4 @@
-import type { HedgeRule } from '../config/model-routes.ts';
+import type { HedgeRule } from '../../config/model-routes.ts';
 import type { Target } from '../contract/call.ts';
 import { type Call, joinRecords, owedBy } from './call.ts';
 import type { CallDeps } from './call-deps.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { PACKAGE_ROOT } from '../config/package-root.ts';
-import { nearest } from '../config/problems.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { nearest } from '../../config/problems.ts';
 import type { ModelCatalog, Principal, Target } from '../contract/call.ts';
 import type { ListedModel } from '../contract/dialect.ts';
 import type { ModelRow } from '../contract/plugin.ts';

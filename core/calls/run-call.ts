@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ModelRoute, RouteTarget } from '../config/model-routes.ts';
+import type { ModelRoute, RouteTarget } from '../../config/model-routes.ts';
 import type { Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';

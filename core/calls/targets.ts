@@ -1,4 +1,4 @@
-import { nearest } from '../config/problems.ts';
+import { nearest } from '../../config/problems.ts';
 import type { Principal, Target } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';

@@ -1,4 +1,4 @@
-import { listSecrets } from '../config/read.ts';
+import { listSecrets } from '../../config/read.ts';
 import type { Log, Plugin, WholeApi } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
 import type { StoreWatcher } from '../contract/units.ts';

@@ -2,17 +2,17 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { checkConfig, findInstances } from '../config/check.ts';
+import { checkConfig, findInstances } from '../../config/check.ts';
 import {
   type GatewayConfig,
   type InstanceRef,
   localUrl,
   type PluginInstance,
   type PluginSchema,
-} from '../config/core-schema.ts';
-import { PACKAGE_ROOT, VERSION } from '../config/package-root.ts';
-import { createConfigError, didYouMean, type ProblemAt } from '../config/problems.ts';
-import { type ConfigInput, type RawConfig, readRawConfig } from '../config/read.ts';
+} from '../../config/core-schema.ts';
+import { PACKAGE_ROOT, VERSION } from '../../config/package-root.ts';
+import { createConfigError, didYouMean, type ProblemAt } from '../../config/problems.ts';
+import { type ConfigInput, type RawConfig, readRawConfig } from '../../config/read.ts';
 import { isObject } from '../contract/json.ts';
 import {
   API_VERSION,

@@ -1,4 +1,4 @@
-import { mapLeaves } from '../config/schema-at.ts';
+import { mapLeaves } from '../../config/schema-at.ts';
 import {
   type Call,
   CHAT,

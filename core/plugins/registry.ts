@@ -1,7 +1,7 @@
 import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
-import { createAjv, createValidatorFinder } from '../config/ajv.ts';
-import { didYouMean } from '../config/problems.ts';
+import { createAjv, createValidatorFinder } from '../../config/ajv.ts';
+import { didYouMean } from '../../config/problems.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { HOOKS } from '../contract/hooks.ts';

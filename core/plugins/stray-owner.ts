@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PACKAGE_ROOT } from '../config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { ownerOf, runningPlugin } from './attribution.ts';
 import type { LoadedConfig } from './load-config.ts';
 

@@ -1,4 +1,4 @@
-import type { HedgeRule } from '../config/model-routes.ts';
+import type { HedgeRule } from '../../config/model-routes.ts';
 import type { Target } from '../contract/call.ts';
 
 /** Of how many of the latest attempts it is known what they took, and of how many it must be before that says something. */

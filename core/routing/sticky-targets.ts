@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Sticky } from '../config/model-routes.ts';
+import type { Sticky } from '../../config/model-routes.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import { steadyNow } from '../contract/units.ts';
 

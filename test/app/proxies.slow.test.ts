@@ -4,7 +4,7 @@ import https from 'node:https';
 import path from 'node:path';
 import { expect } from 'chai';
 import { WebSocket } from 'ws';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { portOf, requestTls, trusting } from '../support/clients/tls-client.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { COMMANDS } from '../../cli/program.ts';
-import { VERSION } from '../../core/config/package-root.ts';
+import { VERSION } from '../../config/package-root.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { type Finished, runCli } from '../support/processes/cli.ts';
 

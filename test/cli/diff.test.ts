@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { diffConfigs, formatChange } from '../../cli/cluster/diff.ts';
 import { parseRawConfig, writeRawConfig } from '../../cli/cluster/messages.ts';
-import { readRawConfig } from '../../core/config/read.ts';
+import { readRawConfig } from '../../config/read.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { type Running, startCli, startProgram } from '../support/processes/cli.ts';
 import { freePort } from '../support/processes/server-process.ts';

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readSetups } from '../../cli/init.ts';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { BEHAVIOURS, CLIENTS, type ClientRun, NODE } from './table.ts';
 
 /** Cells (`works`, or a word with its reason after a colon) by row, then by behaviour. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { corpusJson } from '../support/corpus.ts';
 import { formsOf } from '../support/gateways/fault-forms.ts';
 import { type FormsOfFaults, withFaults } from '../support/pages/reliability-page.ts';

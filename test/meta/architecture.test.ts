@@ -4,10 +4,13 @@ import { readSources, type SourceFile } from './source-tree.ts';
 
 const MAX_LINES = 450;
 const core = readSources('core');
+/** Generators of the build, which are not shipped. */
+const BUILD = /^config\/(generate|compile-ahead|config-page)\.ts$/;
+const configuration = readSources('config').filter(({ name }) => !BUILD.test(name));
 const program = readSources('cli');
 const plugins = readSources('plugins');
-const product = [...core, ...program, ...plugins];
-const everything = [...product, ...readSources('test', 'config', 'bench')];
+const product = [...core, ...configuration, ...program, ...plugins];
+const everything = [...product, ...readSources('test', 'bench')];
 
 /** `types/` of `core/contract/chat.ts`, `app` of `core/app.ts`. */
 function moduleOf(file: string): string {
@@ -46,14 +49,17 @@ describe('the layers of core', () => {
 });
 
 describe('core', () => {
-  it('never imports a plugin, nor anything else outside of it', () => {
-    const outside = ({ imports }: SourceFile) => imports.some(({ file }) => file && !file.startsWith('core/'));
+  it('imports itself and, above the contract, the configuration; never a plugin', () => {
+    const outside = ({ name, imports }: SourceFile) =>
+      imports.some(
+        ({ file }) => file && !(name.startsWith('core/contract/') ? /^core\// : /^(core|config)\//).test(file),
+      );
     expect(namesOf(core, outside)).to.deep.equal([]);
   });
 
   it('names no vendor', () => {
     const pattern = new RegExp(`\\b(${VENDORS.join('|')})\\b`, 'i');
-    const named = core
+    const named = [...core, ...configuration]
       .filter(({ name }) => !(name in VENDOR_EXCEPTIONS))
       .flatMap(({ name, code }) => {
         const found = pattern.exec(code.replaceAll(/provider\/\w+|OpenAI/g, ''));
@@ -63,14 +69,24 @@ describe('core', () => {
   });
 
   it('reads the environment in the configuration and the defaults of an embedding program only', () => {
-    const allowed = /^core\/config\/|^core\/app\.ts$/;
-    expect(namesOf(core, ({ name, code }) => !allowed.test(name) && /\bprocess\.env\b/.test(code))).to.deep.equal([]);
+    const allowed = /^config\/|^core\/app\.ts$/;
+    expect(
+      namesOf([...core, ...configuration], ({ name, code }) => !allowed.test(name) && /\bprocess\.env\b/.test(code)),
+    ).to.deep.equal([]);
+  });
+});
+
+describe('the configuration', () => {
+  it('imports the contract and itself only', () => {
+    const foreign = ({ imports }: SourceFile) =>
+      imports.some(({ file }) => file && !/^(core\/contract|config)\//.test(file));
+    expect(namesOf(configuration, foreign)).to.deep.equal([]);
   });
 });
 
 describe('the program', () => {
   it('imports core and itself only', () => {
-    const foreign = ({ imports }: SourceFile) => imports.some(({ file }) => file && !/^(core|cli)\//.test(file));
+    const foreign = ({ imports }: SourceFile) => imports.some(({ file }) => file && !/^(core|config|cli)\//.test(file));
     expect(namesOf(program, foreign)).to.deep.equal([]);
   });
 });

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { Ajv } from 'ajv';
 import { expect } from 'chai';
 import { parse, parseAllDocuments } from 'yaml';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway } from '../support/gateways/gateway.ts';

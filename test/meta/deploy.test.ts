@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { parse } from 'yaml';
 import { EXIT } from '../../cli/io.ts';
 import { COMMANDS } from '../../cli/program.ts';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { type LoadedConfig, loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway } from '../support/gateways/gateway.ts';

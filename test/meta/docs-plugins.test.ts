@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { findGrowth, measureCalls, NODE_LINE, SLACK } from '../../bench/house.mjs';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
 type Rows = Readonly<Record<string, Readonly<Record<string, number | string>>>>;
 

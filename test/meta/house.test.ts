@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { findGrowth, lowerRows, readHouse } from '../../bench/house.mjs';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
 type Row = Readonly<Record<string, number | string>>;
 type Rows = Readonly<Record<string, Row>>;

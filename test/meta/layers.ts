@@ -6,9 +6,9 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
   Object.freeze([
     { name: 'contract', what: 'what a plugin sees: shapes, errors, hooks', modules: ['contract/'] },
     {
-      name: 'inputs and ways out',
-      what: 'the configuration; one attempt at a provider; the log',
-      modules: ['config/', 'logger', 'upstream/'],
+      name: 'ways out',
+      what: 'one attempt at a provider; the log',
+      modules: ['logger', 'upstream/'],
     },
     { name: 'plugins', what: 'import, registry, set-up and closing, hooks compiled', modules: ['plugins/'] },
     {

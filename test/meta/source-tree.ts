@@ -1,7 +1,7 @@
 /** The project's own source files, for tests about the tree. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
 export interface SourceFile {
   /** Relative to the project, with slashes: `core/app.ts`. */

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, lstatSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
 /** All that may lie in the root of the repository. Whoever adds to it says why in the commit. */
 const ROOT = [

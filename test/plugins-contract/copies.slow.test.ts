@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { PACKAGE_ROOT } from '../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { COPIED, COPIES_VARIABLE, copyPlugins } from '../support/plugins/plugin-copies.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ConfigError } from '../../core/config/problems.ts';
+import { ConfigError } from '../../config/problems.ts';
 import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';

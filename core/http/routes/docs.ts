@@ -2,7 +2,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 import type { Route } from '../../contract/plugin.ts';
 
 const CONFIG_FILE = path.join(PACKAGE_ROOT, 'dist', 'assets', 'config.html');

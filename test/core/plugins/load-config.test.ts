@@ -3,7 +3,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import { composeSchema } from '../../../core/config/compose-schema.ts';
+import { composeSchema } from '../../../config/compose-schema.ts';
 import { listBuiltins, loadConfig, readSchema } from '../../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../../support/folders.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { listSecrets } from '../../../core/config/read.ts';
+import { listSecrets } from '../../../config/read.ts';
 import { createRedactor } from '../../../core/plugins/plugin-api.ts';
 
 describe('texts without secrets', () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import { type AliasValue, readModelRoute } from '../../../config/model-routes.ts';
 import { timeoutsFor } from '../../../core/calls/failover.ts';
 import { type ChoiceFacts, chooseTargets } from '../../../core/calls/run-call.ts';
-import { type AliasValue, readModelRoute } from '../../../core/config/model-routes.ts';
 import { stickyKeyOf } from '../../../core/routing/sticky-targets.ts';
 
 const choose = (alias: AliasValue, rest: Partial<ChoiceFacts> = {}): readonly string[] =>

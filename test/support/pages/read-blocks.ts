@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { PACKAGE_ROOT } from '../../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 
 /** A fenced block of a page. */
 export interface Block {

@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import path from 'node:path';
-import { PACKAGE_ROOT } from '../../../core/config/package-root.ts';
+import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 
 /** Built-in plugins that a third party could have written: nothing in them is special. */
 export const COPIED: readonly { readonly section: string; readonly name: string; readonly file: string }[] = [

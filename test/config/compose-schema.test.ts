@@ -1,9 +1,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import { composeSchema } from '../../../core/config/compose-schema.ts';
-import type { PluginSchema } from '../../../core/config/core-schema.ts';
-import { FORMATS } from '../../../core/contract/units.ts';
-import { removeFolders } from '../../support/folders.ts';
+import { composeSchema } from '../../config/compose-schema.ts';
+import type { PluginSchema } from '../../config/core-schema.ts';
+import { FORMATS } from '../../core/contract/units.ts';
+import { removeFolders } from '../support/folders.ts';
 import { PLUGINS, problemLines } from './config-plugins.ts';
 
 /** An editor's view: strict JSON Schema 2020-12, told of our keyword and formats only by name. */

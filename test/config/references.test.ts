@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import { expect } from 'chai';
-import { removeFolders } from '../../support/folders.ts';
+import { removeFolders } from '../support/folders.ts';
 import { checkText } from './config-plugins.ts';
 
 describe('references in a configuration', () => {

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject, type Schema } from '../contract/json.ts';
+import { isObject, type Json, type JsonObject, type Schema } from '../core/contract/json.ts';
 import { CORE_PROPERTIES, type PluginSchema } from './core-schema.ts';
 import type { BuiltinName, RawInstance } from './instances.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { SourceError } from '../../../core/config/problems.ts';
-import { parseJson } from '../../../core/config/sources.ts';
-import { jsonTestSuite } from '../../support/corpus.ts';
+import { SourceError } from '../../config/problems.ts';
+import { parseJson } from '../../config/sources.ts';
+import { jsonTestSuite } from '../support/corpus.ts';
 
 describe('the JSON reader', () => {
   it('takes and refuses what JSON.parse does, but for repeated names, deep nesting and a byte order mark', () => {

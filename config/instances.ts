@@ -1,4 +1,4 @@
-import { isObject, type Json } from '../contract/json.ts';
+import { isObject, type Json } from '../core/contract/json.ts';
 import { findGroup, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME, type InstanceRef } from './core-schema.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';
 import { childPointer, nearest, type ProblemAt } from './problems.ts';

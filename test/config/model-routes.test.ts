@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { removeFolders } from '../../support/folders.ts';
+import { removeFolders } from '../support/folders.ts';
 import { checkText } from './config-plugins.ts';
 
 /** What people are told of a configuration that is refused. */

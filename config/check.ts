@@ -1,5 +1,5 @@
-import { isObject, type Json, type Schema } from '../contract/json.ts';
-import { FORMATS, TAG_NAME, TAG_VALUE } from '../contract/units.ts';
+import { isObject, type Json, type Schema } from '../core/contract/json.ts';
+import { FORMATS, TAG_NAME, TAG_VALUE } from '../core/contract/units.ts';
 import { checkBudgets } from './check-budgets.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import {

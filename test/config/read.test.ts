@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { ConfigError } from '../../../core/config/problems.ts';
-import { type ConfigInput, type RawConfig, readRawConfig } from '../../../core/config/read.ts';
-import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { ConfigError } from '../../config/problems.ts';
+import { type ConfigInput, type RawConfig, readRawConfig } from '../../config/read.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 
 const read = (cwd: string, rest: Partial<ConfigInput> = {}): Promise<RawConfig> =>
   readRawConfig({ cwd, env: {}, ...rest });

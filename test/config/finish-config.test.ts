@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { maskSecrets, maskUrl } from '../../../core/config/read.ts';
+import { maskSecrets, maskUrl } from '../../config/read.ts';
 
 const SCHEMA = {
   type: 'object',

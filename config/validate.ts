@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
-import { isObject, type Schema } from '../contract/json.ts';
-import { FORMATS } from '../contract/units.ts';
+import { isObject, type Schema } from '../core/contract/json.ts';
+import { FORMATS } from '../core/contract/units.ts';
 import { createAjv, createValidatorFinder, type SettingsContext } from './ajv.ts';
 import { childPointer, didYouMean, formatPath, type ProblemAt } from './problems.ts';
 import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';

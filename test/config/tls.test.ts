@@ -1,13 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { diffConfigs, formatChange } from '../../../cli/cluster/diff.ts';
-import { certificateWarnings, listenWarnings } from '../../../cli/warnings.ts';
-import { checkConfig } from '../../../core/config/check.ts';
-import type { GatewayConfig } from '../../../core/config/core-schema.ts';
-import { readRawConfig } from '../../../core/config/read.ts';
-import { makeFolder, removeFolders } from '../../support/folders.ts';
-import { createSelfSigned } from '../../support/identity/self-signed.ts';
+import { diffConfigs, formatChange } from '../../cli/cluster/diff.ts';
+import { certificateWarnings, listenWarnings } from '../../cli/warnings.ts';
+import { checkConfig } from '../../config/check.ts';
+import type { GatewayConfig } from '../../config/core-schema.ts';
+import { readRawConfig } from '../../config/read.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { checkText, PLUGINS, problemLines } from './config-plugins.ts';
 
 const [own, other, encrypted, expired] = [

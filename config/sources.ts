@@ -15,7 +15,7 @@ import {
   parseDocument,
   type YAMLError,
 } from 'yaml';
-import type { Json } from '../contract/json.ts';
+import type { Json } from '../core/contract/json.ts';
 import {
   ConfigError,
   childPointer,

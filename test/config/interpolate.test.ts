@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import { expect } from 'chai';
-import { interpolate, type Lookup } from '../../../core/config/interpolate.ts';
+import { interpolate, type Lookup } from '../../config/interpolate.ts';
 
 const VARIABLES: Readonly<Record<string, string>> = { PORT: '8080', NAME: 'gate', EMPTY: '', TRICKY: '${PORT}' };
 const FILES: Readonly<Record<string, string>> = { '/run/secrets/key': 'sk-1', 'gate.txt': 'by name' };

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import { expect } from 'chai';
-import { ConfigError, formatProblem } from '../../../core/config/problems.ts';
-import { removeFolders } from '../../support/folders.ts';
+import { ConfigError, formatProblem } from '../../config/problems.ts';
+import { removeFolders } from '../support/folders.ts';
 import { problemLines } from './config-plugins.ts';
 import { PROBLEM_CASES, type ProblemCase } from './config-problems.ts';
 

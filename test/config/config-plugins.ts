@@ -1,9 +1,9 @@
-import { checkConfig, type KnownPlugins } from '../../../core/config/check.ts';
-import type { GatewayConfig } from '../../../core/config/core-schema.ts';
-import { ConfigError, formatProblem } from '../../../core/config/problems.ts';
-import { readRawConfig } from '../../../core/config/read.ts';
-import { PROVIDER_OPTIONS } from '../../../plugins/providers/kit/options.ts';
-import { makeFolder } from '../../support/folders.ts';
+import { checkConfig, type KnownPlugins } from '../../config/check.ts';
+import type { GatewayConfig } from '../../config/core-schema.ts';
+import { ConfigError, formatProblem } from '../../config/problems.ts';
+import { readRawConfig } from '../../config/read.ts';
+import { PROVIDER_OPTIONS } from '../../plugins/providers/kit/options.ts';
+import { makeFolder } from '../support/folders.ts';
 
 /** The schema of a store that works at a server. */
 const serverStore = (example: string) => ({

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { Ajv2020, CodeKeywordDefinition, CodeOptions, Options, ValidateFunction } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
-import { FORMATS } from '../contract/units.ts';
+import { FORMATS } from '../core/contract/units.ts';
 
 /** The schemas of requests, or those of the configuration: each set is compiled by an Ajv of its own. */
 export type SchemaSet = 'requests' | 'settings';
@@ -124,6 +124,6 @@ export function createValidatorFinder(set: SchemaSet): FindValidator {
 }
 
 function loadModule(set: SchemaSet): CompiledModule {
-  const file = fileURLToPath(new URL(`../../compiled/${set}.cjs`, import.meta.url));
+  const file = fileURLToPath(new URL(`../compiled/${set}.cjs`, import.meta.url));
   return existsSync(file) ? (require(file) as CompiledModule) : () => ({});
 }

@@ -1,4 +1,4 @@
-import { isObject, type Schema } from '../contract/json.ts';
+import { isObject, type Schema } from '../core/contract/json.ts';
 import { CORE_PROPERTIES, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME, type PluginSchema } from './core-schema.ts';
 import { listForms } from './store-url.ts';
 

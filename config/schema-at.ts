@@ -1,4 +1,4 @@
-import { isObject, type Schema } from '../contract/json.ts';
+import { isObject, type Schema } from '../core/contract/json.ts';
 import { childPointer, pointerKeys } from './problems.ts';
 
 /** Finding one's way in a JSON Schema: the schemas that apply to a child, whatever combines them. */

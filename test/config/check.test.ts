@@ -1,11 +1,11 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
 import path from 'node:path';
 import { expect } from 'chai';
-import { checkConfig } from '../../../core/config/check.ts';
-import { ConfigError } from '../../../core/config/problems.ts';
-import { readRawConfig } from '../../../core/config/read.ts';
-import { corpusJson } from '../../support/corpus.ts';
-import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { checkConfig } from '../../config/check.ts';
+import { ConfigError } from '../../config/problems.ts';
+import { readRawConfig } from '../../config/read.ts';
+import { corpusJson } from '../support/corpus.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 import { checkText, PLUGINS, problemLines } from './config-plugins.ts';
 
 describe('a configuration without problems', () => {

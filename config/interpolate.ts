@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import type { Json, Schema } from '../contract/json.ts';
-import type { Problem } from '../contract/plugin.ts';
+import type { Json, Schema } from '../core/contract/json.ts';
+import type { Problem } from '../core/contract/plugin.ts';
 import type { ProblemAt } from './problems.ts';
 import { isSecret, mapLeaves } from './schema-at.ts';
 import type { Environment } from './sources.ts';

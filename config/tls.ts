@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { type FromSchema, isObject, type Schema } from '../contract/json.ts';
+import { type FromSchema, isObject, type Schema } from '../core/contract/json.ts';
 import type { Lookup } from './interpolate.ts';
 import type { ProblemAt } from './problems.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { removeFolders } from '../../support/folders.ts';
+import { removeFolders } from '../support/folders.ts';
 import { checkText, problemLines } from './config-plugins.ts';
 
 /** A configuration with one budget a line from line 3 on. */

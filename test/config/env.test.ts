@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { loadEnv } from '../../../core/config/sources.ts';
-import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { loadEnv } from '../../config/sources.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 
 describe('the environment', () => {
   afterEach(removeFolders);

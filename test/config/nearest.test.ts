@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { didYouMean, nearest } from '../../../core/config/problems.ts';
+import { didYouMean, nearest } from '../../config/problems.ts';
 
 describe('nearest', () => {
   const models = ['gpt-5', 'gpt-5-mini', 'gpt-5-nano', 'gpt-4o', 'gpt-4o-mini', 'o3'];

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { removeFolders } from '../../support/folders.ts';
+import { removeFolders } from '../support/folders.ts';
 import { checkText, problemLines } from './config-plugins.ts';
 
 describe('the tags of a configuration', () => {

@@ -1,7 +1,7 @@
-import { BUDGET, type BudgetRule, MAX_OWN_BUDGETS, OWN_BUDGET } from '../contract/budgets.ts';
-import type { FromSchema, Schema } from '../contract/json.ts';
-import type { Plan, PluginKind } from '../contract/plugin.ts';
-import type { TagRules } from '../contract/units.ts';
+import { BUDGET, type BudgetRule, MAX_OWN_BUDGETS, OWN_BUDGET } from '../core/contract/budgets.ts';
+import type { FromSchema, Schema } from '../core/contract/json.ts';
+import type { Plan, PluginKind } from '../core/contract/plugin.ts';
+import type { TagRules } from '../core/contract/units.ts';
 import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
 import { TLS_SCHEMA, type TlsConfig } from './tls.ts';
 

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { readStoreUrl } from '../../../core/config/store-url.ts';
-import { removeFolders } from '../../support/folders.ts';
+import { readStoreUrl } from '../../config/store-url.ts';
+import { removeFolders } from '../support/folders.ts';
 import { checkText, PLUGINS } from './config-plugins.ts';
 
 describe('the store value of a configuration', () => {
