@@ -1,22 +1,25 @@
 import {
   type Call,
   type ChatRequest,
-  type Counters,
   GatewayError,
   type Metered,
   type NamedPlan,
   type Outcome,
   type PluginApi,
+  type Principal,
   type Window,
   type WindowState,
 } from '../../../core/index.ts';
 import { createLocalCounters, steadyNow } from '../kit/index.ts';
 import { createWriteQueue, isStoreFailure, type WriteQueue } from '../kit/write-queue.ts';
+import { type Entered, type Slot as LeasedSlot, Leases, type Place } from './leases.ts';
 
 /** What a call counts against, as it goes on. */
 interface CountedCall extends CountedRequest {
-  /** Providers whose limits within the plan were counted, by half. */
-  readonly counted: Readonly<Record<LimitHalf, Set<string>>>;
+  /** Of its key, its user's token and its plan. */
+  readonly sources: readonly Source[];
+  /** Providers whose limits within the plan were counted, by half: `tokens openai`. */
+  readonly counted: string[];
   readonly holds: LimitHold[];
 }
 
@@ -49,121 +52,75 @@ export function createLimiter(
   { stores, log, estimate, keep }: Pick<PluginApi, 'stores' | 'log' | 'estimate' | 'keep'>,
   { onStoreFailure, leaseMs }: LimiterOptions,
 ): Limiter {
+  const leases = new Leases(stores.counters, leaseMs);
   // What was counted here goes on to count when the configuration changes.
-  const local = keep('counters', createLocalCounters);
-  const leases = createLeases(leaseMs);
+  const local = keep('counters', () => new Leases(createLocalCounters(), leaseMs));
   const queue = createWriteQueue({ log, otherwise: 'limits come right by their time' });
 
   const hold = ({ call, holds }: CountedCall, limits: Limits): Promise<void> | undefined => {
     if (limits.windows.length === 0 && limits.slots.length === 0) return undefined;
-    const note = (held: LimitHold): void => {
-      holds.push(held);
-      leases.add(call.id, held);
-    };
-    return reserveLimits(stores.counters, call, limits, leaseMs).then(note, async (error: unknown) => {
-      if (!isStoreFailure(error) || onStoreFailure === 'closed') throw error;
-      if (onStoreFailure === 'degrade') note(await reserveLimits(local, call, limits, leaseMs));
-    });
+    const held = reserveLimits(leases, call, limits);
+    if (!(held instanceof Promise)) return void holds.push(held);
+    return held.then(
+      (later) => void holds.push(later),
+      async (error: unknown) => {
+        if (!isStoreFailure(error) || onStoreFailure === 'closed') throw error;
+        if (onStoreFailure === 'degrade') holds.push(await reserveLimits(local, call, limits));
+      },
+    );
   };
   /** One half of the limits, with those of the provider that is first in line now. */
   const holdHalf = (counted: CountedCall, half: LimitHalf): Promise<void> | undefined => {
     const [target] = counted.call.targets;
-    if (target) counted.counted[half].add(target.provider);
-    return hold(counted, collectLimits(counted, half));
+    if (target) counted.counted.push(`${half} ${target.provider}`);
+    return hold(counted, limitsOf(counted, half, counted.sources, target?.provider));
   };
   const holdProvider = async (counted: CountedCall, provider: string, halves: readonly LimitHalf[]): Promise<void> => {
     for (const half of halves) {
-      counted.counted[half].add(provider);
-      await hold(counted, collectProviderLimits(counted, provider, half));
+      counted.counted.push(`${half} ${provider}`);
+      await hold(counted, limitsOf(counted, half, [], provider));
     }
   };
-  const countedOf = (call: Call) => call.state.get(COUNTED) as CountedCall | undefined;
 
   return {
     admit(call, plan) {
-      const counted = countedCall({ call, plan, estimate });
+      const sources = sourcesOf(call.principal, plan);
+      const counted: CountedCall = { call, plan, estimate, sources, counted: [], holds: [] };
       call.state.set(COUNTED, counted);
       return holdHalf(counted, 'requests');
     },
     reserve(call) {
-      const counted = countedOf(call);
+      const counted = call.state.get(COUNTED) as CountedCall | undefined;
       return counted && holdHalf(counted, 'tokens');
     },
     admitAt(call, provider) {
-      const counted = countedOf(call);
-      if (!counted?.plan) return undefined;
-      const halves = HALVES.filter((half) => !counted.counted[half].has(provider));
+      const counted = call.state.get(COUNTED) as CountedCall | undefined;
+      if (!counted?.plan?.plan.providers) return undefined;
+      const halves = HALVES.filter((half) => !counted.counted.includes(`${half} ${provider}`));
       return halves.length === 0 ? undefined : holdProvider(counted, provider, halves);
     },
     settle(call, outcome) {
-      const counted = countedOf(call);
-      if (!counted || counted.holds.length === 0) return undefined;
-      leases.remove(call.id);
-      return settleLimits(queue, call.id, counted.holds, outcome, leaseMs);
+      const counted = call.state.get(COUNTED) as CountedCall | undefined;
+      return counted && settleLimits(queue, call.id, counted.holds, outcome, leaseMs);
     },
-    start: leases.start,
-    close: queue.close,
-  };
-}
-
-function countedCall({ call, plan, estimate }: CountedRequest): CountedCall {
-  return { call, plan, estimate, counted: { requests: new Set(), tokens: new Set() }, holds: [] };
-}
-
-/** The slots of running calls, renewed while their gateway lives, so that those of one that died are soon free. */
-interface Leases {
-  add(callId: string, hold: LimitHold): void;
-  remove(callId: string): void;
-  /** Begins to renew; returns how to stop. */
-  start(): () => void;
-}
-
-/** How many times a lease is renewed within its life. */
-const RENEWALS = 3;
-
-/** No call takes longer; a plugin that never reads its response to the end does not keep a slot for ever. */
-const LONGEST_CALL_MS = 3_600_000;
-
-function createLeases(leaseMs: number): Leases {
-  const held = new Map<string, { readonly since: number; readonly holds: LimitHold[] }>();
-  const everyMs = leaseMs / RENEWALS;
-
-  const renew = (): void => {
-    const now = steadyNow();
-    for (const [callId, { since, holds }] of held) {
-      if (now - since < everyMs) continue;
-      if (now - since > LONGEST_CALL_MS) {
-        held.delete(callId);
-        continue;
-      }
-      for (const { counters, slots } of holds) {
-        // One that could not be renewed is tried again next time; its call goes on.
-        for (const { key, limit } of slots) counters.lease(key, callId, limit, leaseMs, now).catch(() => undefined);
-      }
-    }
-  };
-
-  return {
-    add(callId, hold) {
-      if (hold.slots.length === 0) return;
-      const known = held.get(callId);
-      if (known) known.holds.push(hold);
-      else held.set(callId, { since: steadyNow(), holds: [hold] });
-    },
-    remove: (callId) => void held.delete(callId),
     start() {
-      const timer = setInterval(renew, everyMs);
-      timer.unref();
-      return () => clearInterval(timer);
+      const stops = [leases.start(), local.start()];
+      return () => {
+        for (const stop of stops) stop();
+      };
+    },
+    async close() {
+      await leases.giveBack();
+      await queue.close();
     },
   };
 }
 
 /** What a call holds while it runs, to be released or corrected at its end. */
 export interface LimitHold {
-  readonly counters: Counters;
+  readonly leases: Leases;
   readonly tokens: readonly TokenWindow[];
-  readonly slots: readonly Slot[];
+  readonly places: readonly Place[];
 }
 
 /** A token window as it was when the call reserved its estimate. */
@@ -178,27 +135,42 @@ interface TokenWindow {
 const SLOT_RETRY_MS = 1000;
 
 /**
- * Reserves a slot of each kind, then its part of all windows, or nothing at all. Throws `rate_limited`, which names the first limit
- * that is reached, or what the store throws.
+ * Reserves a slot of each kind, then its part of all windows, or nothing at all; at once where this process has enough of each. Throws
+ * `rate_limited`, which names the first limit that is reached, or what the store throws.
  */
-export async function reserveLimits(
-  counters: Counters,
-  call: Pick<Call, 'id'>,
+export function reserveLimits(
+  leases: Leases,
+  { id }: Pick<Call, 'id'>,
   { windows, slots }: Limits,
-  leaseMs: number,
-): Promise<LimitHold> {
+): LimitHold | Promise<LimitHold> {
   const now = steadyNow();
-  if (slots.length > 0) await reserveSlots(counters, call.id, slots, leaseMs, now);
-  if (windows.length === 0) return { counters, tokens: [], slots };
-  try {
-    const { refused, states } = await counters.take(windows, now);
-    if (refused !== undefined) throw windowRefusal(windows, states, refused);
-    return { counters, tokens: tokenWindows(windows, states, now), slots };
-  } catch (error) {
-    if (slots.length > 0) await Promise.allSettled(slots.map(({ key }) => counters.release(key, call.id)));
-    throw error;
-  }
+  const entered = slots.length === 0 ? NO_PLACES : leases.enter(slots, id, now);
+  if (entered instanceof Promise) return entered.then((later) => takeWindows(leases, later, windows, now));
+  return takeWindows(leases, entered, windows, now);
 }
+
+function takeWindows(
+  leases: Leases,
+  { places, full }: Entered<Slot>,
+  windows: readonly Limit[],
+  now: number,
+): LimitHold | Promise<LimitHold> {
+  if (full) throw slotRefusal(full);
+  if (windows.length === 0) return { leases, tokens: [], places };
+  const taken = leases.take(windows, now);
+  if (!(taken instanceof Promise)) return { leases, tokens: tokenWindows(windows, taken.states, now), places };
+  return taken
+    .then(({ refused, states }) => {
+      if (refused !== undefined) throw windowRefusal(windows, states, refused);
+      return { leases, tokens: tokenWindows(windows, states, now), places };
+    })
+    .catch(async (error: unknown) => {
+      await Promise.allSettled(places.map((place) => leases.release(place)));
+      throw error;
+    });
+}
+
+const NO_PLACES: Entered<Slot> = Object.freeze({ places: [] });
 
 function tokenWindows(windows: readonly Limit[], states: readonly WindowState[], now: number): readonly TokenWindow[] {
   const tokens: TokenWindow[] = [];
@@ -215,54 +187,32 @@ export function settleLimits(
   outcome: Outcome,
   leaseMs: number,
 ): Promise<void> | undefined {
-  const now = Date.now();
-  const used = tokensUsed(outcome);
+  const now = steadyNow();
+  const { usage, sent } = outcome;
+  // Undefined when it is not known: then the estimate stays.
+  const used = usage ? usage.prompt_tokens + usage.completion_tokens : sent ? undefined : 0;
   const work: Promise<void>[] = [];
-  for (const { counters, slots, tokens } of holds) {
-    for (const { key } of slots)
-      work.push(queue.add({ id: callId, until: now + leaseMs, write: () => counters.release(key, callId) }));
-    if (used === undefined) continue;
+  const write = (waitMs: number, change: () => Promise<void>): void =>
+    void work.push(queue.add({ id: callId, until: Date.now() + waitMs, write: change }));
+  for (const { leases, places, tokens } of holds) {
+    for (const place of places) if (!leases.keep(place)) write(leaseMs, () => leases.release(place));
     for (const { key, reserved, endsAt } of tokens) {
-      const delta = used - reserved;
-      if (delta === 0) continue;
-      const write = (): Promise<void> => {
+      const delta = (used ?? reserved) - reserved;
+      // What was reserved too much in a window that has ended must not be credited to the next.
+      const isDue = (at: number): boolean => delta > 0 || (delta < 0 && at < endsAt);
+      if (!isDue(now) || leases.adjust(key, delta, now)) continue;
+      write(MINUTE_MS, async () => {
         const at = steadyNow();
-        // What was reserved too much in a window that has ended must not be credited to the next.
-        return delta > 0 || at < endsAt ? counters.adjust(key, MINUTE_MS, delta, at) : Promise.resolve();
-      };
-      work.push(queue.add({ id: callId, until: now + MINUTE_MS, write }));
+        if (isDue(at)) await leases.counters.adjust(key, MINUTE_MS, delta, at);
+      });
     }
   }
   return work.length > 1 ? Promise.all(work).then(() => undefined) : work[0];
 }
 
-/** Undefined when it is not known: then the estimate stays. */
-function tokensUsed({ usage, sent }: Outcome): number | undefined {
-  if (usage) return usage.prompt_tokens + usage.completion_tokens;
-  return sent ? undefined : 0;
-}
-
-async function reserveSlots(
-  counters: Counters,
-  id: string,
-  slots: readonly Slot[],
-  leaseMs: number,
-  now: number,
-): Promise<void> {
-  const leases = await Promise.allSettled(slots.map(({ key, limit }) => counters.lease(key, id, limit, leaseMs, now)));
-  const failed = leases.find((lease) => lease.status === 'rejected');
-  const full = slots.find((_, at) => {
-    const lease = leases[at];
-    return lease?.status === 'fulfilled' && !lease.value;
-  });
-  if (!failed && !full) return;
-  // A lease whose response was lost may have been given: releasing one that was not does no harm.
-  await Promise.allSettled(slots.map(({ key }) => counters.release(key, id)));
-  if (failed) throw failed.reason;
-  if (!full) return;
-  const { limit } = full;
-  throw refusal(`${limit} calls at once ${describeOrigin(full)}`, SLOT_RETRY_MS, {
-    'x-ratelimit-limit-concurrency': String(limit),
+function slotRefusal(full: Slot): GatewayError {
+  return refusal(`${full.limit} calls at once ${describeOrigin(full)}`, SLOT_RETRY_MS, {
+    'x-ratelimit-limit-concurrency': String(full.limit),
     'x-ratelimit-remaining-concurrency': '0',
   });
 }
@@ -305,7 +255,7 @@ function rateHeaders(
 
 /** Who set a limit: the key, or the token that its user made it with, unless a plan is named. */
 interface Origin {
-  readonly ofUser?: boolean;
+  readonly ofUser?: boolean | undefined;
   readonly plan: string | undefined;
   /** Where the plan limits one provider. */
   readonly provider: string | undefined;
@@ -317,10 +267,7 @@ export interface Limit extends Window, Origin {
 }
 
 /** A number of calls at once. */
-export interface Slot extends Origin {
-  readonly key: string;
-  readonly limit: number;
-}
+export interface Slot extends LeasedSlot, Origin {}
 
 interface Limits {
   readonly windows: readonly Limit[];
@@ -351,28 +298,31 @@ export interface CountedRequest {
   readonly estimate: (call: Call) => Metered;
 }
 
-/** Every limit that a call counts against: of its key, of its user's token, of its user's plan, and of its first provider within that plan. */
-export function collectLimits(request: CountedRequest, half: LimitHalf): Limits {
-  const { call, plan } = request;
-  const { keyId, limitsId = keyId, rpm, tpm, account, userId, userLimits } = call.principal;
+/** Whose limits a call counts against: its key's, its user's over all keys, and its plan's. */
+export function sourcesOf(principal: Principal, plan: NamedPlan | undefined): readonly Source[] {
+  const { keyId, limitsId = keyId, rpm, tpm, account, userId, userLimits } = principal;
   const sources: Source[] = [];
-  if (limitsId !== undefined)
-    sources.push({ scope: 'key', id: limitsId, rates: { rpm, tpm }, plan: undefined, provider: undefined });
-  if (userLimits)
-    sources.push({ scope: 'owner', id: userId, rates: userLimits, plan: undefined, provider: undefined, ofUser: true });
-  if (plan) {
-    sources.push({ scope: 'user', id: account, rates: plan.plan, plan: plan.name, provider: undefined });
-    const [target] = call.targets;
-    if (target) sources.push(...sourcesOf(plan, target.provider, account));
-  }
+  if (limitsId !== undefined) sources.push({ ...OF_KEY, id: limitsId, rates: { rpm, tpm } });
+  if (userLimits) sources.push({ ...OF_KEY, scope: 'owner', id: userId, rates: userLimits, ofUser: true });
+  if (plan) sources.push({ scope: 'user', id: account, rates: plan.plan, plan: plan.name, provider: undefined });
+  return sources;
+}
+
+const OF_KEY = Object.freeze({ scope: 'key', plan: undefined, provider: undefined });
+
+/** One half of the limits of these sources, and of a provider within the call's plan. */
+export function limitsOf(request: CountedRequest, half: LimitHalf, of: readonly Source[], provider?: string): Limits {
+  const { call, plan } = request;
+  const rates = provider === undefined ? undefined : ratesAt(plan, provider);
+  // Names of providers hold no colon, user ids may.
+  const id = `${provider}:${call.principal.account}`;
+  const sources = rates ? [...of, { scope: 'provider' as const, id, rates, plan: plan?.name, provider }] : of;
   return half === 'requests' ? requestLimits(call, sources) : tokenLimits(request, sources);
 }
 
-/** The limits of one provider within the plan. */
-export function collectProviderLimits(request: CountedRequest, provider: string, half: LimitHalf): Limits {
-  const { call, plan } = request;
-  const sources = plan ? sourcesOf(plan, provider, call.principal.account) : [];
-  return half === 'requests' ? requestLimits(call, sources) : tokenLimits(request, sources);
+function ratesAt(plan: NamedPlan | undefined, provider: string): Source['rates'] | undefined {
+  const providers = plan?.plan.providers;
+  return providers && Object.hasOwn(providers, provider) ? providers[provider] : undefined;
 }
 
 /** Whose a limit is, in words. */
@@ -382,44 +332,41 @@ function describeOrigin({ plan, provider, ofUser }: Origin): string {
   return provider === undefined ? `of the plan "${plan}"` : `of the plan "${plan}" at the provider "${provider}"`;
 }
 
-function sourcesOf({ name, plan: { providers } }: NamedPlan, provider: string, account: string): readonly Source[] {
-  const rates = providers && Object.hasOwn(providers, provider) ? providers[provider] : undefined;
-  // Names of providers hold no colon, user ids may.
-  return rates ? [{ scope: 'provider', id: `${provider}:${account}`, rates, plan: name, provider }] : [];
-}
-
 function requestLimits(call: Call, sources: readonly Source[]): Limits {
   const windows: Limit[] = [];
   const slots: Slot[] = [];
-  for (const source of sources) {
-    const { scope, id, rates } = source;
+  for (const { scope, id, rates, ofUser, plan, provider } of sources) {
     const { rpm, concurrency } = rates;
-    if (rpm !== undefined && !call.skip.has('rpm')) windows.push(windowOf(source, 'requests', 'rpm', rpm, 1));
+    const origin = { ofUser, plan, provider };
+    if (rpm !== undefined && !call.skip.has('rpm'))
+      windows.push({
+        key: `rpm:${scope}:${id}`,
+        windowMs: MINUTE_MS,
+        limit: rpm,
+        amount: 1,
+        unit: 'requests',
+        ...origin,
+      });
     if (concurrency !== undefined && !call.skip.has('concurrency'))
-      slots.push({ key: `calls:${scope}:${id}`, limit: concurrency, ...originOf(source) });
+      slots.push({ key: `calls:${scope}:${id}`, limit: concurrency, ...origin });
   }
   return { windows, slots };
 }
 
 function tokenLimits({ call, estimate }: CountedRequest, sources: readonly Source[]): Limits {
-  const limited = sources.filter(({ rates }) => rates.tpm !== undefined);
-  const tokens = limited.length > 0 ? tokensOf(call, estimate(call)) : 0;
-  if (tokens === 0) return { windows: [], slots: [] };
-  const windows = limited.map((source): Limit => {
-    const { tpm: limit = 0 } = source.rates;
+  const windows: Limit[] = [];
+  let tokens: number | undefined;
+  for (const { scope, id, rates, ofUser, plan, provider } of sources) {
+    const { tpm: limit } = rates;
+    if (limit === undefined) continue;
+    tokens ??= tokensOf(call, estimate(call));
+    if (tokens === 0) break;
     // A call that is larger than the limit uses all of it.
-    return windowOf(source, 'tokens', 'tpm', limit, Math.min(tokens, limit));
-  });
+    const amount = Math.min(tokens, limit);
+    const origin = { ofUser, plan, provider };
+    windows.push({ key: `tpm:${scope}:${id}`, windowMs: MINUTE_MS, limit, amount, unit: 'tokens', ...origin });
+  }
   return { windows, slots: [] };
-}
-
-function windowOf(source: Source, unit: Limit['unit'], rate: 'rpm' | 'tpm', limit: number, amount: number): Limit {
-  const key = `${rate}:${source.scope}:${source.id}`;
-  return Object.assign({ key, windowMs: MINUTE_MS, limit, amount, unit }, originOf(source));
-}
-
-function originOf({ ofUser, plan, provider }: Origin): Origin {
-  return ofUser ? { ofUser, plan, provider } : { plan, provider };
 }
 
 /** The prompt, estimated, and as much output as the caller asks for. */

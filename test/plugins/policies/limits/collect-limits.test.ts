@@ -1,10 +1,6 @@
 import { expect } from 'chai';
 import type { Call, Plan, Principal } from '../../../../core/index.ts';
-import {
-  type CountedRequest,
-  collectLimits,
-  collectProviderLimits,
-} from '../../../../plugins/policies/limits/limiter.ts';
+import { type CountedRequest, limitsOf, sourcesOf } from '../../../../plugins/policies/limits/limiter.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };
 /** Its input counts 4 tokens for the message and 1 for its text. */
@@ -25,6 +21,8 @@ function callOf(more: object = {}): Call {
 const named = (plan: Plan) => ({ name: 'small', plan });
 const counted = (call: Call, plan: Plan | undefined, units: Record<string, number> = { prompt_tokens: 5 }) =>
   ({ call, plan: plan && named(plan), estimate: () => ({ units, cost: 0 }) }) satisfies CountedRequest;
+const collectLimits = (request: CountedRequest, half: 'requests' | 'tokens') =>
+  limitsOf(request, half, sourcesOf(request.call.principal, request.plan), request.call.targets[0]?.provider);
 /** Both halves: requests when a call comes, tokens when its request is final. */
 const amountsOf = (call: Call, plan: Plan, units?: Record<string, number>) =>
   (['requests', 'tokens'] as const).flatMap((half) =>
@@ -45,7 +43,7 @@ describe('the limits of a call', () => {
       ['calls:user:ann', 3],
       ['calls:provider:one:ann', 1],
     ]);
-    expect(collectProviderLimits(counted(call, plan), 'two', 'requests').windows.map(({ key }) => key)).to.deep.equal([
+    expect(limitsOf(counted(call, plan), 'requests', [], 'two').windows.map(({ key }) => key)).to.deep.equal([
       'rpm:provider:two:ann',
     ]);
   });

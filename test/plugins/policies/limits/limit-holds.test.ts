@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { type Counters, GatewayError, isGatewayError, type Outcome } from '../../../../core/index.ts';
 import { createLocalCounters } from '../../../../core/operators.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
+import { Leases } from '../../../../plugins/policies/limits/leases.ts';
 import {
   type Limit,
   type LimitHold,
@@ -50,8 +51,8 @@ describe('reserving limits', () => {
   });
   after(() => queue.close());
 
-  const takeFor = (id: string, windows: readonly Limit[], slots: readonly Slot[] = []): Promise<LimitHold> =>
-    reserveLimits(counters, { id }, { windows, slots }, LEASE_MS);
+  const takeFor = async (id: string, windows: readonly Limit[], slots: readonly Slot[] = []): Promise<LimitHold> =>
+    reserveLimits(new Leases(counters, LEASE_MS), { id }, { windows, slots });
   const refusalOf = async (work: Promise<unknown>): Promise<GatewayError> => {
     const error = await work.then(
       () => undefined,
@@ -127,11 +128,10 @@ describe('reserving limits', () => {
   });
 
   it('gives nothing back to a later window than the one it took from', async () => {
-    const { tokens: taken } = await takeFor('b', [tokens('t', 100, 100)]);
+    const hold = await takeFor('b', [tokens('t', 100, 100)]);
     const ended: LimitHold = {
-      counters,
-      slots: [],
-      tokens: taken.map((window) => ({ ...window, endsAt: Date.now() - 1 })),
+      ...hold,
+      tokens: hold.tokens.map((window) => ({ ...window, endsAt: Date.now() - 1 })),
     };
     await settleLimits(queue, 'a', [ended], outcome(0), LEASE_MS);
     await refusalOf(takeFor('c', [tokens('t', 100, 1)]));

@@ -1,0 +1,144 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import type { Counters, Window } from '../../../../core/index.ts';
+import { createLocalCounters, steadyNow } from '../../../../core/operators.ts';
+import { Leases, type Place } from '../../../../plugins/policies/limits/leases.ts';
+import { eventually } from '../../../support/wait.ts';
+
+const LEASE_MS = 60_000;
+const MINUTE_MS = 60_000;
+const NOW = 1_800_000_000_000;
+
+/** The counters of a store, and how often windows and places were asked for. */
+function countedCounters() {
+  const asked = { take: 0, lease: 0 };
+  const inner = createLocalCounters();
+  const counters: Counters = {
+    ...inner,
+    take(windows, now) {
+      asked.take += 1;
+      return inner.take(windows, now);
+    },
+    lease(...given) {
+      asked.lease += 1;
+      return inner.lease(...given);
+    },
+  };
+  return { counters, asked };
+}
+
+const windowOf = (key: string, limit: number, amount = 1): Window => ({ key, limit, amount, windowMs: MINUTE_MS });
+
+describe('parts of limits that a process takes', () => {
+  const leftIn = async (counters: Counters, key: string, limit: number): Promise<number> =>
+    (await counters.take([windowOf(key, limit, 0)], NOW)).states[0]?.remaining ?? -1;
+
+  it('count many calls in few looks at the store, and the same', async () => {
+    const { counters, asked } = countedCounters();
+    const leases = new Leases(counters, LEASE_MS);
+    for (let n = 0; n < 1000; n++)
+      expect((await leases.take([windowOf('w', 100_000)], NOW)).refused).to.equal(undefined);
+    expect(asked.take).to.be.below(5);
+    await leases.giveBack();
+    expect(await leftIn(counters, 'w', 100_000)).to.equal(99_000);
+  });
+
+  it('are not taken of what is nearly used up, nor for a call that no other follows', async () => {
+    const { counters, asked } = countedCounters();
+    const leases = new Leases(counters, LEASE_MS);
+    for (let n = 0; n < 199; n++) await leases.take([windowOf('small', 199)], NOW);
+    expect(asked.take).to.equal(199);
+    expect((await leases.take([windowOf('small', 199)], NOW)).refused).to.equal(0);
+    for (let n = 0; n < 5; n++) await leases.take([windowOf('seldom', 10_000)], NOW + n * 2000);
+    expect(await leftIn(counters, 'seldom', 10_000)).to.equal(9995);
+  });
+
+  it('let no more through than the limit, whichever processes calls come to, and give all back that was not used', () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 3000 }),
+        fc.integer({ min: 1, max: 3000 }),
+        fc.array(
+          fc.record({
+            process: fc.nat(2),
+            calls: fc.integer({ min: 1, max: 60 }),
+            amount: fc.integer({ min: 1, max: 30 }),
+            more: fc.integer({ min: -30, max: 10 }),
+            both: fc.boolean(),
+            isTogether: fc.boolean(),
+            returns: fc.boolean(),
+          }),
+          { maxLength: 40 },
+        ),
+        async (limit, other, steps) => {
+          const { counters } = countedCounters();
+          const processes = Array.from({ length: 3 }, () => new Leases(counters, LEASE_MS));
+          const used = { a: 0, b: 0 };
+          for (const { process, calls, amount, more, both, isTogether, returns } of steps) {
+            const leases = processes[process];
+            if (!leases) continue;
+            const call = async (): Promise<void> => {
+              const windows = [windowOf('a', limit, amount), ...(both ? [windowOf('b', other)] : [])];
+              if ((await leases.take(windows, NOW)).refused !== undefined) return;
+              const delta = Math.max(more, -amount);
+              const isLocal = delta !== 0 && leases.adjust('a', delta, NOW);
+              used.a += amount + (isLocal ? delta : 0);
+              used.b += Number(both);
+              expect(used.a).to.be.at.most(limit);
+              expect(used.b).to.be.at.most(other);
+            };
+            const some = Array.from({ length: calls }, () => call);
+            if (isTogether) await Promise.all(some.map((each) => each()));
+            else for (const each of some) await each();
+            if (returns) await leases.giveBack();
+          }
+          await Promise.all(processes.map((each) => each.giveBack()));
+          expect(await leftIn(counters, 'a', limit)).to.equal(limit - used.a);
+          expect(await leftIn(counters, 'b', other)).to.equal(other - used.b);
+        },
+      ),
+      { numRuns: 300 },
+    ));
+
+  it('go back by themselves', async () => {
+    const { counters } = countedCounters();
+    const leases = new Leases(counters, LEASE_MS);
+    for (let n = 0; n < 3; n++) await leases.take([windowOf('w', 10_000)], steadyNow());
+    const entered = await leases.enter([{ key: 'p', limit: 400 }], 'call', steadyNow());
+    for (const place of entered.places) expect(leases.keep(place)).to.equal(true);
+    const isFree = async (): Promise<boolean> => {
+      const { states } = await counters.take([windowOf('w', 10_000, 0)], steadyNow());
+      const isGiven = await counters.lease('p', 'other', 1, LEASE_MS, steadyNow());
+      return states[0]?.remaining === 9997 && isGiven;
+    };
+    expect(await isFree()).to.equal(false);
+    await eventually(isFree);
+  });
+
+  it('keep places for calls that come soon, never more of them than the limit has', async () => {
+    const { counters, asked } = countedCounters();
+    const processes = [new Leases(counters, LEASE_MS), new Leases(counters, LEASE_MS)] as const;
+    const running: [Leases, Place][] = [];
+    let count = 0;
+    for (let n = 0; n < 2000; n++) {
+      const leases = processes[n % 2 === 0 ? 0 : 1];
+      const { places, full } = await leases.enter([{ key: 'p', limit: 300 }], `call ${count++}`, NOW);
+      if (!full) for (const place of places) running.push([leases, place]);
+      expect(running.length).to.be.at.most(300);
+      // They fill up, then come and go.
+      for (const [owner, place] of n > 250 ? running.splice(0, 1 + (n % 2)) : [])
+        if (!owner.keep(place)) await owner.release(place);
+    }
+    expect(asked.lease).to.be.below(1000);
+    for (const [owner, place] of running) await owner.release(place);
+    for (const each of processes) await each.giveBack();
+    expect(await counters.lease('p', 'last', 1, LEASE_MS, NOW)).to.equal(true);
+  });
+
+  it('are none of a slot with few places', async () => {
+    const { counters } = countedCounters();
+    const leases = new Leases(counters, LEASE_MS);
+    const { places } = await leases.enter([{ key: 'p', limit: 10 }], 'call', NOW);
+    expect(places.map((place) => leases.keep(place))).to.deep.equal([false]);
+  });
+});
