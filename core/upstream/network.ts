@@ -122,7 +122,7 @@ export class NetworkSource implements Source, Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #parts: Buffer[] = [];
   #waitingBytes = 0;
-  #wake: () => void = () => {};
+  #wake: (() => void) | undefined;
   #isWhole = false;
   #error: Error | undefined;
 
@@ -196,12 +196,12 @@ export class NetworkSource implements Source, Dispatcher.DispatchHandler {
     this.#parts.push(part);
     this.#waitingBytes += part.length;
     if (this.#waitingBytes > MAX_WAITING_BYTES) controller.pause();
-    this.#wake();
+    this.#wake?.();
   }
 
   onResponseEnd(): void {
     this.#isWhole = true;
-    this.#wake();
+    this.#wake?.();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -210,7 +210,7 @@ export class NetworkSource implements Source, Dispatcher.DispatchHandler {
       this.#error = error;
       attempt.end();
       this.stop();
-      this.#wake();
+      this.#wake?.();
       return;
     }
     const isSent = this.isSent();

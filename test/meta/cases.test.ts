@@ -18,8 +18,8 @@ const SURFACES: Readonly<Record<string, string>> = Object.freeze({
   models: 'plugins/dialects/messages.ts',
   resp: 'plugins/dialects/responses/index.ts',
   gem: 'plugins/dialects/gemini.ts',
-  chat: 'plugins/dialects/chat/index.ts',
-  emb: 'plugins/dialects/chat/index.ts',
+  chat: 'plugins/dialects/chat.ts',
+  emb: 'plugins/dialects/chat.ts',
 });
 
 /** Cases that no test can name, each with the reason. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { ChatRequest, ChatResponse, DialectDefinition, Plugin } from '../../../core/index.ts';
-import plugin from '../../../plugins/dialects/chat/index.ts';
+import plugin from '../../../plugins/dialects/chat.ts';
 
 /** The dialect as the plugin registers it. */
 function setUp(config: Readonly<Record<string, unknown>> = {}): DialectDefinition<ChatRequest> {

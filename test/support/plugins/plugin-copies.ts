@@ -18,7 +18,7 @@ export const COPIED: readonly { readonly section: string; readonly name: string;
   { section: 'policies', name: 'metrics', file: 'policies/metrics' },
   { section: 'policies', name: 'limits', file: 'policies/limits' },
   { section: 'policies', name: 'accounts', file: 'policies/accounts' },
-  { section: 'dialects', name: 'chat', file: 'dialects/chat' },
+  { section: 'dialects', name: 'chat', file: 'dialects/chat.ts' },
   { section: 'operations', name: 'embeddings', file: 'operations/embeddings.ts' },
   { section: 'operations', name: 'speech', file: 'operations/speech' },
   ...['responses', 'completions'].map((name) => ({ section: 'dialects', name, file: `dialects/${name}` })),
@@ -67,7 +67,7 @@ const PUBLIC: readonly (readonly [file: RegExp, entry: string])[] = [
 const FOREIGN = /from '(\.\.\/\.\.\/\.\.\/[^']*|(?:\.\.\/)+core\/[^']*)'/g;
 
 /**
- * Copies built-in plugins (`auth/api-key`, `dialects/chat`) into a folder outside of the repository, with the kits of their
+ * Copies built-in plugins (`auth/api-key`, `dialects/chat.ts`) into a folder outside of the repository, with the kits of their
  * kind, as a third party would have written them: this package by its names, other packages from a `node_modules` of their own.
  * Returns the imports of this repository that are left, which must be none.
  */

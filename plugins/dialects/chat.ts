@@ -1,0 +1,66 @@
+import {
+  CHAT_REQUEST,
+  CHAT_RESPONSE,
+  type ChatChunk,
+  type ChatRequest,
+  type DialectDefinition,
+  definePlugin,
+} from '../../core/index.ts';
+import { readChatRequest } from '../formats/openai-chat/read-request.ts';
+import { writeChatChunk, writeChatResponse } from '../formats/openai-chat/write-response.ts';
+import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
+
+const DESCRIPTION =
+  'A stream of server-sent events when `stream` is true, whatever `Accept` says. Fields beyond the listed ones are carried to the provider where it has them.';
+
+const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
+
+/** OpenAI's chat completions: the canonical shape itself, on both surfaces. */
+const chat: DialectDefinition<ChatRequest> = {
+  name: 'chat',
+  request: CHAT_REQUEST,
+  response: CHAT_RESPONSE,
+  routes: [
+    {
+      path: '/api/core/:provider/chat/completions',
+      summary: 'Chat completion by one provider',
+      description: DESCRIPTION,
+    },
+    {
+      path: '/v1/chat/completions',
+      summary: 'Chat completion; the model is `provider/model` or an alias',
+      description: DESCRIPTION,
+    },
+  ],
+  keepAlive: ': keep-alive\n\n',
+  read({ body, params: { provider } }) {
+    return { ...readChatRequest(body), ...(provider !== undefined && { provider }) };
+  },
+  write: (response, { seal }) => writeChatResponse(response, seal),
+  stream({ request: { stream_options }, seal }) {
+    // The final usage chunk, which has no choices, is for those who ask for it.
+    const isWanted = ({ usage }: ChatChunk): boolean => !usage || stream_options?.include_usage === true;
+    return {
+      push: (chunk) => (isWanted(chunk) ? frame(writeChatChunk(chunk, seal)) : ''),
+      end: () => 'data: [DONE]\n\n',
+      fail: (error, requestId) => frame(error.toBody(requestId)),
+    };
+  },
+  error: (error, requestId) => ({ body: error.toBody(requestId) }),
+};
+
+export default definePlugin({
+  name: 'chat',
+  kind: 'dialect',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      models: modelNamesSchema('gpt-5'),
+    },
+  },
+  setup(api, config) {
+    api.dialect({ ...chat, aliases: readModelNames(config) });
+  },
+});
