@@ -58,6 +58,7 @@ export function copyOf(folder: string, section: string, name: string): string {
 /** What other people write where a built-in plugin imports a file of this repository. */
 const PUBLIC: readonly (readonly [file: RegExp, entry: string])[] = [
   [/(['"])(?:\.\.\/)+core\/index\.ts\1/g, 'tollgate'],
+  [/(['"])(?:\.\.\/)+core\/operators\.ts\1/g, 'tollgate/operators'],
   [/(['"])(?:\.\.\/)+policies\/kit\/index\.ts\1/g, 'tollgate/operators'],
   [/(['"])(?:\.\.\/)+providers\/kit\/index\.ts\1/g, 'tollgate/codec'],
   [/(['"])(?:\.\.\/)+tts\/kit\/index\.ts\1/g, 'tollgate/speech'],
