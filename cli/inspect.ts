@@ -5,7 +5,7 @@ import { createConfigError, formatProblem } from '../config/problems.ts';
 import { createId } from '../core/calls/call.ts';
 import { timeoutsFor } from '../core/calls/failover.ts';
 import type { Generation } from '../core/calls/generation.ts';
-import { targetsOfRequest } from '../core/calls/targets.ts';
+import { targetsOfRequest } from '../core/calls/models.ts';
 import type { Principal, Target } from '../core/contract/call.ts';
 import type { ChatMessage } from '../core/contract/chat.ts';
 import { createLogger, quietLog } from '../core/logger.ts';

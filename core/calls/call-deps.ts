@@ -7,9 +7,9 @@ import type { Pending } from '../plugins/foundation.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import type { Routing } from '../routing/health-book.ts';
 import type { Upstream } from '../upstream/upstream.ts';
+import type { Aliases } from './models.ts';
 import type { PlanFinder } from './plans.ts';
 import type { Seals } from './seals.ts';
-import type { Aliases } from './targets.ts';
 
 /** What one operation works with in one generation. */
 export interface OperationParts {

@@ -24,12 +24,11 @@ import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
 import { estimateCall } from './meter.ts';
-import { allModels, createCatalog } from './model-catalog.ts';
+import { type Aliases, allModels, createCatalog, targetsOfRequest } from './models.ts';
 import { callOperation } from './operation.ts';
 import { createBlockedUsers, createPlanFinder, type RefuseBlocked, USERS, type UserRecord } from './plans.ts';
 import { SHUTDOWN } from './run-call.ts';
 import { createSeals } from './seals.ts';
-import { type Aliases, targetsOfRequest } from './targets.ts';
 
 /**
  * What one configuration amounts to: plugins set up, hooks compiled, models known. It never changes; another configuration makes

@@ -6,8 +6,8 @@ import type { HttpRequest, NativeRow } from '../contract/provider.ts';
 import { isPublicHttps } from './content.ts';
 import { atCallersPlace } from './error-marks.ts';
 import type { DisguisedField, MediaAddress, RequestFacts } from './facts.ts';
+import { clip } from './models.ts';
 import type { PlanFinder } from './plans.ts';
-import { clip } from './targets.ts';
 
 /**
  * How a request went to a target and its response back: `native`, in the caller's own format both ways; `mixed`, the response was

@@ -9,7 +9,7 @@ import type { CallDeps } from './call-deps.ts';
 import { estimateInputTokens } from './facts.ts';
 
 /**
- * Notes what a chat call used and what that costs. Usage that the provider did not tell is estimated from the request
+ * Notes what a chat call used and what that costs. Usage that the provider did not report is estimated from the request
  * and `writtenTokens` (what its response has, estimated) and marked so: it is never zero and never skipped.
  */
 export function meterChat(
@@ -19,9 +19,9 @@ export function meterChat(
   usage: Usage | undefined,
   writtenTokens: () => number,
 ): void {
-  const isTold = usage !== undefined && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens);
-  const counted = isTold ? usage : estimateWritten(deps, call, target, writtenTokens());
-  noteUsage(deps, call, target, counted, !isTold);
+  const isReported = usage !== undefined && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens);
+  const counted = isReported ? usage : estimateWritten(deps, call, target, writtenTokens());
+  noteUsage(deps, call, target, counted, !isReported);
 }
 
 /** An estimate never counts more than was reserved: a vendor does not write more than it was allowed to. */
@@ -32,7 +32,7 @@ function estimateWritten(deps: CallDeps, call: Call, { provider, model }: Target
 }
 
 /**
- * What a call owes whose response never came whole (the caller left, a clock ran out, the vendor broke off) although the vendor
+ * What a call owes whose response never came to its end (the caller left, a clock ran out, the vendor broke off) although the vendor
  * may have worked on it: what was to be sent, estimated, once, at the price of the target that was sent it last. An error
  * status, or nothing sent, owes nothing.
  */
@@ -45,28 +45,25 @@ export function meterUnfinished(deps: CallDeps, call: Call): void {
   else call.record.metered = { ...estimateAt(deps, call, target), estimated: true };
 }
 
+const ESTIMATE = Symbol('estimate');
+
 /** What was estimated of a call, as long as it has the same request and targets. */
-interface Estimate {
-  readonly request: CallView['request'];
-  readonly targets: CallView['targets'];
+interface Estimate extends Pick<CallView, 'request' | 'targets'> {
   readonly most: Metered;
 }
-
-const ESTIMATE = Symbol('estimate');
 
 /** The most a call may come to, over all its targets; its cost is undefined when one of them has no known price. Several policies ask for it. */
 export function estimateCall(deps: CallDeps, call: CallView): Metered {
   const { request, targets } = call;
   const known = call.state.get(ESTIMATE) as Estimate | undefined;
   if (known?.request === request && known.targets === targets) return known.most;
-  const most = deepFreeze(estimateMost(deps, call));
+  const [only] = targets;
+  const most = deepFreeze(only && targets.length === 1 ? estimateAt(deps, call, only) : estimateMost(deps, call));
   call.state.set(ESTIMATE, { request, targets, most });
   return most;
 }
 
 function estimateMost(deps: CallDeps, call: CallView): Metered {
-  const [only] = call.targets;
-  if (only && call.targets.length === 1) return estimateAt(deps, call, only);
   const each = call.targets.map((target) => estimateAt(deps, call, target));
   const units: Record<string, number> = {};
   for (const { units: some } of each)
@@ -94,8 +91,8 @@ function noteUsage(deps: CallDeps, call: Call, target: Target, usage: Usage, est
   const price = catalog.priceOf(target, catalog.find(target.provider, target.model));
   const { prompt_tokens, completion_tokens } = usage;
   // What the vendor charges is what the call costs, unless the operator has a price of their own.
-  const told = estimated || catalog.hasOwnPrice(target) ? undefined : toldCost(usage);
-  const cost = told ?? costOf(usage, price, call.record.serviceTier);
+  const isReported = !estimated && usage['cost'] !== undefined && !catalog.hasOwnPrice(target);
+  const cost = (isReported ? reportedCost(usage) : undefined) ?? costOf(usage, price, call.record.serviceTier);
   call.record.usage = usage;
   call.record.metered = { units: { prompt_tokens, completion_tokens }, cost, estimated };
 }
@@ -104,7 +101,7 @@ function estimatedUsage(prompt: number, completion: number): Usage {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }
 
-/** More tokens than any call has, by far: a number beyond it is a vendor's mistake, which nobody is charged for. */
+/** More tokens than any call has, by far: a number beyond it is a vendor's mistake, which is not charged. */
 const MAX_TOKENS = 100_000_000;
 
 function isCount(value: unknown): value is number {
@@ -120,8 +117,6 @@ const PICO_PER_MICRO = 1_000_000;
 /** What a model may write when neither the caller nor the table bounds it. */
 const DEFAULT_MAX_OUTPUT = 4096;
 
-type Rates = Omit<Price, 'tiers' | 'service_tiers' | 'characters' | 'seconds'>;
-
 /** A billion dollars: more than any call costs, so that sums of what a price or a caller makes up stay exact. */
 const MAX_MICRO = 1_000_000_000_000_000;
 
@@ -131,18 +126,61 @@ const MAX_MICRO = 1_000_000_000_000_000;
  */
 export function costOf(usage: Usage, price: Price | undefined, serviceTier?: string): number | undefined {
   if (!price) return undefined;
-  const rates = ratesFor(usage.prompt_tokens, ofServiceTier(price, serviceTier));
-  const details = usage.prompt_tokens_details;
-  const cached = shareOf(usage.prompt_tokens, details?.cached_tokens);
-  const written = shareOf(usage.prompt_tokens - cached, details?.cache_write_tokens);
+  const { prompt_tokens: prompt, completion_tokens: completion, prompt_tokens_details: details } = usage;
+  const cached = shareOf(prompt, details?.cached_tokens);
+  const written = shareOf(prompt - cached, details?.cache_write_tokens);
   const hour = shareOf(written, details?.cache_write_1h_tokens);
-  return toMicro(
-    (usage.prompt_tokens - cached - written) * pico(rates.input) +
-      cached * pico(rates.cached_input ?? rates.input) +
-      (written - hour) * pico(rates.cache_write ?? rates.input) +
-      hour * pico(rates.cache_write_1h ?? rates.cache_write ?? rates.input) +
-      usage.completion_tokens * pico(rates.output),
-  );
+  const rates = ratesFor(prompt, price, serviceTier);
+  const pico =
+    (prompt - cached - written) * rates.input +
+    cached * rates.cached +
+    (written - hour) * rates.written +
+    hour * rates.hour +
+    completion * rates.output;
+  return Math.min(Math.ceil(pico / PICO_PER_MICRO), MAX_MICRO);
+}
+
+/** Whole pico-dollars per token. */
+interface Rates {
+  readonly input: number;
+  readonly cached: number;
+  readonly written: number;
+  readonly hour: number;
+  readonly output: number;
+}
+
+/** The rates of one price: for long prompts those of the highest tier that they reach, which come first. */
+interface RateTable {
+  readonly rates: Rates;
+  readonly tiers: readonly { readonly above: number; readonly rates: Rates }[];
+  readonly services: ReadonlyMap<string, RateTable>;
+}
+
+/** Made once for each price of the catalogue. */
+const rateTables = new WeakMap<object, RateTable>();
+
+function ratesFor(promptTokens: number, price: Price, serviceTier: string | undefined): Rates {
+  const table = rateTables.get(price) ?? compileRates(price);
+  const { tiers, rates } = (serviceTier !== undefined && table.services.get(serviceTier)) || table;
+  for (const tier of tiers) if (promptTokens > tier.above) return tier.rates;
+  return rates;
+}
+
+function compileRates(price: Price): RateTable {
+  const { tiers = [], service_tiers = {} } = price;
+  const pico = (dollarsPerMillion: number): number => Math.round(dollarsPerMillion * PICO_PER_MICRO);
+  const ratesOf = ({ input, output, cached_input, cache_write = input, cache_write_1h }: Price): Rates => ({
+    ...{ input: pico(input), output: pico(output), cached: pico(cached_input ?? input) },
+    ...{ written: pico(cache_write), hour: pico(cache_write_1h ?? cache_write) },
+  });
+  const rows = tiers.map((tier) => ({ above: tier.input_tokens_above, rates: ratesOf(tier) }));
+  const table = {
+    rates: ratesOf(price),
+    tiers: rows.sort((a, b) => b.above - a.above),
+    services: new Map(Object.entries(service_tiers).map(([name, each]) => [name, compileRates(each)])),
+  };
+  rateTables.set(price, table);
+  return table;
 }
 
 /**
@@ -150,15 +188,16 @@ export function costOf(usage: Usage, price: Price | undefined, serviceTier?: str
  * is undefined when the price is not known.
  */
 export function estimateChat(request: ChatRequest, model: ModelInfo | undefined, price: Price | undefined): Metered {
-  const units = { prompt_tokens: estimateInputTokens(request), completion_tokens: maxOutput(request, model) };
+  const usage = estimatedUsage(estimateInputTokens(request), maxOutput(request, model));
+  const { prompt_tokens, completion_tokens } = usage;
+  const units = { prompt_tokens, completion_tokens };
   if (!price) return { units, cost: undefined };
-  const most = (each: Price): number => {
-    const rates = ratesFor(units.prompt_tokens, each);
-    const input = Math.max(rates.input, rates.cache_write ?? 0);
-    return toMicro(units.prompt_tokens * pico(input) + units.completion_tokens * pico(rates.output));
-  };
-  // A cheaper tier may turn out not to be served.
-  return { units, cost: Math.max(most(price), most(ofServiceTier(price, pricedTier(request, price)))) };
+  const isWritten = { ...usage, prompt_tokens_details: { cache_write_tokens: prompt_tokens } };
+  const tier = pricedTier(request, price);
+  // All of the prompt may be written to a cache, and a cheaper tier may turn out not to be served.
+  const tiers = tier === undefined ? [undefined] : [undefined, tier];
+  const costs = tiers.flatMap((each) => [costOf(usage, price, each) ?? 0, costOf(isWritten, price, each) ?? 0]);
+  return { units, cost: Math.max(...costs) };
 }
 
 /** Tiers that are what everybody gets. */
@@ -176,83 +215,60 @@ export function pricedTier(request: ChatRequest, price: Price | undefined): stri
   return Object.hasOwn(price.service_tiers ?? {}, tier) ? tier : undefined;
 }
 
-function ofServiceTier(price: Price, tier: string | undefined): Price {
-  if (tier === undefined || !Object.hasOwn(price.service_tiers ?? {}, tier)) return price;
-  return price.service_tiers?.[tier] ?? price;
-}
-
-/** The vendor's own figure of a call's cost, `usage.cost` in US dollars, as whole micro-dollars; undefined where it told none. */
-export function toldCost({ cost }: Usage): number | undefined {
-  if (typeof cost !== 'number' || !(cost >= 0 && cost <= MAX_TOLD_DOLLARS)) return undefined;
-  return toMicro(Math.round(cost * PICO_PER_MICRO * MICRO_PER_DOLLAR));
+/** The vendor's own figure of a call's cost, `usage.cost` in US dollars, as whole micro-dollars; undefined where it sent none. */
+export function reportedCost({ cost }: Usage): number | undefined {
+  if (typeof cost !== 'number' || !(cost >= 0 && cost <= MAX_REPORTED_DOLLARS)) return undefined;
+  return Math.ceil(Math.round(cost * PICO_PER_MICRO * MICRO_PER_DOLLAR) / PICO_PER_MICRO);
 }
 
 const MICRO_PER_DOLLAR = 1_000_000;
 /** A call that costs more is a vendor's mistake, and is charged by the table. */
-const MAX_TOLD_DOLLARS = 5000;
+const MAX_REPORTED_DOLLARS = 5000;
 
-/** Fields by which vendors of one kind or another let a model write more than the two limits of this format say. */
-const LIMITS = Object.freeze(['max_output_tokens', 'max_new_tokens', 'min_tokens', 'num_predict', 'n_predict']);
-const NESTED_LIMITS = Object.freeze([
-  ['options', 'num_predict'],
-  ['options', 'n_predict'],
-] as const);
-
-/** Thinking that some vendors count apart from the limit. */
-const BUDGETS = Object.freeze([
-  ['reasoning', 'max_tokens'],
-  ['thinking', 'budget_tokens'],
-] as const);
-
-/** How many responses are written for one. */
-const FACTORS = Object.freeze(['n', 'best_of', 'num_return_sequences']);
+/**
+ * Fields by which vendors of one kind or another let a model write more than the two limits of this format say: another limit,
+ * thinking that is counted apart from it, or how many responses are written for one; with the object that holds a field.
+ */
+const OUTPUT_FIELDS = Object.freeze([
+  ...['max_output_tokens', 'max_new_tokens', 'min_tokens', 'num_predict', 'n_predict'].map(
+    (name) => ['limit', name] as const,
+  ),
+  ...([
+    ['limit', 'num_predict', 'options'],
+    ['limit', 'n_predict', 'options'],
+  ] as const),
+  ...([
+    ['thinking', 'max_tokens', 'reasoning'],
+    ['thinking', 'budget_tokens', 'thinking'],
+  ] as const),
+  ...['n', 'best_of', 'num_return_sequences'].map((name) => ['factor', name] as const),
+]);
 
 /** Output tokens that a request may lead to, over all its choices, and those foretold, which are billed when they are not used. */
 function maxOutput(request: ChatRequest, model: ModelInfo | undefined): number {
-  const { max_completion_tokens, max_tokens, prediction } = request;
+  const { max_completion_tokens, max_tokens, prediction, extra_body } = request;
   const ofModel = model?.maxOutput ?? DEFAULT_MAX_OUTPUT;
   // Of two limits the larger one is sent; 0 and less mean "no limit", where they are taken.
   const limit = Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
-  const fields = [request, readObject(request['extra_body'])];
-  const named = (names: readonly string[]) => fields.flatMap((each) => names.map((name) => each[name]));
-  const nested = (places: readonly (readonly [string, string])[]) =>
-    fields.flatMap((each) => places.map(([holder, name]) => readObject(each[holder])[name]));
-  const limits = numbersOf([...named(LIMITS), ...nested(NESTED_LIMITS)]).map((most) => (most > 0 ? most : ofModel));
-  const thinking = Math.max(0, ...numbersOf(nested(BUDGETS)));
-  const wanted = Math.max(limit > 0 ? limit : ofModel, ...limits) + thinking;
+  const most = { limit: limit > 0 ? limit : ofModel, thinking: 0, factor: 1 };
+  for (const fields of extra_body === undefined ? [request] : [request, readObject(extra_body)])
+    for (const [kind, name, holder] of OUTPUT_FIELDS) {
+      const value = holder === undefined ? fields[name] : readObject(fields[holder])[name];
+      const amount = value === undefined ? undefined : numberOf(value);
+      if (amount !== undefined) most[kind] = Math.max(most[kind], kind === 'limit' && amount <= 0 ? ofModel : amount);
+    }
   const foretold = prediction === undefined || prediction === null ? 0 : estimateTextTokens(JSON.stringify(prediction));
-  const most = Math.min(wanted, model?.maxOutput ?? MAX_TOKENS);
-  return (most + foretold) * Math.max(1, ...numbersOf(named(FACTORS)));
+  return (Math.min(most.limit + most.thinking, model?.maxOutput ?? MAX_TOKENS) + foretold) * most.factor;
 }
 
-/** The numbers among what a caller may have written, which no schema has checked. */
-function numbersOf(values: readonly unknown[]): readonly number[] {
-  return values
-    .filter((value) => typeof value === 'number' || (typeof value === 'string' && value.trim() !== ''))
-    .map(Number)
-    .filter(Number.isFinite)
-    .map((value) => Math.min(value, MAX_TOKENS));
-}
-
-function ratesFor(promptTokens: number, price: Price): Rates {
-  if (!price.tiers) return price;
-  const { tiers, ...base } = price;
-  const reached = tiers.filter((tier) => promptTokens > tier.input_tokens_above);
-  return reached.reduce<Rates & { readonly input_tokens_above?: number }>(
-    (highest, tier) => (tier.input_tokens_above > (highest.input_tokens_above ?? 0) ? tier : highest),
-    base,
-  );
+/** The number that a caller may have written, which no schema has checked. */
+function numberOf(value: unknown): number | undefined {
+  if (typeof value !== 'number' && (typeof value !== 'string' || value.trim() === '')) return undefined;
+  const number = Number(value);
+  return Number.isFinite(number) ? Math.min(number, MAX_TOKENS) : undefined;
 }
 
 /** A part of some tokens: never more than there are, and none where a vendor says less than nothing. */
 function shareOf(tokens: number, part: number | undefined): number {
   return part !== undefined && part > 0 ? Math.min(part, tokens) : 0;
-}
-
-function pico(dollarsPerMillion: number): number {
-  return Math.round(dollarsPerMillion * PICO_PER_MICRO);
-}
-
-function toMicro(picoDollars: number): number {
-  return Math.min(Math.ceil(picoDollars / PICO_PER_MICRO), MAX_MICRO);
 }

@@ -8,8 +8,8 @@ import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseNotes,
 import type { Call, CallInput, Destination } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { reportBroken, tryTargets } from './failover.ts';
+import { targetOfPath, targetsOfRequest } from './models.ts';
 import { endWithError, runCall } from './run-call.ts';
-import { targetOfPath, targetsOfRequest } from './targets.ts';
 
 /** A call of an operation that a plugin registered. Resolves when its first target has responded. */
 export async function callOperation<O extends Operation>(

@@ -18,8 +18,8 @@ import {
   type Ingress,
 } from './ingress.ts';
 import { estimateAt, meterUnfinished } from './meter.ts';
+import { assertAllowed, splitModel } from './models.ts';
 import { deploymentOf, sealedDeployments } from './seals.ts';
-import { assertAllowed, splitModel } from './targets.ts';
 
 /** How an operation responds. */
 export interface Handlers<R, T> {

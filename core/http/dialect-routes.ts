@@ -7,8 +7,8 @@ import { type Counter, createCounter } from '../calls/count.ts';
 import { isAtCallersPlace } from '../calls/error-marks.ts';
 import { bodyFactsOf, freezeRequest } from '../calls/facts.ts';
 import type { Ingress } from '../calls/ingress.ts';
+import { targetOfPath, targetsOfRequest } from '../calls/models.ts';
 import { deploymentOf } from '../calls/seals.ts';
-import { targetOfPath, targetsOfRequest } from '../calls/targets.ts';
 import type { Target } from '../contract/call.ts';
 import type {
   DialectContext,

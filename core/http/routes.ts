@@ -1,5 +1,4 @@
-import { allModels, listModels, modelsOfProvider } from '../calls/model-catalog.ts';
-import type { Aliases, Catalog } from '../calls/targets.ts';
+import { type Aliases, allModels, type Catalog, listModels, modelsOfProvider } from '../calls/models.ts';
 import type { Principal } from '../contract/call.ts';
 import type { DialectDefinition, DialectModels } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';

@@ -1,6 +1,6 @@
 import type { CallDeps } from '../../core/calls/call-deps.ts';
 import { createServices } from '../../core/calls/generation.ts';
-import { createCatalog } from '../../core/calls/model-catalog.ts';
+import { createCatalog } from '../../core/calls/models.ts';
 import { createSeals } from '../../core/calls/seals.ts';
 import type { Ledger, Provider, Store } from '../../core/index.ts';
 import { Pending } from '../../core/plugins/foundation.ts';

@@ -173,12 +173,12 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   { word: 'beside', files: ['plugins/auth/jwt/options.ts'], why: 'a message that tests know' },
   {
     word: 'vendors',
-    files: ['core/calls/model-catalog.ts'],
+    files: ['core/calls/models.ts'],
     why: 'the table of models is by vendor: config/models.json',
   },
   {
     word: 'vendor',
-    files: ['core/calls/model-catalog.ts', 'core/contract/provider.ts'],
+    files: ['core/calls/models.ts', 'core/contract/provider.ts'],
     why: 'which rows of the table of models a provider has',
   },
 ]);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createCatalog, loadModelTable, type ModelTable, modelsOf } from '../../../core/calls/model-catalog.ts';
+import { createCatalog, loadModelTable, type ModelTable, modelsOf } from '../../../core/calls/models.ts';
 import type { ModelInfo, Provider } from '../../../core/contract/provider.ts';
 
 const TABLE: ModelTable = {

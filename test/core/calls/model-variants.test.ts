@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { createCatalog, loadModelTable } from '../../../core/calls/model-catalog.ts';
-import { isAllowed } from '../../../core/calls/targets.ts';
+import { createCatalog, isAllowed, loadModelTable } from '../../../core/calls/models.ts';
 import type { Principal } from '../../../core/contract/call.ts';
 import type { Offer } from '../../../core/contract/provider.ts';
 

@@ -6,7 +6,7 @@ import {
   splitModel,
   targetOfPath,
   targetsOfRequest,
-} from '../../../core/calls/targets.ts';
+} from '../../../core/calls/models.ts';
 import type { Principal } from '../../../core/contract/call.ts';
 import type { GatewayError } from '../../../core/contract/errors.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { costOf, estimateChat, pricedTier, toldCost } from '../../../core/calls/meter.ts';
+import { costOf, estimateChat, pricedTier, reportedCost } from '../../../core/calls/meter.ts';
 import type { ChatRequest } from '../../../core/contract/chat.ts';
 import type { Price } from '../../../core/contract/provider.ts';
 
@@ -56,7 +56,7 @@ describe('what a call costs', () => {
     [undefined, undefined],
   ] as const) {
     it(`D11: is ${told} micro-dollars when the vendor tells ${cost} dollars`, () => {
-      expect(toldCost(usage({ cost }))).to.equal(told);
+      expect(reportedCost(usage({ cost }))).to.equal(told);
     });
   }
 

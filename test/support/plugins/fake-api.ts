@@ -1,4 +1,4 @@
-import { createCatalog } from '../../../core/calls/model-catalog.ts';
+import { createCatalog } from '../../../core/calls/models.ts';
 import type {
   Announcement,
   Command,

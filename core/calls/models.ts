@@ -1,0 +1,434 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { nearest } from '../../config/problems.ts';
+import type { ModelCatalog, Principal, Target } from '../contract/call.ts';
+import type { DialectDefinition, ListedModel } from '../contract/dialect.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { ModelRow } from '../contract/plugin.ts';
+import type { ModelInfo, Offer, Price } from '../contract/provider.ts';
+
+/** What is known of models, as far as their names go. */
+export type Catalog = Omit<ModelCatalog, 'learn' | 'hasOwnPrice' | 'priceOf'>;
+
+export type Aliases = ReadonlyMap<string, readonly string[]>;
+
+/** Where a request to `/api/core/{provider}/…` goes. */
+export function targetOfPath(catalog: Catalog, provider: string, model: string): Target {
+  if (!catalog.has(provider)) {
+    const near = nearest(provider, catalog.providers());
+    throw new GatewayError(
+      'unsupported_provider',
+      `There is no provider "${clip(provider)}".${didYouMean(near)} Configured are: ${catalog.providers().join(', ')}.`,
+    );
+  }
+  if (!catalog.find(provider, model)) throw unsupportedModel(catalog, provider, model);
+  return { provider, model };
+}
+
+/** What the names of models are looked up in. */
+export interface ModelNames {
+  readonly catalog: Catalog;
+  /** Of the configuration. */
+  readonly aliases: Aliases;
+  /** Those of the client format that a request came by; they come first. */
+  readonly dialectAliases?: DialectDefinition['aliases'] | undefined;
+}
+
+/**
+ * The targets of a model of the `/v1` surface, and the alias they came by (`alias` when it is the configuration's own). In this order a name is `provider/model`; an alias of
+ * the client's format, or of the configuration; a model that one provider with a key lists alone.
+ */
+export function targetsOfRequest(
+  names: ModelNames,
+  model: string,
+): { readonly targets: readonly Target[]; readonly requested?: string; readonly alias?: string } {
+  const { catalog } = names;
+  const named = splitModel(model);
+  if (named.provider !== '' && catalog.has(named.provider))
+    return { targets: [targetOfPath(catalog, named.provider, named.model)] };
+  const alias = aliasOf(names, model);
+  if (alias)
+    return {
+      targets: alias.map(splitModel).map(({ provider, model: id }) => targetOfPath(catalog, provider, id)),
+      requested: model,
+      ...(!Object.hasOwn(names.dialectAliases ?? {}, model) && { alias: model }),
+    };
+  const providers = providersOf(catalog, model);
+  if (providers.length === 0) throw unknownModel(names, model);
+  if (providers.length > 1) throw ambiguousModel(providers, model);
+  return { targets: providers.map((provider) => ({ provider, model })) };
+}
+
+function aliasOf({ aliases, dialectAliases = {} }: ModelNames, name: string): readonly string[] | undefined {
+  return Object.hasOwn(dialectAliases, name) ? dialectAliases[name] : aliases.get(name);
+}
+
+/** The providers with a key whose lists have a model, or one that it is a dated variant of. */
+function providersOf(catalog: Catalog, model: string): readonly string[] {
+  return catalog.providers().filter((provider) => catalog.isConfigured(provider) && isListed(catalog, provider, model));
+}
+
+/** Whether a provider's list has a model; one that takes any name lists those alone that its operator or its vendor named. */
+function isListed(catalog: Catalog, provider: string, model: string): boolean {
+  const found = catalog.find(provider, model);
+  return found !== undefined && catalog.list(provider).includes(found.id);
+}
+
+function ambiguousModel(providers: readonly string[], model: string): GatewayError {
+  const candidates = providers.map((provider) => `"${provider}/${clip(model)}"`);
+  return new GatewayError(
+    'unsupported_model',
+    `More than one provider has a model "${clip(model)}": write ${candidates.slice(0, -1).join(', ')} or ${candidates.at(-1)}.`,
+    { param: 'model' },
+  );
+}
+
+function unknownModel({ catalog, aliases, dialectAliases = {} }: ModelNames, model: string): GatewayError {
+  const { provider, model: id } = splitModel(model);
+  const known = new Map([...Object.keys(dialectAliases), ...aliases.keys()].map((name) => [name, name]));
+  // A bare name is near to a bare one.
+  for (const name of catalog.providers())
+    for (const near of catalog.suggest(name, id))
+      known.set(provider === '' ? near : `${name}/${near}`, `${name}/${near}`);
+  const near = nearest(model, known.keys()).map((name) => known.get(name) ?? name);
+  return new GatewayError(
+    'unsupported_model',
+    `There is no model "${clip(model)}": write "provider/model" or an alias.${didYouMean(near)}`,
+    { param: 'model' },
+  );
+}
+
+/** Splits `provider/model` at the first slash; a name without one has an empty provider. */
+export function splitModel(name: string): Target {
+  const slash = name.indexOf('/');
+  return slash < 1 ? { provider: '', model: name } : { provider: name.slice(0, slash), model: name.slice(slash + 1) };
+}
+
+/** Refuses targets that the caller's key may not use; every way in goes through here. */
+export function assertAllowed(
+  catalog: Pick<ModelCatalog, 'find'>,
+  principal: Principal,
+  targets: readonly Target[],
+  requested?: string,
+): void {
+  if (!principal.providers && !principal.models) return;
+  for (const target of targets) {
+    if (isAllowed(catalog, principal, target, requested)) continue;
+    throw new GatewayError(
+      'model_not_allowed',
+      `This key may not use "${clip(target.provider)}/${clip(target.model)}".`,
+      { param: 'model' },
+    );
+  }
+}
+
+/**
+ * Whether a principal's allow-lists let a target pass; `requested` is the alias it came by. An allowed model is an alias,
+ * `provider/model`, `model`, `provider/*` or `*`; it also allows the dated variants that the catalog counts as that model, but
+ * never a sibling: `gpt-5` does not allow `gpt-5-pro`.
+ */
+export function isAllowed(
+  catalog: Pick<ModelCatalog, 'find'>,
+  principal: Principal,
+  target: Target,
+  requested?: string,
+): boolean {
+  const { providers, models } = principal;
+  if (providers && !providers.includes(target.provider)) return false;
+  if (!models) return true;
+  const listed = catalog.find(target.provider, target.model)?.id;
+  return models.some(
+    (allowed) =>
+      allowed === '*' ||
+      allowed === requested ||
+      allowed === `${target.provider}/*` ||
+      allowed === target.model ||
+      allowed === listed ||
+      allowed === `${target.provider}/${target.model}` ||
+      allowed === `${target.provider}/${listed}`,
+  );
+}
+
+function unsupportedModel(catalog: Catalog, provider: string, model: string): GatewayError {
+  return new GatewayError(
+    'unsupported_model',
+    `The provider "${provider}" has no model "${clip(model)}".${didYouMean(catalog.suggest(provider, model))}`,
+    {
+      param: 'model',
+    },
+  );
+}
+
+function didYouMean(names: readonly string[]): string {
+  return names.length === 0 ? '' : ` Did you mean ${names.map((name) => `"${name}"`).join(', ')}?`;
+}
+
+/** A caller's word for an error message: bounded, and without control characters. */
+export function clip(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+  const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
+  return clean.length > 80 ? `${clean.slice(0, 77)}…` : clean;
+}
+
+type Facts = Omit<ModelInfo, 'id'>;
+
+/** What `config/models.json` holds: facts by vendor and model; a vendor that is a name shares that vendor's rows. */
+export interface ModelTable {
+  readonly vendors: Readonly<Record<string, string | Readonly<Record<string, Facts>>>>;
+  readonly families?: Readonly<Record<string, Family>>;
+}
+
+/** How a vendor names its models, listed or not. */
+interface Family {
+  /** Beginnings of names that are accepted, without a price, while the operator lists no models. */
+  readonly accepts?: readonly string[];
+  /** Beginnings that say nothing: `models/x` is `x`. */
+  readonly strips?: readonly string[];
+  /** What is known of every model with such an ending: `:free` has a price of 0. */
+  readonly endings?: Readonly<Record<string, Facts>>;
+}
+
+/** What may stand behind a listed name for the whole to be the same model at some date. */
+const DATED = /^[-@](?:(?:preview|exp)-)?(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{2}|\d{2}-\d{4}|\d{3,8}|latest)$/;
+
+/** Reads `config/models.json` of this package. Throws when the file is missing or is no JSON: the install is broken. */
+export function loadModelTable(): ModelTable {
+  return JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'config', 'models.json'), 'utf8')) as ModelTable;
+}
+
+/** The models of one provider. Each name is looked up and priced once: a call asks several times for the same few. */
+class ProviderModels {
+  readonly offer: Offer;
+  readonly listed: readonly ModelInfo[];
+  readonly find: (requested: string) => ModelInfo | undefined;
+  readonly ownPrice: (requested: string) => Partial<Price> | undefined;
+  readonly #known = new Map<string, { readonly model: ModelInfo; readonly price: Price | undefined }>();
+
+  constructor(offer: Offer, table: ModelTable, learnt: readonly ModelInfo[] = []) {
+    this.offer = offer;
+    this.listed = modelsOf({ ...offer, addModels: [...(offer.addModels ?? []), ...learnt] }, table);
+    this.find = createFinder(offer, this.listed, table);
+    this.ownPrice = findOwnPrice(offer);
+  }
+
+  /** A model by the name that was requested, with its price; undefined for a name that the provider does not accept. */
+  look(requested: string): { readonly model: ModelInfo; readonly price: Price | undefined } | undefined {
+    const known = this.#known.get(requested);
+    if (known) return known;
+    const model = this.find(requested);
+    if (!model) return undefined;
+    const found = { model, price: this.price(requested, model) };
+    if (requested.length > MAX_REMEMBERED_LENGTH) return found;
+    if (this.#known.size >= MAX_REMEMBERED) this.#known.clear();
+    this.#known.set(requested, found);
+    return found;
+  }
+
+  /** The operator's price over what the table says. Undefined while input or output is not known: unknown is never free. */
+  price(requested: string, model: ModelInfo | undefined): Price | undefined {
+    const { priceFactors } = this.offer;
+    const own = this.ownPrice(requested);
+    const price = own ? mergePrice(own, model) : model?.price;
+    return price && priceFactors ? withFactors(price, priceFactors) : price;
+  }
+}
+
+/** Makes the catalogue of what is offered for one operation. */
+export function createCatalog(offers: ReadonlyMap<string, Offer>, table: ModelTable = loadModelTable()): ModelCatalog {
+  const providers = new Map([...offers].map(([name, offer]) => [name, new ProviderModels(offer, table)]));
+  const list = (provider: string): readonly string[] => (providers.get(provider)?.listed ?? []).map(({ id }) => id);
+  return {
+    learn(name, ids) {
+      const offer = offers.get(name);
+      if (offer)
+        providers.set(
+          name,
+          new ProviderModels(
+            offer,
+            table,
+            ids.map((id) => ({ id })),
+          ),
+        );
+    },
+    find: (provider, model) => providers.get(provider)?.look(model)?.model,
+    suggest: (provider, model) => nearest(model, list(provider)),
+    providers: () => [...offers.keys()],
+    has: (provider) => offers.has(provider),
+    isConfigured(name) {
+      const offer = offers.get(name);
+      return offer !== undefined && !(offer.credential?.required && offer.credential.value === undefined);
+    },
+    list,
+    hasOwnPrice: ({ provider, model }) => providers.get(provider)?.ownPrice(model) !== undefined,
+    priceOf({ provider, model }, info) {
+      const models = providers.get(provider);
+      if (!models) return info?.price;
+      const found = models.look(model);
+      return found && found.model === info ? found.price : models.price(model, info);
+    },
+  };
+}
+
+/** Names that are remembered, and their length: callers make names up, memory must not grow with them. */
+const MAX_REMEMBERED = 1000;
+const MAX_REMEMBERED_LENGTH = 200;
+
+/** The models of a provider: its own list, else its vendor's rows; then those the operator adds. */
+export function modelsOf(provider: Offer, table: ModelTable): readonly ModelInfo[] {
+  const rows = rowsOf(provider.vendor, table);
+  const findFacts = findListed(rows);
+  const withFacts = ({ base, ...model }: ModelInfo): ModelInfo => ({ ...findFacts(base ?? model.id), ...model });
+  const listed = provider.models?.map(withFacts) ?? rows;
+  const all = [...listed, ...(provider.addModels ?? []).map(withFacts)];
+  return [...new Map(all.map((model) => [model.id, model])).values()];
+}
+
+/** Finds the operator's price of a requested model: the row with the longest matching prefix; `*` is the shortest. */
+function findOwnPrice({ prices = {} }: Offer): (requested: string) => Partial<Price> | undefined {
+  const find = longestPrefix(Object.entries(prices).map(([id, price]) => ({ id: id === '*' ? '' : id, price })));
+  return (requested) => find(requested)?.price;
+}
+
+/** A price with the rates that follow from its input rate, in each of its tiers. */
+function withFactors<P extends Omit<Price, 'service_tiers'>>(price: P, factors: NonNullable<Offer['priceFactors']>): P {
+  return {
+    ...price,
+    cache_write_1h: price.cache_write_1h ?? price.input * factors.cache_write_1h,
+    ...(price.tiers && { tiers: price.tiers.map((tier) => withFactors(tier, factors)) }),
+  };
+}
+
+function mergePrice(own: Partial<Price>, model: ModelInfo | undefined): Price | undefined {
+  // Rates for the cache and for long prompts belong to the price they were derived from.
+  const table = own.input === undefined ? model?.price : model?.price && { output: model.price.output };
+  const { input, output = model?.kind === 'embeddings' ? 0 : undefined, ...rates } = { ...table, ...own };
+  if (own.characters !== undefined) return { input: input ?? 0, output: output ?? 0, ...rates };
+  return input === undefined || output === undefined ? undefined : { input, output, ...rates };
+}
+
+/**
+ * Finds what a requested name stands for. A listed name and its dated variants have their row. Other versions and families are
+ * accepted by prefix, but nothing is known of them: `gpt-5.7` is no `gpt-5`.
+ */
+function createFinder(
+  provider: Offer,
+  models: readonly ModelInfo[],
+  table: ModelTable,
+): (requested: string) => ModelInfo | undefined {
+  const findRow = findListed(models);
+  const findFacts = provider.anyModel ? findListed(rowsOf(provider.vendor, table)) : () => undefined;
+  const findPrefix = longestPrefix(models);
+  const { accepts = [], strips = [], endings = {} } = familyOf(provider, table);
+  const accept = (name: string): ModelInfo | undefined => {
+    const near = findPrefix(name);
+    if (near) return { id: name, ...(near.kind !== undefined && { kind: near.kind }) };
+    return accepts.some((prefix) => name.startsWith(prefix)) ? { id: name } : undefined;
+  };
+  return (requested) => {
+    const prefix = strips.find((each) => requested.startsWith(each)) ?? '';
+    const name = requested.slice(prefix.length);
+    const listed = findRow(name);
+    if (listed) return listed;
+    const accepted = accept(name);
+    const ending = Object.keys(endings).find((each) => name.endsWith(each));
+    if (accepted) return ending === undefined ? accepted : { ...accepted, ...endings[ending] };
+    return provider.anyModel && name !== '' ? { ...findFacts(name), id: name } : undefined;
+  };
+}
+
+/** An operator's own list says all that is accepted. */
+function familyOf({ vendor, models }: Offer, { families = {} }: ModelTable): Family {
+  const family = Object.hasOwn(families, vendor) ? families[vendor] : undefined;
+  if (!family || !models) return family ?? {};
+  const { accepts: _accepts, ...rest } = family;
+  return rest;
+}
+
+function rowsOf(vendor: string, { vendors }: ModelTable): readonly ModelInfo[] {
+  const rows = Object.hasOwn(vendors, vendor) ? vendors[vendor] : undefined;
+  if (rows === undefined) return [];
+  if (typeof rows === 'string') return rows === vendor ? [] : rowsOf(rows, { vendors });
+  return Object.entries(rows).map(([id, facts]) => ({ id, ...facts }));
+}
+
+/** Finds the entry of a name, or the longest one that the name is a dated variant of. */
+function findListed<T extends { readonly id: string }>(entries: readonly T[]): (name: string) => T | undefined {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  const dated = longestPrefix(entries, (rest) => DATED.test(rest));
+  return (name) => byId.get(name) ?? dated(name);
+}
+
+/** Finds the entry whose id is the longest prefix of a name: one look-up for each length that occurs. */
+function longestPrefix<T extends { readonly id: string }>(
+  entries: readonly T[],
+  mayFollow: (rest: string) => boolean = () => true,
+): (name: string) => T | undefined {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  const lengths = [...new Set(entries.map(({ id }) => id.length))].sort((a, b) => b - a);
+  return (name) => {
+    for (const length of lengths) {
+      const found = length <= name.length ? byId.get(name.slice(0, length)) : undefined;
+      if (found && mayFollow(name.slice(length))) return found;
+    }
+    return undefined;
+  };
+}
+
+/**
+ * Aliases first, then every `provider/model`: everything without a principal, else what this principal can call. A provider
+ * without its credential, and an alias of such providers alone, cannot be called.
+ */
+export function allModels(names: ModelNames, principal?: Principal): readonly ModelRow[] {
+  const { catalog } = names;
+  return [
+    ...openAliases(names, principal).map(([id]) => ({ id, owned_by: 'tollgate' })),
+    ...catalog.providers().flatMap((provider) => modelsOfProvider(catalog, provider, principal, `${provider}/`)),
+  ];
+}
+
+/** The models of one provider, by the same rules; `prefix` is laid in front of each id. */
+export function modelsOfProvider(
+  catalog: Catalog,
+  provider: string,
+  principal: Principal | undefined,
+  prefix = '',
+): readonly ModelRow[] {
+  if (principal && !catalog.isConfigured(provider)) return [];
+  return catalog
+    .list(provider)
+    .filter((model) => !principal || isAllowed(catalog, principal, { provider, model }))
+    .map((model) => ({ id: `${prefix}${model}`, owned_by: provider }));
+}
+
+/** What a principal can call, with what is known of each model; an alias is as its first target that can be called. */
+export function listModels(names: ModelNames, principal: Principal, created: number): readonly ListedModel[] {
+  const { catalog } = names;
+  const targets = new Map(openAliases(names, principal));
+  return allModels(names, principal).map(({ id, owned_by }) => {
+    const candidates = (targets.get(id) ?? [id]).map(splitModel);
+    const first = candidates.find(({ provider }) => catalog.isConfigured(provider));
+    const { contextWindow, maxOutput } = (first && catalog.find(first.provider, first.model)) ?? {};
+    return {
+      ...{ id, ownedBy: owned_by, created },
+      ...(contextWindow !== undefined && { contextWindow }),
+      ...(maxOutput !== undefined && { maxOutput }),
+    };
+  });
+}
+
+/** The aliases that can be called: all targets allowed, and one of them with its key. */
+function openAliases(
+  { catalog, aliases, dialectAliases = {} }: ModelNames,
+  principal: Principal | undefined,
+): readonly (readonly [name: string, targets: readonly string[]])[] {
+  const all: Aliases = new Map([...aliases, ...Object.entries(dialectAliases)]);
+  if (!principal) return [...all];
+  const isOpen = (target: Target, name: string): boolean => isAllowed(catalog, principal, target, name);
+  return [...all].filter(([name, models]) => {
+    const targets = models.map(splitModel);
+    return (
+      targets.every((target) => isOpen(target, name)) && targets.some(({ provider }) => catalog.isConfigured(provider))
+    );
+  });
+}
