@@ -42,11 +42,13 @@ function numbersOf(list: string): readonly string[] {
   );
 }
 
-/** The cases that titles name, each with its files. */
+/** The cases that titles of tests and exchanges name, each with its files. */
 function namedCases(): ReadonlyMap<string, readonly string[]> {
   const folder = path.join(PACKAGE_ROOT, 'test');
   const named = new Map<string, readonly string[]>();
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.test.ts'));
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /\.test\.ts$|^exchanges\/.*\.json$/.test(name),
+  );
   for (const file of files)
     for (const [, list = ''] of readFileSync(path.join(folder, file), 'utf8').matchAll(TITLE))
       for (const id of numbersOf(list)) named.set(id, [...(named.get(id) ?? []), file]);

@@ -1,0 +1,173 @@
+/**
+ * Golden exchanges: what a client sends, what a vendor says, and what came of it at both. A file is a list of cases, in the folder of
+ * the client's format and named after the vendor's. `npm run exchanges` writes anew what came of them; look at the difference.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { type IngressRig, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import {
+  answer,
+  chunk,
+  LAST_CHUNK,
+  type RecordedRequest,
+  SSE_HEAD,
+  type Wire,
+} from '../support/vendors/scripted-upstream.ts';
+
+interface Exchange {
+  readonly title: string;
+  readonly request: {
+    readonly path?: string;
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly body: object;
+  };
+  /**
+   * A response, or the events of a stream: an object is the data of one, a string the text of a frame. `then` comes when the client has
+   * got what came before it.
+   */
+  readonly upstream:
+    | { readonly status?: number; readonly headers?: Readonly<Record<string, string>>; readonly body: unknown }
+    | { readonly events: readonly (object | string)[]; readonly then?: readonly (object | string)[] };
+  /** What the vendor got; null where nobody was asked. */
+  readonly sent?: unknown;
+  /** What the client got. */
+  readonly received?: unknown;
+}
+
+const UPDATE = process.env['UPDATE'] === '1';
+const FOLDER = import.meta.dirname;
+const PATHS: Readonly<Record<string, string>> = Object.freeze({
+  chat: '/v1/chat/completions',
+  completions: '/v1/completions',
+  messages: '/v1/messages',
+  responses: '/v1/responses',
+});
+/** How many bytes of a stream a vendor sends at a time. */
+const CUT = 61;
+/** Headers of a request to a vendor that a format has. */
+const SENT_HEADERS = /^(anthropic-(version|beta)|openai-beta)$/;
+/** What differs from one run to the next: random ids, times, what is sealed with a key of the gateway. */
+const RANDOM: readonly (readonly [RegExp, string])[] = [
+  [/"(id|item_id|request_id|requestId|responseId)":"([a-z]+[-_])?[\w-]{22}(_\d+)?"/g, '"$1":"$2…$3"'],
+  [/"(prompt_cache_key)":"[\w-]{32}"/g, '"$1":"…"'],
+  [/\btg1\.([\w-]+)\.[\w-]+\./g, 'tg1.$1.….'],
+  [/"(created|created_at)":1[78]\d{8}\b/g, '"$1":0'],
+];
+
+describe('an exchange', () => {
+  let rig: IngressRig;
+  before(async () => {
+    rig = await startIngressRig();
+  });
+  after(() => rig.stop());
+
+  const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.json'));
+  for (const file of files.sort()) {
+    const name = path.join(FOLDER, file);
+    const cases = JSON.parse(readFileSync(name, 'utf8')) as readonly Exchange[];
+    const renewed = [...cases];
+    describe(file.replace('.json', ''), () => {
+      for (const [at, exchange] of cases.entries())
+        it(exchange.title, async () => {
+          const { title, request, upstream, ...expected } = exchange;
+          const found = await run(rig, file, exchange);
+          renewed[at] = { title, request, upstream, ...found };
+          if (!UPDATE) expect(found).to.deep.equal(expected);
+        });
+      after(() => UPDATE && writeFileSync(name, `${written(renewed)}\n`));
+    });
+  }
+});
+
+async function run({ gateway, script }: IngressRig, file: string, { request, upstream }: Exchange): Promise<object> {
+  const sent: RecordedRequest[] = [];
+  let begin = (): void => {};
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  for (const name of WIRES)
+    script(name, async (wire) => {
+      sent.push(wire.request);
+      await say(upstream, name === 'anthropic', begun, wire);
+    });
+  const { path: where = PATHS[path.dirname(file)] ?? '', headers, body } = request;
+  const response = await gateway.post(where, body, headers);
+  begin();
+  const text = await response.text();
+  const [asked] = sent;
+  const [dropped, retryAfter] = ['x-tollgate-dropped', 'retry-after'].map(
+    (name) => response.headers.get(name) ?? undefined,
+  );
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+  const received = {
+    status: response.status,
+    dropped,
+    retryAfter,
+    ...(isStream ? { events: eventsOf(text) } : { body: JSON.parse(text) }),
+  };
+  return plain({ sent: asked ? sentOf(asked) : null, received });
+}
+
+async function say(upstream: Exchange['upstream'], isNamed: boolean, begun: Promise<void>, wire: Wire): Promise<void> {
+  if (!('events' in upstream)) return wire.send(answer(upstream.status ?? 200, upstream.body, upstream.headers));
+  const { events, then } = upstream;
+  const sendAll = async (frames: readonly (object | string)[]): Promise<void> => {
+    const bytes = Buffer.from(frames.map((event) => frameOf(event, isNamed)).join(''));
+    for (let at = 0; at < bytes.length; at += CUT) await wire.send(chunk(bytes.subarray(at, at + CUT)));
+  };
+  await wire.send(SSE_HEAD);
+  await sendAll(events);
+  if (then) {
+    await begun;
+    await sendAll(then);
+  }
+  await wire.send(LAST_CHUNK);
+}
+
+function frameOf(event: object | string, isNamed: boolean): string {
+  if (typeof event === 'string') return `${event}\n\n`;
+  return `${isNamed && 'type' in event ? `event: ${String(event.type)}\n` : ''}data: ${JSON.stringify(event)}\n\n`;
+}
+
+/** The frames of a stream: the data of each whose name is its type or has none, any other as its text. */
+function eventsOf(text: string): readonly unknown[] {
+  const isNamed = text.startsWith('event: ');
+  return text
+    .split('\n\n')
+    .filter(Boolean)
+    .map((frame) => {
+      const data = /^(?:event: .*\n)?data: (\{.*\})$/.exec(frame)?.[1];
+      const event = data === undefined ? undefined : (JSON.parse(data) as object);
+      return event && frameOf(event, isNamed) === `${frame}\n\n` ? event : frame;
+    });
+}
+
+function sentOf({ path: where, headers, body }: RecordedRequest): object {
+  const told = Object.entries(headers).filter(([name]) => SENT_HEADERS.test(name));
+  return {
+    path: where,
+    ...(told.length > 0 && { headers: Object.fromEntries(told) }),
+    body: JSON.parse(body.toString()),
+  };
+}
+
+function plain(value: object): object {
+  let text = JSON.stringify(value);
+  for (const [pattern, by] of RANDOM) text = text.replace(pattern, by);
+  return JSON.parse(text) as object;
+}
+
+const WIDTH = 240;
+
+/** JSON for people: what fits in a line stands in one. */
+function written(value: unknown, indent = ''): string {
+  const line = JSON.stringify(value);
+  if (line.length + indent.length <= WIDTH || typeof value !== 'object' || value === null) return line;
+  const inner = `${indent} `;
+  const isList = Array.isArray(value);
+  const parts = Object.entries(value).map(
+    ([key, item]) => inner + (isList ? '' : `${JSON.stringify(key)}: `) + written(item, inner),
+  );
+  return `${isList ? '[' : '{'}\n${parts.join(',\n')}\n${indent}${isList ? ']' : '}'}`;
+}
