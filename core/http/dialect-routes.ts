@@ -1,11 +1,11 @@
 import type Koa from 'koa';
-import { type Call, type Caller, type CallInput, createId, type Destination } from '../calls/call.ts';
+import { type CallInput, createId } from '../calls/call.ts';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
 import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts';
 import { type Counter, createCounter } from '../calls/count.ts';
 import { isAtCallersPlace } from '../calls/error-marks.ts';
-import { bodyFactsOf, freezeRequest } from '../calls/facts.ts';
+import { bodyFactsOf, factsOf, freezeRequest } from '../calls/facts.ts';
 import type { Ingress } from '../calls/ingress.ts';
 import { targetOfPath, targetsOfRequest } from '../calls/models.ts';
 import { deploymentOf } from '../calls/seals.ts';
@@ -14,13 +14,14 @@ import type {
   DialectContext,
   DialectDefinition,
   DialectInput,
+  DialectNeed,
   DialectRequest,
   DialectRoute,
   DialectStream,
 } from '../contract/dialect.ts';
 import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
-import { callOwned, own, ownerOf, runAs, runOwned } from '../plugins/attribution.ts';
+import { own, ownerOf, runAs, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { withoutCredentials } from './authenticate.ts';
 import { createSseWriter, type SseWriter } from './sse-writer.ts';
@@ -41,22 +42,45 @@ export function createDialectRoutes(
   const counter = createCounter(deps);
   const routes = dialects.flatMap(({ owner, value: dialect }) =>
     dialect.routes.map((row) => {
-      const respond = (ctx: RouteContext, conversation: Conversation): Promise<void> => {
-        if (row.action === 'count') return respondCount(counter, dialect, ctx, conversation);
-        if (conversation.callInput.stream) return respondStream(deps, dialect, ctx, conversation, keepAliveMs);
-        return respondWhole(deps, dialect, ctx, conversation);
+      const respond = (ctx: RouteContext, input: DialectInput): Promise<void> => {
+        const conversation = readConversation(deps, { owner, value: dialect }, input, ctx);
+        if (row.action === 'count') return respondCount(counter, ctx, conversation);
+        if (conversation.callInput.stream) return respondStream(deps, ctx, conversation, keepAliveMs);
+        return respondWhole(deps, ctx, conversation);
       };
       const route = routeOf(dialect, row, (ctx) => {
-        const reading = readConversation(deps, { owner, value: dialect }, row, ctx);
-        return reading instanceof Promise
-          ? reading.then((conversation) => respond(ctx, conversation))
-          : respond(ctx, reading);
+        const input: DialectInput = {
+          body: ctx.state.body,
+          params: ctx.params,
+          query: ctx.querystring === '' ? {} : Object.fromEntries(new URLSearchParams(ctx.querystring)),
+          // Copied for those who read them.
+          get headers() {
+            return withoutCredentials(ctx.headers, dialect.credentials?.headers);
+          },
+          route: row,
+        };
+        const keys = deps.seals.ready();
+        // Only a dialect with a native lane seals what it writes.
+        if (!dialect.native && !dialect.expand) return respond(ctx, input);
+        return expand(keys, { owner, value: dialect }, input, ctx).then((expanded) => respond(ctx, expanded));
       });
       spoken.set(route, dialect);
       return { owner, value: route };
     }),
   );
   return { routes, dialectOf: (route) => spoken.get(route) };
+}
+
+/** Waits for the keys of seals where they are needed, and looks up what a body refers to. */
+async function expand(
+  keys: Promise<void>,
+  { owner, value: dialect }: Owned<DialectDefinition>,
+  input: DialectInput,
+  ctx: RouteContext,
+): Promise<DialectInput> {
+  if (dialect.native) await keys;
+  if (!dialect.expand) return input;
+  return runOwned(owner, () => dialect.expand?.(input, ctx.state.principal) ?? input);
 }
 
 function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['handler']): Route {
@@ -71,16 +95,11 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
   };
 }
 
-async function respondWhole(
-  deps: CallDeps,
-  dialect: DialectDefinition,
-  ctx: RouteContext,
-  conversation: Conversation,
-): Promise<void> {
-  const { context, callInput, owner } = conversation;
+async function respondWhole(deps: CallDeps, ctx: RouteContext, conversation: Conversation): Promise<void> {
+  const { dialect, context, callInput, owner } = conversation;
   try {
     const { native, response, headers, call } = await completeChat(deps, callInput);
-    conversation.onCall(call);
+    conversation.responder = call.record.target;
     const body =
       native !== undefined && dialect.native ? dialect.native.write(native, context) : dialect.write(response, context);
     if (dialect.remember) await runAs(owner, () => dialect.remember?.(body, context, callInput.caller.principal));
@@ -89,84 +108,66 @@ async function respondWhole(
     ctx.type = 'application/json; charset=utf-8';
     ctx.body = JSON.stringify(body);
   } catch (thrown) {
-    throw conversation.atCallersPlace(thrown);
+    throw atCallersPlace(thrown, conversation);
   }
+}
+
+/** A request as its dialect read it. */
+interface Conversation {
+  readonly dialect: DialectDefinition;
+  /** The plugin of the dialect. */
+  readonly owner: string;
+  readonly read: DialectRequest;
+  readonly context: DialectContext;
+  readonly callInput: CallInput<'chat'>;
+  /** The target of the call, once that is known: its sealed texts are those that the response has. */
+  responder: Target | undefined;
 }
 
 function readConversation(
   deps: CallDeps,
-  spoken: Owned<DialectDefinition>,
-  row: DialectRoute,
-  ctx: RouteContext,
-): Conversation | Promise<Conversation> {
-  const { owner, value: dialect } = spoken;
-  const { principal } = ctx.state;
-  const keys = deps.seals.ready();
-  const sent = inputOf(ctx, dialect, row);
-  const expand = (): Conversation | Promise<Conversation> =>
-    dialect.expand
-      ? runOwned(owner, () => dialect.expand?.(sent, principal) ?? sent).then((input) =>
-          conversationOf(deps, spoken, input, ctx),
-        )
-      : conversationOf(deps, spoken, sent, ctx);
-  // Only a dialect with a native lane seals what it writes.
-  return dialect.native ? keys.then(expand) : expand();
-}
-
-function conversationOf(
-  deps: CallDeps,
   { owner, value: dialect }: Owned<DialectDefinition>,
   input: DialectInput,
-  ctx: RouteContext,
+  { state, headers }: RouteContext,
 ): Conversation {
-  const { principal, requestId } = ctx.state;
-  const read = callOwned(owner, () => dialect.read(input));
-  const { request } = read;
-  const { inputTokens: estimatedInputTokens } = freezeRequest(request);
-  const ingress = ingressOf(dialect, input, request, read);
-  let responder: Target | undefined;
-  const context: DialectContext = {
-    input,
-    request,
-    requestId,
-    id: createId(''),
-    created: Math.floor(Date.now() / 1000),
-    estimatedInputTokens,
-    responder: () => responder,
-    seal(data) {
-      const provider = responder?.provider ?? '';
-      return deps.seals.seal(
-        principal.account,
-        deploymentOf(deps.partsOf('chat').offers.get(provider), provider),
-        data,
-      );
+  const { principal, requestId, signal, onOutcome, session } = state;
+  let read: DialectRequest;
+  try {
+    read = dialect.read(input);
+  } catch (thrown) {
+    throw own(thrown, owner);
+  }
+  const { request, provider } = read;
+  if (request !== input.body) freezeRequest(request);
+  const conversation: Conversation = {
+    ...{ dialect, owner, read, responder: undefined },
+    context: {
+      ...{ input, request, requestId },
+      id: createId(''),
+      created: Math.floor(Date.now() / 1000),
+      get estimatedInputTokens() {
+        return factsOf(request).inputTokens;
+      },
+      responder: () => conversation.responder,
+      seal(data) {
+        const { provider: instance = '' } = conversation.responder ?? {};
+        const deployment = deploymentOf(deps.partsOf('chat').offers.get(instance), instance);
+        return deps.seals.seal(principal.account, deployment, data);
+      },
     },
-  };
-  const stream = request.stream === true;
-  return {
-    context,
     callInput: {
-      ...{ operation: 'chat', request, ingress, stream, follows: input.follows },
-      caller: callerOf(ctx),
-      findTargets: () => targetsOf(deps, dialect, read),
+      ...{ operation: 'chat', request, stream: request.stream === true, follows: input.follows },
+      ingress: ingressOf(dialect, input, headers['cache-control'], read),
+      caller: { requestId, principal, signal, onOutcome, session, isIdempotent: Boolean(headers['idempotency-key']) },
+      findTargets() {
+        const { catalog } = deps.partsOf('chat');
+        if (provider !== undefined) return { targets: [targetOfPath(catalog, provider, request.model)] };
+        const { aliases } = deps;
+        return targetsOfRequest({ catalog, aliases, dialectAliases: dialect.aliases }, request.model);
+      },
     },
-    owner,
-    onCall({ record: { target } }) {
-      responder = target;
-    },
-    // A call ends in GatewayErrors only, so anything else was thrown by the dialect.
-    atCallersPlace: (thrown) => (isGatewayError(thrown) ? atCallersPlace(thrown, read) : own(thrown, owner)),
   };
-}
-
-function inputOf(ctx: RouteContext, dialect: DialectDefinition, route: DialectRoute): DialectInput {
-  return {
-    body: ctx.state.body,
-    params: ctx.params,
-    query: ctx.querystring === '' ? {} : Object.fromEntries(new URLSearchParams(ctx.querystring)),
-    headers: withoutCredentials(ctx.headers, dialect.credentials?.headers),
-    route,
-  };
+  return conversation;
 }
 
 /** The most that the headers of a caller which a provider may see can have together, in characters. */
@@ -175,30 +176,19 @@ const MAX_PASSED = 4096;
 function ingressOf(
   { name, native }: DialectDefinition,
   input: DialectInput,
-  before: CallInput<'chat'>['request'],
-  { needs = [], dropped = [] }: DialectRequest,
+  cacheControl: string | undefined,
+  { request: before, needs = [], dropped = [] }: DialectRequest,
 ): Ingress {
-  const cacheControl = input.headers['cache-control'];
   const { body } = input;
-  const facts = native?.effects && bodyFactsOf(body, native.effects);
-  const found = facts
-    ? facts.needs.filter((need) => !needs.some((told) => told.kind === need.kind && isWithin(need.param, told.param)))
-    : [];
-  const all = [...needs, ...found];
-  const own = {
-    dialect: name,
-    body,
-    before,
-    needs: all,
-    media: facts?.media ?? [],
-    dropped,
-    cacheControl: cacheControl?.toString(),
-    headers: {},
-  };
+  const own = { dialect: name, body, before, needs, media: [], dropped, cacheControl, headers: {} };
   if (!native) return own;
+  const facts = native.effects && bodyFactsOf(body, native.effects);
+  const isNew = (need: DialectNeed): boolean =>
+    !needs.some((told) => told.kind === need.kind && isWithin(need.param, told.param));
+  const sent = input.headers;
   const headers = Object.fromEntries(
     (native.headers ?? []).flatMap((header) => {
-      const value = input.headers[header];
+      const value = sent[header];
       return value === undefined ? [] : [[header, [value].flat().join(',')]];
     }),
   );
@@ -207,6 +197,8 @@ function ingressOf(
     throw new GatewayError('headers_too_large', `The headers ${Object.keys(headers).join(', ')} are over 4 KiB.`);
   return {
     ...own,
+    needs: facts ? [...needs, ...facts.needs.filter(isNew)] : needs,
+    media: facts?.media ?? [],
     headers,
     patch: (change) => native.patch(body, change),
   };
@@ -217,25 +209,9 @@ function isWithin(place: string, other: string): boolean {
   return place.startsWith(other) && /^(?:$|[.[])/.test(place.slice(other.length));
 }
 
-function targetsOf(
-  { partsOf, aliases }: CallDeps,
-  { aliases: dialectAliases }: DialectDefinition,
-  { request: { model }, provider }: DialectRequest,
-): Destination {
-  const { catalog } = partsOf('chat');
-  return provider === undefined
-    ? targetsOfRequest({ catalog, aliases, dialectAliases }, model)
-    : { targets: [targetOfPath(catalog, provider, model)] };
-}
-
-function callerOf({ state, headers }: RouteContext): Caller {
-  const { requestId, principal, signal, onOutcome, session } = state;
-  const isIdempotent = Boolean(headers['idempotency-key']);
-  return { requestId, principal, signal, onOutcome, session, isIdempotent };
-}
-
-/** An error about a place of the canonical request, as one about the caller's own body. */
-function atCallersPlace(thrown: GatewayError, { place }: DialectRequest): GatewayError {
+/** An error as one about the caller's own body; a call ends in GatewayErrors only, so anything else was thrown by the dialect. */
+function atCallersPlace(thrown: unknown, { read: { place }, owner }: Conversation): unknown {
+  if (!isGatewayError(thrown)) return own(thrown, owner);
   if (!place || thrown.param === undefined || isAtCallersPlace(thrown)) return thrown;
   const param = place(thrown.param);
   if (param === thrown.param) return thrown;
@@ -246,30 +222,17 @@ function atCallersPlace(thrown: GatewayError, { place }: DialectRequest): Gatewa
   });
 }
 
-/** A request as its dialect read it. */
-interface Conversation {
-  readonly context: DialectContext;
-  readonly callInput: CallInput<'chat'>;
-  /** The plugin of the dialect. */
-  readonly owner: string;
-  /** Notes which call it became: its target is whose sealed texts the response has. */
-  onCall(call: Call): void;
-  /** An error as one about the caller's own body. */
-  atCallersPlace(thrown: unknown): unknown;
-}
-
 /**
  * Streams to the caller. While the provider is silent the stream opens with a sign of life, so that proxies keep it; a target
  * that then fails can still be replaced, since nothing of a response was sent.
  */
 async function respondStream(
   deps: CallDeps,
-  dialect: DialectDefinition,
   ctx: RouteContext,
   conversation: Conversation,
   keepAliveMs: number,
 ): Promise<void> {
-  const { context, callInput, owner } = conversation;
+  const { dialect, context, callInput, owner } = conversation;
   const { signal, requestId } = ctx.state;
   let written: FrameWriter = ofChunks(dialect.stream(context));
   const { contentType, keepAlive = dialect.keepAlive } = written;
@@ -284,7 +247,7 @@ async function respondStream(
   let stream: ChatStream | undefined;
   try {
     stream = await streamChat(deps, callInput).finally(() => clearTimeout(silence));
-    conversation.onCall(stream.call);
+    conversation.responder = stream.call.record.target;
     if (dialect.native && stream.call.record.lane === 'native' && callInput.ingress?.patch)
       written = ofEvents(dialect.native.stream(context));
     openStream(ctx, writer, stream.headers());
@@ -300,7 +263,7 @@ async function respondStream(
     writer.write(last);
     writer.end();
   } catch (thrown) {
-    const error = conversation.atCallersPlace(thrown);
+    const error = atCallersPlace(thrown, conversation);
     if (!writer.started) throw error;
     if (!isGatewayError(error) && !signal.aborted)
       deps.log.error({ request_id: requestId, plugin: ownerOf(error) ?? owner, err: error }, 'internal error');
@@ -352,12 +315,8 @@ function openStream(ctx: Koa.Context | RouteContext, writer: SseWriter, headers:
 }
 
 /** Tells how many input tokens a request has, in the client's own format. */
-async function respondCount(
-  counter: Counter,
-  dialect: DialectDefinition,
-  ctx: RouteContext,
-  { context, callInput, atCallersPlace }: Conversation,
-): Promise<void> {
+async function respondCount(counter: Counter, ctx: RouteContext, conversation: Conversation): Promise<void> {
+  const { dialect, context, callInput } = conversation;
   try {
     const { count, headers } = await counter(callInput, context.input.body);
     ctx.status = 200;
@@ -365,6 +324,6 @@ async function respondCount(
     ctx.type = 'application/json; charset=utf-8';
     ctx.body = JSON.stringify(dialect.count?.(count.inputTokens, context));
   } catch (thrown) {
-    throw atCallersPlace(thrown);
+    throw atCallersPlace(thrown, conversation);
   }
 }
