@@ -6,8 +6,8 @@ import {
   type DialectDefinition,
   definePlugin,
 } from '../../core/index.ts';
-import { readChatRequest } from '../formats/openai-chat/read-request.ts';
-import { writeChatChunk, writeChatResponse } from '../formats/openai-chat/write-response.ts';
+import { readChatRequest } from '../formats/openai-chat/request.ts';
+import { writeChatChunk, writeChatResponse } from '../formats/openai-chat/response.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 const DESCRIPTION =

@@ -16,19 +16,13 @@ import {
   type Schema,
   StreamFailure,
 } from '../../core/index.ts';
-import { classifyError, failureIn } from '../formats/openai-chat/errors.ts';
-import { count, readResponse } from '../formats/openai-chat/read-response.ts';
-import { decodeStream } from '../formats/openai-chat/read-stream.ts';
+import { classifyError } from '../formats/openai-chat/errors.ts';
+import { NO_FILES, TOOL_IDS } from '../formats/openai-chat/messages.ts';
+import { cacheRule, compileRules, createRequestWriter, mapFields, onceAModel } from '../formats/openai-chat/request.ts';
+import { count, failureIn, readResponse } from '../formats/openai-chat/response.ts';
+import { decodeStream } from '../formats/openai-chat/stream.ts';
 import { drop, rename } from '../formats/openai-chat/tables.ts';
 import type { CompatibleRules, CompatibleSpec, Differences, FileRules, Variant } from '../formats/openai-chat/types.ts';
-import { NO_FILES, TOOL_IDS } from '../formats/openai-chat/write-messages.ts';
-import {
-  cacheRule,
-  compileRules,
-  createRequestWriter,
-  mapFields,
-  onceAModel,
-} from '../formats/openai-chat/write-request.ts';
 import { createResponsesCodec } from '../formats/openai-responses/read-stream.ts';
 import {
   base64ToFloats,
@@ -45,7 +39,9 @@ import {
 } from './kit/index.ts';
 
 export { classifyError, readVendorError } from '../formats/openai-chat/errors.ts';
+export { shortId } from '../formats/openai-chat/messages.ts';
 export { OPENAI_MODELS } from '../formats/openai-chat/models.ts';
+export { refusal } from '../formats/openai-chat/request.ts';
 export {
   CHAT_FIELDS,
   drop,
@@ -70,8 +66,6 @@ export type {
   Variant,
   VendorError,
 } from '../formats/openai-chat/types.ts';
-export { shortId } from '../formats/openai-chat/write-messages.ts';
-export { refusal } from '../formats/openai-chat/write-request.ts';
 export { type Effort, nearestEffort } from './kit/index.ts';
 
 /**

@@ -202,33 +202,3 @@ function plain(message: string): string {
   if (/^\s*<(!doctype|html|head|body)/i.test(message)) return '';
   return message.replace(/\s+/g, ' ').trim().slice(0, 2000);
 }
-
-/**
- * The failure that came in a response with a good status, or in an event of a stream; undefined when there is none.
- * Vendors put it at the top, in a choice, or send an error body where a response was due.
- */
-export function failureIn(
-  body: unknown,
-  rules: ErrorRules | undefined,
-  isErrorEvent = false,
-): UpstreamFailure | undefined {
-  if (!isObject(body)) {
-    if (Array.isArray(body) && isObject(body[0]) && body[0]['error']) return classifyError(200, body, {}, rules);
-    return isErrorEvent ? classifyError(200, body, {}, rules) : undefined;
-  }
-  const { error, x_groq: groq, choices } = body;
-  if (isErrorEvent || (error && isError(error)) || body['object'] === 'error')
-    return classifyError(200, body, {}, rules);
-  if (isObject(groq) && isError(groq['error'])) return classifyError(200, groq, {}, rules);
-  if (!Array.isArray(choices)) {
-    const isResponse = readString(body['message']) === undefined && body['detail'] === undefined;
-    return isResponse ? undefined : classifyError(200, body, {}, rules);
-  }
-  for (const choice of choices)
-    if (isObject(choice) && choice['error'] && isError(choice['error'])) return classifyError(200, choice, {}, rules);
-  return undefined;
-}
-
-function isError(value: unknown): boolean {
-  return isObject(value) || readString(value) !== undefined;
-}

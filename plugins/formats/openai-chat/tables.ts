@@ -1,4 +1,4 @@
-import type { ChatRequest } from '../../../core/index.ts';
+import type { ChatRequest, FailureClass, FinishReason } from '../../../core/index.ts';
 import { MIN_OUTPUT_TOKENS } from '../openai-responses/tables.ts';
 import type { CompatibleRule, CompatibleRules, Emulation } from './types.ts';
 
@@ -95,3 +95,30 @@ export const ROUTING_FIELDS: ReadonlySet<string> = new Set(
   `api_base api_key api_type api_version base_url custom_llm_provider default_headers deployment_id extra_body
   extra_headers extra_query fallbacks headers organization project provider timeout`.split(/\s+/),
 );
+
+type Meaning = FinishReason | { readonly failure: FailureClass };
+
+/** Every finish reason that was seen on this wire, in lower case. What is not here ends a choice with `stop`. */
+export const FINISH_REASON = Object.freeze<Record<string, Meaning>>({
+  stop: 'stop',
+  eos: 'stop',
+  eos_token: 'stop',
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  length: 'length',
+  max_tokens: 'length',
+  model_length: 'length',
+  tool_calls: 'tool_calls',
+  tool_call: 'tool_calls',
+  tool_use: 'tool_calls',
+  function_call: 'function_call',
+  content_filter: 'content_filter',
+  content_filtered: 'content_filter',
+  safety: 'content_filter',
+  refusal: 'content_filter',
+  error: { failure: 'upstream_error' },
+  abort: { failure: 'upstream_error' },
+  cancelled: { failure: 'upstream_error' },
+  timeout: { failure: 'timeout' },
+  insufficient_system_resource: { failure: 'overloaded' },
+});

@@ -8,7 +8,7 @@ import {
   type ToolCallDelta,
 } from '../../../core/index.ts';
 import { toolCallId } from '../../providers/kit/index.ts';
-import { shortId } from './write-messages.ts';
+import { shortId } from './messages.ts';
 
 /** What every vendor takes as a call's id, so that the conversation may go on at any of them. */
 const MAX_ID = 64;

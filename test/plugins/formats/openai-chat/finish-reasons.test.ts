@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { StreamFailure } from '../../../../core/index.ts';
-import { mapFinishReason } from '../../../../plugins/formats/openai-chat/read-response.ts';
+import { mapFinishReason } from '../../../../plugins/formats/openai-chat/response.ts';
 
 describe('finish reasons', () => {
   const MAPPED: readonly (readonly [string, boolean, string])[] = [

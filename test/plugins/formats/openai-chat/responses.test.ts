@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readLogprobs, readResponse } from '../../../../plugins/formats/openai-chat/read-response.ts';
+import { readLogprobs, readResponse } from '../../../../plugins/formats/openai-chat/response.ts';
 
 const CALL = { model: 'asked', stream: false, created: 1_750_000_000, id: 'chatcmpl-own' };
 const DIFFERENCES = { baseUrl: 'https://acme.example/v1' };

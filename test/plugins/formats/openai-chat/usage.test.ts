@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { readUsage } from '../../../../plugins/formats/openai-chat/read-response.ts';
+import { readUsage } from '../../../../plugins/formats/openai-chat/response.ts';
 import { assertUsage } from '../../../conformance/provider-shape.ts';
 
 describe('usage', () => {

@@ -17,25 +17,23 @@ import {
   type Usage,
 } from '../../../core/index.ts';
 import { readRelayDetails } from '../../providers/kit/index.ts';
-import { failureIn } from './errors.ts';
 import {
   count,
   extrasOf,
+  failureIn,
+  MESSAGE,
   mapFinishReason,
   readContent,
   readFinish,
   readLogprobs,
   readUsage,
+  TOP,
   unixSeconds,
-} from './read-response.ts';
+} from './response.ts';
 import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';
 import type { Differences } from './types.ts';
 
-const TOP = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
 const CHOICE = new Set('index delta message finish_reason logprobs usage text seed finish stop_reason'.split(' '));
-const DELTA = new Set(
-  'role content refusal tool_calls reasoning_content reasoning reasoning_text reasoning_details'.split(' '),
-);
 
 const NONE: readonly never[] = Object.freeze([]);
 
@@ -184,7 +182,7 @@ function readDelta(sent: JsonObject, state: ChoiceState, opening: boolean, diffe
   if (hasText || (content === null && toolCalls && opening)) delta.content = content;
   if (refusal) delta.refusal = refusal;
   if (toolCalls) delta.tool_calls = toolCalls;
-  return Object.assign(delta, extrasOf(sent, DELTA));
+  return Object.assign(delta, extrasOf(sent, MESSAGE));
 }
 
 function hasRole(sent: JsonObject): boolean {

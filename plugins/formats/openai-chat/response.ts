@@ -1,35 +1,33 @@
 import {
   type AssistantMessage,
   type ChatChoice,
+  type ChatChunk,
   type ChatResponse,
   type CodecCall,
-  type FailureClass,
+  type DialectContext,
   type FinishReason,
   isObject,
   type JsonObject,
   type NativeFinish,
+  type ReasoningDetail,
   readObject,
   readString,
   StreamFailure,
+  type UpstreamFailure,
   type Usage,
 } from '../../../core/index.ts';
 import { readRelayDetails, textOfDetails } from '../../providers/kit/index.ts';
-import { failureIn } from './errors.ts';
+import { classifyError } from './errors.ts';
+import { FINISH_REASON } from './tables.ts';
 import { readToolCalls } from './tool-calls.ts';
-import type { Differences, UsageRules } from './types.ts';
+import type { Differences, ErrorRules, UsageRules } from './types.ts';
 
-const TOP = new Set(['id', 'object', 'created', 'model', 'choices', 'usage']);
-const CHOICE = new Set(['index', 'message', 'finish_reason', 'logprobs', 'text', 'delta', 'finish', 'stop_reason']);
-const MESSAGE = new Set([
-  'role',
-  'content',
-  'refusal',
-  'tool_calls',
-  'reasoning_content',
-  'reasoning',
-  'reasoning_text',
-  'reasoning_details',
-]);
+/** Fields of a response, a choice and a message that are read one by one; what else there is passes as it is, where it means something. */
+export const TOP = new Set('id object created model choices usage'.split(' '));
+const CHOICE = new Set('index message finish_reason logprobs text delta finish stop_reason'.split(' '));
+export const MESSAGE = new Set(
+  'role content refusal tool_calls reasoning_content reasoning reasoning_text reasoning_details'.split(' '),
+);
 
 /** A whole response in OpenAI's exact shape. Throws {@link StreamFailure} for a failure that came with status 200. */
 export function readResponse(body: unknown, call: CodecCall, differences: Differences): ChatResponse {
@@ -38,13 +36,16 @@ export function readResponse(body: unknown, call: CodecCall, differences: Differ
   if (!isObject(body) || !Array.isArray(body['choices'])) {
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `choices`.' });
   }
+  const choices: ChatChoice[] = [];
+  for (const choice of body['choices'])
+    if (isObject(choice)) choices.push(readChoice(choice, choices.length, call, differences));
   const usage = readUsage(body['usage'], differences);
   const response: ChatResponse = {
     id: readString(body['id']) ?? call.id,
     object: 'chat.completion',
     created: unixSeconds(body['created']) ?? call.created,
     model: readString(body['model']) ?? call.model,
-    choices: body['choices'].filter(isObject).map((choice, at) => readChoice(choice, at, call, differences)),
+    choices,
   };
   return Object.assign(response, usage && { usage }, extrasOf(body, TOP));
 }
@@ -125,33 +126,6 @@ function thinkingText(part: unknown): string {
   const { thinking } = part;
   return Array.isArray(thinking) ? thinking.map(plainText).join('') : (readString(thinking) ?? '');
 }
-
-type Meaning = FinishReason | { readonly failure: FailureClass };
-
-/** Every finish reason that was seen on this wire, in lower case. What is not here ends a choice with `stop`. */
-const FINISH_REASON = Object.freeze<Record<string, Meaning>>({
-  stop: 'stop',
-  eos: 'stop',
-  eos_token: 'stop',
-  end_turn: 'stop',
-  stop_sequence: 'stop',
-  length: 'length',
-  max_tokens: 'length',
-  model_length: 'length',
-  tool_calls: 'tool_calls',
-  tool_call: 'tool_calls',
-  tool_use: 'tool_calls',
-  function_call: 'function_call',
-  content_filter: 'content_filter',
-  content_filtered: 'content_filter',
-  safety: 'content_filter',
-  refusal: 'content_filter',
-  error: { failure: 'upstream_error' },
-  abort: { failure: 'upstream_error' },
-  cancelled: { failure: 'upstream_error' },
-  timeout: { failure: 'timeout' },
-  insufficient_system_resource: { failure: 'overloaded' },
-});
 
 /**
  * A vendor's finish reason as OpenAI's. A reason that stands for a failure throws it as {@link StreamFailure}; a turn
@@ -336,4 +310,109 @@ function countsIn(value: unknown, cached: number | undefined): Record<string, nu
     }
   }
   return cached === undefined ? all : { ...all, cached_tokens: cached };
+}
+
+/**
+ * The failure that came in a response with a good status, or in an event of a stream; undefined when there is none.
+ * Vendors put it at the top, in a choice, or send an error body where a response was due.
+ */
+export function failureIn(
+  body: unknown,
+  rules: ErrorRules | undefined,
+  isErrorEvent = false,
+): UpstreamFailure | undefined {
+  if (!isObject(body)) {
+    if (Array.isArray(body) && isObject(body[0]) && body[0]['error']) return classifyError(200, body, {}, rules);
+    return isErrorEvent ? classifyError(200, body, {}, rules) : undefined;
+  }
+  const { error, x_groq: groq, choices } = body;
+  if (isErrorEvent || (error && isError(error)) || body['object'] === 'error')
+    return classifyError(200, body, {}, rules);
+  if (isObject(groq) && isError(groq['error'])) return classifyError(200, groq, {}, rules);
+  if (!Array.isArray(choices)) {
+    const isResponse = readString(body['message']) === undefined && body['detail'] === undefined;
+    return isResponse ? undefined : classifyError(200, body, {}, rules);
+  }
+  for (const choice of choices)
+    if (isObject(choice) && choice['error'] && isError(choice['error'])) return classifyError(200, choice, {}, rules);
+  return undefined;
+}
+
+function isError(value: unknown): boolean {
+  return isObject(value) || readString(value) !== undefined;
+}
+
+type Seal = DialectContext['seal'];
+
+/** What a message or delta may hold that this format's clients do not get as it is. */
+interface Spoken {
+  readonly reasoning_details?: readonly ReasoningDetail[];
+  readonly order?: readonly string[];
+  readonly opaque?: unknown;
+  readonly dialect_fields?: unknown;
+}
+
+/** A response as this format's clients get it; the same one where nothing has to change. */
+export function writeChatResponse(response: ChatResponse, seal: Seal): ChatResponse {
+  let isSame = !('dialect_fields' in response);
+  for (const { message } of response.choices) isSame &&= isPlain(message);
+  if (isSame) return response;
+  const { dialect_fields: _fields, choices, ...rest } = response;
+  return {
+    ...rest,
+    choices: choices.map((choice) => ({ ...choice, message: writeSpoken(choice.message, seal) })),
+  };
+}
+
+/** A chunk as this format's clients get it; the same one where nothing has to change. */
+export function writeChatChunk(chunk: ChatChunk, seal: Seal): ChatChunk {
+  let isSame = !('dialect_fields' in chunk);
+  for (const { delta } of chunk.choices) isSame &&= isPlain(delta);
+  if (isSame) return chunk;
+  const { dialect_fields: _fields, choices, ...rest } = chunk;
+  return {
+    ...rest,
+    choices: choices.map((choice) => ({ ...choice, delta: writeSpoken(choice.delta, seal) })),
+  };
+}
+
+function isPlain(spoken: Spoken): boolean {
+  return !('reasoning_details' in spoken || 'opaque' in spoken || 'dialect_fields' in spoken);
+}
+
+/**
+ * What is said: details of reasoning with what a vendor encrypted sealed, and Anthropic's as `thinking_blocks` too. Blocks that only another format
+ * knows stay behind: they could not be taken back from a client of this one.
+ */
+function writeSpoken<T extends Spoken>(spoken: T, seal: Seal): T {
+  const { opaque: _opaque, dialect_fields: _inner, reasoning_details: details = [], order, ...rest } = spoken;
+  const written = details.flatMap((detail) => sealDetail(detail, seal));
+  const blocks = writeThinkingBlocks(written);
+  const known = order?.filter((entry) => !entry.startsWith('opaque:'));
+  return {
+    ...(rest as T),
+    ...(known && { order: known }),
+    ...(written.length > 0 && { reasoning_details: written }),
+    ...(blocks.length > 0 && { thinking_blocks: blocks }),
+  };
+}
+
+/** Anthropic's go out byte for byte, as its own clients have them. What cannot be sealed now is left out. */
+function sealDetail(detail: ReasoningDetail, seal: Seal): readonly ReasoningDetail[] {
+  const { data, format } = detail;
+  if (data === undefined || format === 'anthropic') return [detail];
+  try {
+    return [{ ...detail, data: seal(data) }];
+  } catch {
+    return [];
+  }
+}
+
+/** The details of Anthropic's format as `thinking_blocks`. */
+function writeThinkingBlocks(details: readonly ReasoningDetail[]): readonly JsonObject[] {
+  return details.flatMap(({ kind, text = '', data, signature, format }): readonly JsonObject[] => {
+    if (format !== 'anthropic') return [];
+    if (kind === 'encrypted') return data === undefined ? [] : [{ type: 'redacted_thinking', data }];
+    return signature === undefined ? [] : [{ type: 'thinking', thinking: text, signature }];
+  });
 }
