@@ -126,9 +126,9 @@ export class Call implements CallView {
   readonly ended: Promise<void>;
   #request: RequestOf<Operation>;
   #targets: readonly Target[];
-  #record = newRecord();
+  #record: CallRecord = { ...EMPTY, attempts: [], sentTo: [], skipped: [] };
   #hasFinished = false;
-  #end: () => void = () => {};
+  #onEnded: () => void = () => {};
   readonly #deps: CallDeps;
   readonly #input: CallInput;
   readonly #mark: number;
@@ -161,22 +161,11 @@ export class Call implements CallView {
     this.client = input.ingress;
     this.follows = input.follows;
     this.isIdempotent = caller.isIdempotent ?? false;
-    this.ended = original?.ended ?? this.#begin();
+    this.ended = original?.ended ?? new Promise((resolve) => (this.#onEnded = resolve));
     Object.freeze(this);
-  }
-
-  /** Counts the call as live until it has ended. */
-  #begin(): Promise<void> {
-    const { pending, routing } = this.#deps;
-    const end = pending.begin('a call');
-    routing.budget.live += 1;
-    return new Promise((resolve) => {
-      this.#end = () => {
-        routing.budget.live -= 1;
-        end();
-        resolve();
-      };
-    });
+    if (original) return;
+    deps.pending.begin('a call');
+    deps.routing.budget.live += 1;
   }
 
   /** The same call for one of two attempts that run at once: with a record and a signal of its own. Only the call itself ends. */
@@ -219,10 +208,11 @@ export class Call implements CallView {
     if (this.#hasFinished) return;
     this.#hasFinished = true;
     const { running } = this.#record;
-    const { health } = this.#deps.routing;
+    const { pending, routing } = this.#deps;
     // A stream that the vendor broke off was reported already; one that the caller cut says nothing.
-    if (running && status === 'ok') health.report(running.target, { kind: 'success', stream: true }, 'model', running);
-    else if (running) health.leave(running);
+    if (running && status === 'ok')
+      routing.health.report(running.target, { kind: 'success', stream: true }, 'model', running);
+    else if (running) routing.health.leave(running);
     const outcome = outcomeOf(this, status, error);
     try {
       this.#input.caller.onOutcome?.(this, outcome);
@@ -230,8 +220,13 @@ export class Call implements CallView {
       // What a plugin's own listener throws is logged like any uncaught error; the call is charged all the same.
       void Promise.reject(thrown);
     }
-    if (this.hooks.finish) this.hooks.finish(this, outcome, this.#end);
-    else this.#end();
+    const end = (): void => {
+      pending.end('a call');
+      routing.budget.live -= 1;
+      this.#onEnded();
+    };
+    if (this.hooks.finish) this.hooks.finish(this, outcome, end);
+    else end();
   }
 }
 
@@ -312,31 +307,26 @@ export interface CallRecord {
   readonly skipped: string[];
 }
 
-/** Of a call of which nothing has come yet. */
-function newRecord(): CallRecord {
-  return {
-    target: undefined,
-    attempts: [],
-    isLetThrough: false,
-    refusedBy: undefined,
-    running: undefined,
-    status: undefined,
-    sentTo: [],
-    usage: undefined,
-    serviceTier: undefined,
-    metered: undefined,
-    beside: undefined,
-    saved: undefined,
-    firstByteMs: undefined,
-    firstTokenMs: undefined,
-    lastTokenMs: undefined,
-    upstreamMs: 0,
-    attemptSignal: undefined,
-    timeouts: undefined,
-    lane: undefined,
-    skipped: [],
-  };
-}
+/** Of a call that has not come to anything yet. */
+const EMPTY = Object.freeze({
+  target: undefined,
+  isLetThrough: false,
+  refusedBy: undefined,
+  running: undefined,
+  status: undefined,
+  usage: undefined,
+  serviceTier: undefined,
+  metered: undefined,
+  beside: undefined,
+  saved: undefined,
+  firstByteMs: undefined,
+  firstTokenMs: undefined,
+  lastTokenMs: undefined,
+  upstreamMs: 0,
+  attemptSignal: undefined,
+  timeouts: undefined,
+  lane: undefined,
+});
 
 /** The record of an attempt after those that ran before it or at the same time: what they did is not forgotten. */
 export function joinRecords(before: readonly CallRecord[], last: CallRecord): CallRecord {

@@ -103,7 +103,7 @@ export async function tryTargets<T extends object>(deps: CallDeps, call: Call, s
       }
     }
   } finally {
-    failover.end();
+    if (failover.wasRetried) deps.routing.budget.release();
   }
   throw failover.error();
 }
@@ -123,7 +123,8 @@ export class Failover {
   #overflow: Target | undefined;
   /** The target that may be tried a second time soonest. */
   #retry: Required<Step> | undefined;
-  #wasRetried = false;
+  /** Whether a target was tried a second time, for which the budget has a place. */
+  wasRetried = false;
   #error: GatewayError | undefined;
   /** Whether any target was sent the request. */
   #wasSent = false;
@@ -146,7 +147,10 @@ export class Failover {
     const { health } = this.#deps.routing;
     const targets = this.#remaining;
     const [only] = targets;
-    if (only && targets.length === 1 && !this.#wasSent) return { target: this.#take(only) };
+    if (only && targets.length === 1 && !this.#wasSent) {
+      this.#remaining = [];
+      return { target: only };
+    }
     const target =
       this.#working() ??
       targets.find((each) => health.mayTry(each)) ??
@@ -249,8 +253,8 @@ export class Failover {
     }
     if (!failed.failover) return undefined;
     const next = this.nextTarget();
-    if (next || !this.#retry || this.#wasRetried || !this.#deps.routing.budget.reserve()) return next;
-    this.#wasRetried = true;
+    if (next || !this.#retry || this.wasRetried || !this.#deps.routing.budget.reserve()) return next;
+    this.wasRetried = true;
     return this.#retry;
   }
 
@@ -261,11 +265,6 @@ export class Failover {
     const delayMs = retryDelayMs(facts, this.#call.isIdempotent, Math.random);
     if (delayMs !== undefined && delayMs < (this.#retry?.delayMs ?? Number.POSITIVE_INFINITY))
       this.#retry = { target, delayMs };
-  }
-
-  /** All attempts are over. */
-  end(): void {
-    if (this.#wasRetried) this.#deps.routing.budget.release();
   }
 
   /** What the caller gets when no target responded; an SDK of theirs need not try again what was tried often enough. */

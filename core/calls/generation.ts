@@ -219,7 +219,7 @@ function createCallDeps(
       isResponse,
       onObserverError: (owner, name, error) =>
         log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),
-      begin: pending.begin.bind(pending),
+      pending,
     });
   };
   const offersOf = (operation: Operation): Pick<OperationParts, 'offers' | 'catalog'> => {

@@ -193,11 +193,12 @@ export function estimateChat(request: ChatRequest, model: ModelInfo | undefined,
   const units = { prompt_tokens, completion_tokens };
   if (!price) return { units, cost: undefined };
   const isWritten = { ...usage, prompt_tokens_details: { cache_write_tokens: prompt_tokens } };
-  const tier = pricedTier(request, price);
+  const tier = requestedTier(request) && pricedTier(request, price);
+  let cost = 0;
   // All of the prompt may be written to a cache, and a cheaper tier may turn out not to be served.
-  const tiers = tier === undefined ? [undefined] : [undefined, tier];
-  const costs = tiers.flatMap((each) => [costOf(usage, price, each) ?? 0, costOf(isWritten, price, each) ?? 0]);
-  return { units, cost: Math.max(...costs) };
+  for (const each of tier === undefined ? [undefined] : [undefined, tier])
+    cost = Math.max(cost, costOf(usage, price, each) ?? 0, costOf(isWritten, price, each) ?? 0);
+  return { units, cost };
 }
 
 /** Tiers that are what everybody gets. */

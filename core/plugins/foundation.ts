@@ -129,19 +129,12 @@ export class Pending {
   readonly #counts = new Map<string, number>();
   #waiting: (() => void)[] = [];
 
-  /** Counts a promise until it settles, however it does; `what` it is, for who waits in vain. */
-  track(work: Promise<unknown>, what: string): void {
-    const end = this.begin(what);
-    work.then(end, end);
-  }
-
-  /** Counts work until the function that it returns is called, once. */
-  begin(what: string): () => void {
+  /** Counts work until its {@link end}; `what` it is, for those that wait in vain. */
+  begin(what: string): void {
     this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
-    return () => this.#end(what);
   }
 
-  #end(what: string): void {
+  end(what: string): void {
     const left = (this.#counts.get(what) ?? 1) - 1;
     if (left > 0) this.#counts.set(what, left);
     else this.#counts.delete(what);

@@ -20,6 +20,7 @@ import {
 import { deepFreeze, isObject } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
 import { own, pluginError, runAs } from './attribution.ts';
+import type { Pending } from './foundation.ts';
 
 type Handler = (...args: readonly unknown[]) => unknown;
 
@@ -73,8 +74,8 @@ interface CompileOptions {
   readonly isResponse: Check;
   /** Gets what a hook that only observes threw; the call does not. */
   onObserverError(owner: string, name: HookName, error: unknown): void;
-  /** Counts work of such a hook, which no call waits for, until the function that it returns is called. */
-  begin(what: string): () => void;
+  /** Counts work of such a hook, which no call waits for. */
+  readonly pending: Pick<Pending, 'begin' | 'end'>;
 }
 
 /** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
@@ -92,22 +93,22 @@ function orderSteps(entries: readonly HookEntry[], name: HookName, operation: Op
   const rank = { pre: 0, none: 1, post: 2 } as const;
   const steps = entries
     .filter((entry) => entry.name === name && (entry.operations?.includes(operation) ?? operation !== COUNT))
-    .toSorted((a, b) => rank[a.order ?? 'none'] - rank[b.order ?? 'none']);
+    .toSorted((a, b) => rank[a.order ?? 'none'] - rank[b.order ?? 'none'])
+    .map((entry): Step => ({ ...entry, place: `plugin "${entry.owner}", hook "${name}"` }));
   return HOOKS[name].direction === 'out' ? steps.reverse() : steps;
 }
 
 function combine(steps: readonly Step[], name: HookName, shape: ResultShape, options: CompileOptions): Handler {
   const { kind } = HOOKS[name];
   switch (kind) {
-    case 'first':
-    case 'sequence':
-      return (...args) => runChain({ kind, steps, shape }, args, undefined);
-    case 'waterfall':
-      return (call, initial, ...rest) => runChain({ kind, steps, shape }, [call, ...rest], deepFreeze(initial));
     case 'transform':
       return transform(steps, shape, options);
     case 'observe':
-      return observe(steps, options);
+      return observe.bind(undefined, steps, options);
+    default: {
+      const chain: Chain = { kind, steps, shape };
+      return (...args) => runChain(chain, args);
+    }
   }
 }
 
@@ -121,71 +122,70 @@ interface Chain {
   readonly shape: ResultShape;
 }
 
-/** A step that gave a promise. */
-interface Waiting {
-  readonly step: Step;
-  readonly work: PromiseLike<unknown>;
-}
-
 /** Runs the steps in order; returns the value, or one promise of it when a step gives a promise. */
-function runChain({ kind, steps, shape }: Chain, args: readonly unknown[], initial: unknown): unknown {
-  let value = initial;
+function runChain({ kind, steps, shape }: Chain, args: readonly unknown[]): unknown {
+  const isWaterfall = kind === 'waterfall';
+  let value: unknown = isWaterfall ? deepFreeze(args[1]) : undefined;
   let at = 0;
   const take = (step: Step, result: unknown): void => {
     at = kind === 'first' && result !== undefined ? steps.length : at + 1;
     if (result !== undefined) value = checkResult(step, shape, result, value);
   };
-  const runToPromise = (): Waiting | undefined => {
+  /** Runs the steps that give their result at once; returns the one that gives a promise, with it. */
+  const runOn = (): readonly [step: Step, work: PromiseLike<unknown>] | undefined => {
     for (let step = steps[at]; step; step = steps[at]) {
-      const result = callStep(step, kind === 'waterfall' ? [args[0], value, ...args.slice(1)] : args);
-      if (isPromise(result)) return { step, work: result };
+      const result = callStep(step, isWaterfall ? [args[0], value, ...args.slice(2)] : args);
+      if (isPromise(result)) return [step, result];
       take(step, result);
     }
     return undefined;
   };
-  const first = runToPromise();
-  if (!first) return value;
+  let waiting = runOn();
+  if (!waiting) return value;
+  const [step, work] = waiting;
   return new Promise((resolve, reject) => {
-    const wait = ({ step, work }: Waiting): void =>
-      awaitStep(step, work, (error, result) => {
-        if (error) return reject(error);
-        try {
-          take(step, result);
-          const next = runToPromise();
-          if (next) wait(next);
-          else resolve(value);
-        } catch (thrown) {
-          reject(thrown);
-        }
-      });
-    wait(first);
+    const onEnd = (error: GatewayError | undefined, result?: unknown): void => {
+      try {
+        if (error || !waiting) throw error;
+        take(waiting[0], result);
+        waiting = runOn();
+        if (waiting) awaitStep(...waiting, onEnd);
+        else resolve(value);
+      } catch (thrown) {
+        reject(thrown);
+      }
+    };
+    awaitStep(step, work, onEnd);
   });
 }
 
-/** All at once; what one throws is reported and reaches neither the others nor the call. */
-function observe(steps: readonly Step[], { onObserverError, begin }: CompileOptions): Handler {
-  return (call, subject, onEnd) => {
-    let left = 1;
-    const done = (): void => {
-      left -= 1;
-      if (left === 0 && typeof onEnd === 'function') onEnd();
-    };
-    for (const step of steps)
-      try {
-        const work = callStep(step, [call, subject]);
-        if (!isPromise(work)) continue;
-        left += 1;
-        const end = begin(placeOf(step));
-        awaitStep(step, work, (error) => {
-          if (error) onObserverError(step.owner, step.name, error);
-          end();
-          done();
-        });
-      } catch (error) {
-        onObserverError(step.owner, step.name, error);
-      }
-    done();
+/** Runs all steps at once; what one throws is reported and reaches neither the others nor the call. */
+function observe(
+  steps: readonly Step[],
+  { onObserverError, pending }: CompileOptions,
+  ...args: readonly unknown[]
+): void {
+  const [call, subject, onEnd] = args;
+  let left = 1;
+  const done = (): void => {
+    left -= 1;
+    if (left === 0 && typeof onEnd === 'function') onEnd();
   };
+  for (const step of steps)
+    try {
+      const work = callStep(step, [call, subject]);
+      if (!isPromise(work)) continue;
+      left += 1;
+      pending.begin(step.place);
+      awaitStep(step, work, (error) => {
+        if (error) onObserverError(step.owner, step.name, error);
+        pending.end(step.place);
+        done();
+      });
+    } catch (error) {
+      onObserverError(step.owner, step.name, error);
+    }
+  done();
 }
 
 /** The transforms of one stream as one: a chunk passes all of them in order, and what one held back passes those after it. */
@@ -268,7 +268,10 @@ function checkResult(step: Step, shape: ResultShape, result: unknown, before?: u
 export const HOOK_TIMEOUT_MS = 30_000;
 
 /** One plugin's function for one hook. */
-type Step = HookEntry;
+interface Step extends HookEntry {
+  /** In words. */
+  readonly place: string;
+}
 
 /** What a step returns: a promise of it when it returns one, which fails when it never settles. */
 function runStep(step: Step, ...args: readonly unknown[]): unknown {
@@ -343,14 +346,9 @@ export function failLateSteps(nowMs: number): number | undefined {
 
 /** A GatewayError is the plugin's response and passes; anything else is a bug of the plugin, which the log names. */
 function attributeError(step: Step, error: unknown): GatewayError {
-  const attributed = pluginError(placeOf(step), error);
+  const attributed = pluginError(step.place, error);
   own(attributed, step.owner);
   return attributed;
-}
-
-/** A step in words. */
-function placeOf({ owner, name }: Step): string {
-  return `plugin "${owner}", hook "${name}"`;
 }
 
 /** The error of a step that returned something its hook has no use for. */

@@ -134,12 +134,13 @@ export function judge(
  * Any response ends what was found of a provider, which is opened only by connections and keys that do not work.
  */
 export function judgeOther(health: Health, verdict: Verdict, now: number, attempt?: Attempt): Health {
-  const left = attempt ? leave(health, attempt) : health;
+  const judged =
+    verdict.kind === 'success' ? judge(health, verdict, now, attempt) : attempt ? leave(health, attempt) : health;
   // What opens the provider is shown with the model that met it, which has a place for that.
-  if (verdict.kind === 'failure') return { ...left };
-  const judged = verdict.kind === 'success' ? judge(left, verdict, now, attempt) : left;
-  if (judged === UNKNOWN || mustWait(judged, now)) return judged;
-  return judged.openUntil === undefined ? { ...judged, failures: 0 } : { ...close(judged, now), failures: 0 };
+  if (verdict.kind === 'failure') return { ...judged };
+  if (judged === UNKNOWN) return judged;
+  if (judged.openUntil === undefined) return { ...judged, failures: 0 };
+  return mustWait(judged, now) ? judged : { ...close(judged, now), failures: 0 };
 }
 
 /** What another worker or node found: it is open at least until then. */
@@ -188,18 +189,14 @@ function succeed(
     errorRate: average(health, 0),
     attempts: health.attempts + 1,
   };
-  if (isFromBefore(health, attempt)) return counted;
+  // What comes of an attempt that began before the target was opened is no news.
+  if (attempt.startedAt < health.openedAt) return counted;
   const steady = { ...counted, failures: 0, brokenStreams: stream ? 0 : health.brokenStreams };
   // One success among many calls does not end a wait that the vendor asked for, nor mends a key; what others found, they end.
   if (health.openUntil === undefined || mustWait(health, now)) return steady;
   // What was opened by streams that break off is tested by a stream, as long as one may come.
   const waitsForStream = health.brokenStreams >= OPENS.inARow && !stream && now < health.openUntil + LONGEST_TEST_MS;
   return waitsForStream ? steady : { ...close(steady, now), brokenStreams: 0 };
-}
-
-/** Whether an attempt began before the target was opened last: what comes of it is no news. */
-function isFromBefore({ openedAt }: Health, { startedAt }: Attempt): boolean {
-  return startedAt < openedAt;
 }
 
 function close(health: Health, now: number): Health {
@@ -213,7 +210,7 @@ function mustWait(health: Health, now: number): boolean {
 
 function fail(health: Health, verdict: Verdict & { readonly kind: 'failure' }, now: number, attempt: Attempt): Health {
   const { cause, error, retryAfterMs, isBroken } = verdict;
-  const isNews = cause !== 'failures' || !isFromBefore(health, attempt);
+  const isNews = cause !== 'failures' || attempt.startedAt >= health.openedAt;
   const counts = cause === 'failures' && isNews;
   const failed: Health = {
     ...leave(health, attempt),

@@ -36,7 +36,7 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
     onObserverError(_owner, _name, error) {
       throw error;
     },
-    begin: (what) => pending.begin(what),
+    pending,
   });
   const parts = { hooks, offers, catalog: createCatalog(offers) };
   const deps: CallDeps = {

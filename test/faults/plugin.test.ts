@@ -72,7 +72,7 @@ describe('a plugin at fault', function () {
       isRequest: () => true,
       isResponse: () => true,
       onObserverError: () => {},
-      begin: () => () => {},
+      pending: { begin() {}, end() {} },
     });
     const failed = Promise.resolve(admit?.({} as never)).catch((error: Error) => error);
     failLateSteps(performance.now() + HOOK_TIMEOUT_MS);

@@ -28,7 +28,7 @@ function compile(
     isRequest: (value: unknown) => typeof value === 'object' && value !== null && 'model' in value,
     isResponse: () => false,
     onObserverError,
-    begin: () => () => {},
+    pending: { begin() {}, end() {} },
   };
   return compileHooks(entries, options) as unknown as Record<HookName, Loose>;
 }

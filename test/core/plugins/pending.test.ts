@@ -2,21 +2,20 @@ import { expect } from 'chai';
 import { Pending } from '../../../core/plugins/foundation.ts';
 
 describe('work that goes on beside its request', () => {
-  it('is waited for until the last of it has settled, however it did', async () => {
+  it('is waited for until the last of it has ended', async () => {
     const pending = new Pending();
-    const settled: string[] = [];
-    let finish: () => void = () => undefined;
-    let fail: () => void = () => undefined;
-    pending.track(
-      new Promise<void>((resolve) => (finish = resolve)).then(() => settled.push('one')),
-      'one',
-    );
-    pending.track(new Promise<void>((_resolve, reject) => (fail = () => reject(new Error('no')))), 'two');
-    const idle = pending.idle(5000).then(() => settled.push('idle'));
-    fail();
-    finish();
+    const ended: string[] = [];
+    const end = (what: string) => {
+      ended.push(what);
+      pending.end(what);
+    };
+    pending.begin('one');
+    pending.begin('two');
+    const idle = pending.idle(5000).then(() => ended.push('idle'));
+    end('two');
+    setImmediate(() => end('one'));
     await idle;
-    expect(settled).to.deep.equal(['one', 'idle']);
+    expect(ended).to.deep.equal(['two', 'one', 'idle']);
   });
 
   it('is over at once when there is none', async () => {
@@ -25,10 +24,11 @@ describe('work that goes on beside its request', () => {
 
   it('is named when it does not end in time', async () => {
     const pending = new Pending();
-    const never = new Promise<void>(() => {});
-    pending.track(never, 'plugin "slow", hook "finish"');
-    pending.track(never, 'plugin "slow", hook "finish"');
-    pending.track(Promise.resolve(), 'a call');
+    pending.begin('plugin "slow", hook "finish"');
+    pending.begin('plugin "slow", hook "finish"');
+    pending.begin('a call');
+    pending.end('plugin "slow", hook "finish"');
+    pending.end('a call');
     expect(await pending.idle(10)).to.deep.equal(['plugin "slow", hook "finish"']);
   });
 });

@@ -76,7 +76,7 @@ export async function startCharging(
     operation: 'chat',
     isRequest: () => true,
     isResponse: () => true,
-    begin: () => () => {},
+    pending: { begin() {}, end() {} },
     onObserverError(_owner, _name, error) {
       throw error;
     },
