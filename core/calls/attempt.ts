@@ -19,6 +19,7 @@ import { UpstreamError, type UpstreamPhase, type UpstreamResponse } from '../ups
 import { type Call, type NotedAttempt, owedBy } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
+import { withTrace } from './trace.ts';
 
 /** The longest error body that is read, in bytes: enough for any vendor's words. */
 const MAX_ERROR_BYTES = 64 * 1024;
@@ -37,7 +38,7 @@ export async function sendAttempt(
   const { credential } = endpoint;
   if (credential?.required && credential.value === undefined) throw notConfigured(target, credential.env);
   const changed = call.hooks.send?.(call, request, target) ?? request;
-  const outgoing = changed instanceof Promise ? await changed : changed;
+  const outgoing = withTrace(changed instanceof Promise ? await changed : changed, call.trace);
   const { record } = call;
   record.target = target;
   const { elapsedMs: startedMs } = call;

@@ -9,6 +9,7 @@ import type {
   Principal,
   RequestOf,
   Target,
+  TraceContext,
   Units,
 } from '../contract/call.ts';
 import type { Usage } from '../contract/chat.ts';
@@ -21,6 +22,7 @@ import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import type { TargetAttempt } from '../routing/health-book.ts';
 import type { CallDeps } from './call-deps.ts';
 import type { Ingress, Lane } from './ingress.ts';
+import { readTrace } from './trace.ts';
 
 const pool = Buffer.alloc(16 * 128);
 let used = pool.length;
@@ -116,6 +118,7 @@ export class Call implements CallView {
   readonly state: Map<symbol, unknown>;
   readonly headers = new Map<string, string>();
   readonly session: string | undefined;
+  readonly trace: TraceContext;
   readonly tags: readonly string[];
   readonly hooks: CompiledHooks;
   readonly client: Ingress | undefined;
@@ -156,6 +159,7 @@ export class Call implements CallView {
     this.signal = signal ?? caller.signal ?? deps.closing;
     this.skip = caller.skip ? new Set(caller.skip) : NOTHING;
     this.session = caller.session;
+    this.trace = caller.trace ?? readTrace({});
     this.tags = Object.freeze(caller.tags ?? caller.principal.tags ?? []);
     this.hooks = deps.partsOf(operation).hooks;
     this.client = input.ingress;

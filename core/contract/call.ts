@@ -91,6 +91,18 @@ export interface Target {
   readonly model: string;
 }
 
+/** The trace of W3C Trace Context that a request belongs to. */
+export interface TraceContext {
+  /** 32 hexadecimal digits; the caller's, or made for the request. */
+  readonly traceId: string;
+  /** The caller's span, of 16 hexadecimal digits; absent where it sent none. */
+  readonly parentId?: string;
+  /** Whether the caller records the trace; absent where it sent none. */
+  readonly isSampled?: boolean;
+  /** Its `tracestate`. */
+  readonly state?: string;
+}
+
 /** How a chat came in over HTTP. */
 export interface CallClient {
   /** The client's format. */
@@ -117,6 +129,8 @@ export interface Call<O extends Operation = Operation> {
   readonly tags: readonly string[];
   /** What the caller named its session; a word for what belongs together, not to be trusted for limits or money. */
   readonly session?: string | undefined;
+  /** What the caller's `traceparent` said, or a trace of its own. */
+  readonly trace: TraceContext;
   /** Undefined for other operations, and for calls that plugins make themselves. */
   readonly client?: CallClient | undefined;
   readonly request: RequestOf<O>;

@@ -14,6 +14,7 @@ import type {
   RequestOf,
   RoutingState,
   Target,
+  TraceContext,
 } from './call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { DialectDefinition } from './dialect.ts';
@@ -125,6 +126,8 @@ export interface CallContext {
   readonly tags?: readonly string[];
   /** What the caller named its session: a route passes `ctx.state.session`. */
   readonly session?: string | undefined;
+  /** The trace that the call belongs to: a route passes `ctx.state.trace`; a new one unless set. */
+  readonly trace?: TraceContext | undefined;
   /** Limits that the parent request already counted against. */
   readonly skip?: readonly ('rpm' | 'concurrency')[];
   /** Told what the call came to: usage, cost, target. A route passes `ctx.state.onOutcome`, so that the access log has it. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
-import type { Call, Outcome, Principal } from './call.ts';
+import type { Call, Outcome, Principal, TraceContext } from './call.ts';
 import type { GatewayError } from './errors.ts';
 import type { FromSchema, Schema } from './json.ts';
 
@@ -41,6 +41,8 @@ export interface RouteState<Body = unknown> {
   readonly files?: readonly UploadedFile[];
   /** What the caller named its session in a header such as `x-session-id`; to be passed on as `CallContext.session`. */
   readonly session?: string | undefined;
+  /** The trace that the request belongs to; to be passed on as `CallContext.trace`. */
+  readonly trace?: TraceContext | undefined;
   /** Fires when the caller hangs up or the gateway drains. */
   readonly signal: AbortSignal;
   /** What the calls made for this request came to so far; absent while there was none. */

@@ -194,6 +194,8 @@ export interface Ledger {
 export interface CallFacts {
   /** The id of the HTTP request; one request may make several calls. */
   readonly requestId: string;
+  /** The trace that it belongs to; absent in records of calls that were never settled. */
+  readonly traceId?: string;
   readonly userId: string;
   /** The public id of the API key, or `-`. */
   readonly key: string;

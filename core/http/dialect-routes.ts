@@ -130,7 +130,7 @@ function readConversation(
   input: DialectInput,
   { state, headers }: RouteContext,
 ): Conversation {
-  const { principal, requestId, signal, onOutcome, session } = state;
+  const { principal, requestId, signal, onOutcome, session, trace } = state;
   let read: DialectRequest;
   try {
     read = dialect.read(input);
@@ -158,7 +158,15 @@ function readConversation(
     callInput: {
       ...{ operation: 'chat', request, stream: request.stream === true, follows: input.follows },
       ingress: ingressOf(dialect, input, headers['cache-control'], read),
-      caller: { requestId, principal, signal, onOutcome, session, isIdempotent: Boolean(headers['idempotency-key']) },
+      caller: {
+        requestId,
+        principal,
+        signal,
+        onOutcome,
+        session,
+        trace,
+        isIdempotent: Boolean(headers['idempotency-key']),
+      },
       findTargets() {
         const { catalog } = deps.partsOf('chat');
         if (provider !== undefined) return { targets: [targetOfPath(catalog, provider, request.model)] };

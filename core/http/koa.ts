@@ -3,6 +3,7 @@ import Router, { type RouterContext } from '@koa/router';
 import type { ValidateFunction } from 'ajv';
 import Koa from 'koa';
 import { requestIdOf } from '../calls/call.ts';
+import { readTrace } from '../calls/trace.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
@@ -218,6 +219,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
         TAG_HEADER in ctx.headers ? withRequestTags(principal, ctx.headers, deps.tags ?? {}, route) : principal;
     }
     state.session = sessionOf(ctx.headers);
+    state.trace = readTrace(ctx.headers);
     if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
     state.signal = deps.lifecycle.abortSignal(ctx.res, state, route.isEndless);
     let form: Form | undefined;

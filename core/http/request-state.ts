@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Call, Outcome, Principal } from '../contract/call.ts';
+import type { Call, Outcome, Principal, TraceContext } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import type { ErrorNote, UploadedFile } from '../contract/route.ts';
@@ -28,6 +28,8 @@ export class RequestState {
   principal: Principal | undefined;
   /** What the caller named its session. */
   session: string | undefined;
+  /** The trace that it belongs to. */
+  trace: TraceContext | undefined;
   body: unknown;
   files: readonly UploadedFile[] | undefined;
   /** The memory that is booked for it, until its response is over. */

@@ -89,9 +89,9 @@ export default definePlugin({
       },
       async handler(ctx) {
         const request = ctx.state.body as EmbeddingRequest;
-        const { requestId, principal, session, signal, onOutcome } = ctx.state;
+        const { requestId, principal, session, trace, signal, onOutcome } = ctx.state;
         const targets = find(ctx as RouteContext, request.model);
-        const context = { requestId, principal, session, signal, onOutcome, ...(targets && { targets }) };
+        const context = { requestId, principal, session, trace, signal, onOutcome, ...(targets && { targets }) };
         const { response, headers } = await api.call('embeddings', request, context);
         ctx.set(headers);
         ctx.body = response;

@@ -372,7 +372,13 @@ async function respond(
   const model = body.model ?? config.model;
   const session = body.session ? await memory.open(principal, body.session) : undefined;
   const care = createSessionCare(session, { model, signal, reserve: LAST_WORD_CALLS }, api.log);
-  const caller = { principal, requestId, session: ctx.state.session ?? body.session ?? undefined, onOutcome };
+  const caller = {
+    principal,
+    requestId,
+    session: ctx.state.session ?? body.session ?? undefined,
+    trace: ctx.state.trace,
+    onOutcome,
+  };
   const calls = createModelCalls(api.chat, caller, { maxCalls, maxTokens }, () => care.begin(calls));
   const { flags, language: flagLanguage } = screening;
   const history = session ?? { turns: [] };

@@ -337,7 +337,13 @@ async function runRequest(
     { model: summaryModel(config, model), signal, reserve: WRITER_CALLS },
     api.log,
   );
-  const caller = { principal, requestId, session: ctx.state.session ?? request.session, onOutcome };
+  const caller = {
+    principal,
+    requestId,
+    session: ctx.state.session ?? request.session,
+    trace: ctx.state.trace,
+    onOutcome,
+  };
   const calls = createModelCalls(api.chat, caller, limits, () => care.begin(calls));
   const job = { ...request, model, history: session ?? { turns: [] } };
   const run = {

@@ -7,8 +7,8 @@ import type { SpokenResponse } from './speak.ts';
 
 /** Who a route's call is made for. */
 export function callContext({ state }: RouteContext): CallContext {
-  const { principal, requestId, session, signal, onOutcome } = state;
-  return { principal, requestId, session, signal, onOutcome };
+  const { principal, requestId, session, trace, signal, onOutcome } = state;
+  return { principal, requestId, session, trace, signal, onOutcome };
 }
 
 /** Header values hold what is plain ASCII; a model or voice with anything else is in the JSON response only. */

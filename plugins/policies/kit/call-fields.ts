@@ -30,6 +30,12 @@ export interface CallSummary extends CallFacts {
 export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, CallField>> = Object.freeze({
   id: { type: 'text', shown: 'id' },
   requestId: { type: 'text', shown: 'request_id' },
+  traceId: {
+    type: 'text',
+    shown: 'trace_id',
+    log: 'trace_id',
+    about: "The trace that it belongs to: the caller's `traceparent`, or one of its own.",
+  },
   at: { type: 'time', shown: 'at', about: 'When it was settled: reports count it then.' },
   startedAt: { type: 'time', shown: 'started_at' },
   account: { type: 'text', shown: 'account' },
@@ -143,11 +149,12 @@ type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /** What is planned of a call: the record of one that never ends. */
 export function plannedFacts(call: Call, target: Target | undefined = call.targets[0]): CallFacts {
-  const { requestId, principal, tags, session, operation, stream, startedAt, request } = call;
+  const { requestId, trace, principal, tags, session, operation, stream, startedAt, request } = call;
   const named = 'model' in request && typeof request.model === 'string' ? request.model : undefined;
   const model = target?.model ?? named ?? '-';
   // A copy has the shape of the literal: fields put together one by one would make a hash table, which costs ten times as much.
   const facts: Mutable<CallFacts> = { ...UNKNOWN_FACTS, requestId, tags, operation, stream, startedAt, model };
+  facts.traceId = trace.traceId;
   facts.userId = principal.userId;
   facts.key = principal.keyId ?? '-';
   facts.provider = target?.provider ?? '-';

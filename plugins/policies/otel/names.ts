@@ -1,0 +1,61 @@
+// Every name that leaves this plugin, in one place: the conventions for generative AI are still in development and rename things.
+
+/** The semantic conventions for generative AI, in the first release of their own repository. */
+export const SCHEMA_URL = 'https://opentelemetry.io/schemas/gen-ai/0.1.0';
+
+export const SCOPE = 'tollgate';
+
+/** Attributes of spans and of points of metrics. */
+export const ATTRIBUTES = Object.freeze({
+  operation: 'gen_ai.operation.name',
+  provider: 'gen_ai.provider.name',
+  requestModel: 'gen_ai.request.model',
+  stream: 'gen_ai.request.stream',
+  maxTokens: 'gen_ai.request.max_tokens',
+  temperature: 'gen_ai.request.temperature',
+  topP: 'gen_ai.request.top_p',
+  choices: 'gen_ai.request.choice.count',
+  seed: 'gen_ai.request.seed',
+  stop: 'gen_ai.request.stop_sequences',
+  responseModel: 'gen_ai.response.model',
+  firstChunk: 'gen_ai.response.time_to_first_chunk',
+  inputTokens: 'gen_ai.usage.input_tokens',
+  outputTokens: 'gen_ai.usage.output_tokens',
+  cachedTokens: 'gen_ai.usage.cache_read.input_tokens',
+  cacheWrittenTokens: 'gen_ai.usage.cache_creation.input_tokens',
+  reasoningTokens: 'gen_ai.usage.reasoning.output_tokens',
+  conversation: 'gen_ai.conversation.id',
+  inputMessages: 'gen_ai.input.messages',
+  outputMessages: 'gen_ai.output.messages',
+  tokenType: 'gen_ai.token.type',
+  agent: 'gen_ai.agent.name',
+  errorType: 'error.type',
+  httpStatus: 'http.response.status_code',
+  user: 'user.id',
+  requestId: 'tollgate.request_id',
+  key: 'tollgate.key_id',
+  account: 'tollgate.account',
+  tags: 'tollgate.tags',
+  cost: 'tollgate.cost_usd',
+  outcome: 'tollgate.outcome',
+  refusedBy: 'tollgate.refused_by',
+  reason: 'tollgate.reason',
+  alias: 'tollgate.requested_model',
+});
+
+export const METRIC_NAMES = Object.freeze({
+  duration: 'gen_ai.client.operation.duration',
+  tokens: 'gen_ai.client.token.usage',
+  firstChunk: 'gen_ai.client.operation.time_to_first_chunk',
+});
+
+/** What the conventions call our operations; others keep their own name. */
+export const OPERATIONS: Readonly<Record<string, string>> = Object.freeze({ chat: 'chat', embeddings: 'embeddings' });
+
+/** What the conventions call a vendor; an instance under another name keeps that. */
+export const PROVIDERS: Readonly<Record<string, string>> = Object.freeze({
+  azure: 'azure.ai.openai',
+  gemini: 'gcp.gemini',
+  mistral: 'mistral_ai',
+  xai: 'x_ai',
+});

@@ -1,0 +1,181 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { type AttemptReport, type Call, formatUsd, type Outcome, type Target } from '../../../core/index.ts';
+import { summaryOf } from '../kit/index.ts';
+import { type AttributeValue, attributesOf, type Message } from './messages.ts';
+import { ATTRIBUTES as A, OPERATIONS, PROVIDERS } from './names.ts';
+
+/** An attempt that was sent: the span that the provider gets as the parent of its own. */
+export interface SentAttempt {
+  readonly spanId: string;
+  readonly target: Target;
+  readonly startedAt: number;
+  report?: AttemptReport;
+}
+
+/** What this plugin keeps of a call while it runs. */
+export interface CallTrace {
+  readonly spanId: string;
+  readonly attempts: SentAttempt[];
+  /** JSON of the messages, where contents are asked for. */
+  input?: () => string;
+  output?: () => string;
+}
+
+/** Kinds and states of a span, by OTLP's numbers. */
+const INTERNAL = 1;
+const CLIENT = 3;
+const FAILED = 2;
+
+/** A provider may be tried often; a span has at most so many children. */
+const MAX_ATTEMPTS = 100;
+
+/** A longer text of a caller, a vendor or a model is cut. */
+const MAX_TEXT = 1000;
+
+export function createSpanId(): string {
+  return randomBytes(8).toString('hex');
+}
+
+/** The span of a request in which agents make calls; each of these finds it by the id of the request. */
+export function requestSpanId(requestId: string): string {
+  return createHash('sha256').update(requestId).digest('hex').slice(0, 16);
+}
+
+/** Whether a call was made by an agent, within a request of its own. */
+export function isMadeByAgent({ client, operation }: Call): boolean {
+  return operation === 'chat' && client === undefined;
+}
+
+/** A call as spans: itself, and under it what it asked of providers. */
+export function spansOf(call: Call, outcome: Outcome, trace: CallTrace): readonly Message[] {
+  const { traceId, parentId, state: traceState } = call.trace;
+  const summary = summaryOf(call, outcome);
+  const endedAt = call.startedAt + outcome.durationMs;
+  const operation = OPERATIONS[call.operation] ?? call.operation;
+  const parent = isMadeByAgent(call) ? requestSpanId(call.requestId) : parentId;
+  const span = {
+    traceId,
+    spanId: trace.spanId,
+    traceState,
+    parentSpanId: parent,
+    name: `${operation} ${cut(summary.model)}`,
+    kind: CLIENT,
+    startTimeUnixNano: call.startedAt,
+    endTimeUnixNano: endedAt,
+    attributes: attributesOf({
+      [A.operation]: operation,
+      [A.provider]: PROVIDERS[summary.provider] ?? summary.provider,
+      [A.requestModel]: cut(summary.model),
+      [A.responseModel]: outcome.target === undefined ? undefined : cut(outcome.target.model),
+      [A.alias]: summary.requested === undefined ? undefined : cut(summary.requested),
+      ...requestAttributes(call),
+      [A.firstChunk]: outcome.firstTokenMs === undefined ? undefined : outcome.firstTokenMs / 1000,
+      ...usageAttributes(outcome),
+      [A.cost]: outcome.cost === undefined ? undefined : Number(formatUsd(outcome.cost)),
+      [A.conversation]: call.session,
+      [A.user]: call.principal.userId,
+      [A.key]: call.principal.keyId,
+      [A.account]: call.principal.account,
+      [A.tags]: call.tags.length > 0 ? call.tags : undefined,
+      [A.requestId]: call.requestId,
+      [A.outcome]: summary.outcome,
+      [A.refusedBy]: summary.refusedBy,
+      [A.errorType]: outcome.error?.code,
+      [A.inputMessages]: trace.input?.(),
+      [A.outputMessages]: trace.output?.(),
+    }),
+    status: outcome.error ? { code: FAILED, message: cut(outcome.error.message) } : undefined,
+    flags: 1,
+  };
+  return [
+    span,
+    ...trace.attempts.slice(0, MAX_ATTEMPTS).map((attempt) => attemptSpan(call, span.spanId, attempt, endedAt)),
+  ];
+}
+
+/** What the request asked, as far as the conventions have a name for it. */
+function requestAttributes({ request, stream }: Call): Readonly<Record<string, AttributeValue | undefined>> {
+  const fields: Readonly<Record<string, unknown>> = { ...request };
+  const number = (name: string): number | undefined => {
+    const value = fields[name];
+    return typeof value === 'number' ? value : undefined;
+  };
+  const stop = fields['stop'];
+  return {
+    [A.stream]: stream || undefined,
+    [A.maxTokens]: number('max_completion_tokens') ?? number('max_tokens'),
+    [A.temperature]: number('temperature'),
+    [A.topP]: number('top_p'),
+    [A.seed]: number('seed'),
+    [A.choices]: number('n'),
+    [A.stop]: typeof stop === 'string' ? [stop] : Array.isArray(stop) ? stop.map(String) : undefined,
+  };
+}
+
+function usageAttributes({ usage }: Outcome): Readonly<Record<string, AttributeValue | undefined>> {
+  if (!usage) return {};
+  const input = usage.prompt_tokens_details;
+  return {
+    [A.inputTokens]: usage.prompt_tokens,
+    [A.outputTokens]: usage.completion_tokens,
+    [A.cachedTokens]: input?.cached_tokens || undefined,
+    [A.cacheWrittenTokens]: input?.cache_write_tokens || undefined,
+    [A.reasoningTokens]: usage.completion_tokens_details?.reasoning_tokens || undefined,
+  };
+}
+
+function attemptSpan(call: Call, parentSpanId: string, attempt: SentAttempt, endedAt: number): Message {
+  const { spanId, target, startedAt, report } = attempt;
+  const { failure, status, durationMs } = report ?? {};
+  return {
+    traceId: call.trace.traceId,
+    spanId,
+    parentSpanId,
+    name: `attempt ${cut(`${target.provider}/${target.model}`)}`,
+    kind: CLIENT,
+    startTimeUnixNano: startedAt,
+    endTimeUnixNano: durationMs === undefined ? endedAt : startedAt + durationMs,
+    attributes: attributesOf({
+      [A.provider]: PROVIDERS[target.provider] ?? target.provider,
+      [A.requestModel]: cut(target.model),
+      [A.httpStatus]: status,
+      [A.errorType]: failure && (failure.class ?? failure.error.code),
+      [A.reason]: failure && cut(failure.message),
+    }),
+    status: failure ? { code: FAILED } : undefined,
+    flags: 1,
+  };
+}
+
+/** The span over the calls that agents made for one request. */
+export function requestSpan(
+  calls: readonly { readonly call: Call; readonly outcome: Outcome }[],
+  route: string,
+): Message | undefined {
+  const [first] = calls;
+  if (!first || !isMadeByAgent(first.call)) return undefined;
+  const { requestId, trace, startedAt, principal } = first.call;
+  const ends = calls.map(({ call, outcome }) => call.startedAt + outcome.durationMs);
+  const failed = calls.every(({ outcome }) => outcome.status === 'error');
+  return {
+    traceId: trace.traceId,
+    spanId: requestSpanId(requestId),
+    parentSpanId: trace.parentId,
+    name: `invoke_agent ${route}`,
+    kind: INTERNAL,
+    startTimeUnixNano: startedAt,
+    endTimeUnixNano: Math.max(...ends),
+    attributes: attributesOf({
+      [A.operation]: 'invoke_agent',
+      [A.agent]: route,
+      [A.requestId]: requestId,
+      [A.user]: principal.userId,
+    }),
+    status: failed ? { code: FAILED } : undefined,
+    flags: 1,
+  };
+}
+
+function cut(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+}
