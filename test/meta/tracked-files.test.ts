@@ -8,6 +8,7 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 const ROOT = [
   '.ci',
   '.dockerignore',
+  '.github',
   '.gitignore',
   '.mocharc.json',
   '.npmrc',
@@ -16,6 +17,7 @@ const ROOT = [
   'bench',
   'biome.json',
   'CHANGELOG.md',
+  'cli',
   'config',
   'CONTRIBUTING.md',
   'core',
@@ -28,6 +30,7 @@ const ROOT = [
   'package.json',
   'plugins',
   'README.md',
+  'SECURITY.md',
   'test',
   'tsconfig.build.json',
   'tsconfig.json',

@@ -183,8 +183,8 @@ function traceOf(call: Call): CallTrace {
 }
 
 /** The same for all calls of a trace, on all gateways: what its caller decided, else by the last 56 bits of its id. */
-function isSampled({ trace: { isSampled: asked, traceId } }: Call, share: number): boolean {
-  return asked === true || Number.parseInt(traceId.slice(-14), 16) < share * 2 ** 56;
+function isSampled({ trace: { isSampled: decided, traceId } }: Call, share: number): boolean {
+  return decided === true || Number.parseInt(traceId.slice(-14), 16) < share * 2 ** 56;
 }
 
 function isSame(one: Call['targets'][number], other: Call['targets'][number]): boolean {
