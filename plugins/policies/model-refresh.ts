@@ -7,7 +7,9 @@ import {
   type PluginApi,
   type Price,
   type Provider,
+  type Route,
 } from '../../core/index.ts';
+import { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from './kit/index.ts';
 
 /** A vendor's list as it was fetched; kept in the store, so that a restart knows it at once. */
 interface FetchedList {
@@ -31,6 +33,7 @@ export default definePlugin({
   commands: [{ name: 'models', summary: 'List models, their context windows and prices' }],
   setup(api) {
     api.command(modelsCommand(api));
+    api.route(modelsRoute(api));
     api.onReady(() => {
       for (const [name, provider] of api.offers('chat')) {
         if (!provider.listModels) continue;
@@ -68,6 +71,67 @@ async function refreshList(api: PluginApi, name: string, everyMs: number | undef
       'the model list could not be fetched; the known one stays',
     );
   }
+}
+
+const NUMBER_OR_NULL = { type: ['number', 'null'] } as const;
+const MODEL = {
+  type: 'object',
+  required: ['id', 'provider', 'is_callable', 'targets', 'context_window', 'max_output', 'price'],
+  properties: {
+    id: { type: 'string', description: '`provider/model`, or an alias.' },
+    provider: { type: ['string', 'null'] },
+    is_callable: { type: 'boolean', description: 'Whether its provider, or that of a target, has what it needs.' },
+    targets: {
+      type: ['array', 'null'],
+      items: { type: 'string' },
+      description: 'What an alias stands for, in the order to try.',
+    },
+    context_window: NUMBER_OR_NULL,
+    max_output: NUMBER_OR_NULL,
+    price: { type: ['object', 'null'], description: 'US dollars per million tokens; null where it is not known.' },
+  },
+} as const;
+
+/** `GET /api/core/admin/models`: what `tollgate models` shows, and what can be called now. */
+function modelsRoute(api: PluginApi): Route {
+  return {
+    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/models' },
+    summary: 'List models and aliases: which can be called now, context windows, prices',
+    query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
+    responses: { 200: { description: 'The aliases, then the models by provider.', schema: listOf(MODEL) } },
+    handler(ctx) {
+      const { limit, after } = readPage(ctx);
+      const { catalog } = api;
+      const canCall = (target: string): boolean => catalog.isConfigured(target.split('/', 1)[0] ?? '');
+      const aliases = api.aliases().map(([id, targets]) => ({
+        ...{ id, provider: null, is_callable: targets.some(canCall), targets },
+        ...{ context_window: null, max_output: null, price: null },
+      }));
+      const models = catalog.providers().flatMap((provider) =>
+        modelsOf(api, provider).map(({ id, ...facts }) => ({
+          ...{ id, provider, is_callable: catalog.isConfigured(provider), targets: null },
+          ...facts,
+        })),
+      );
+      const all = [...aliases, ...models];
+      const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
+      const page = all.slice(from, from + limit);
+      sendList(ctx, page, from + limit < all.length ? page.at(-1)?.id : undefined);
+    },
+  };
+}
+
+/** What is known of the models of a provider. */
+function modelsOf({ catalog }: Pick<PluginApi, 'catalog'>, provider: string) {
+  return catalog.list(provider).map((model) => {
+    const info = catalog.find(provider, model);
+    return {
+      id: `${provider}/${model}`,
+      context_window: info?.contextWindow ?? null,
+      max_output: info?.maxOutput ?? null,
+      price: catalog.priceOf({ provider, model }, info) ?? null,
+    };
+  });
 }
 
 /** `tollgate models`: names, context windows and prices in US dollars per million tokens. */
@@ -118,24 +182,9 @@ async function refreshAll(api: PluginApi, names: readonly string[], io: CommandI
   }
 }
 
-function showModels(
-  { catalog, ...api }: PluginApi,
-  names: readonly string[],
-  withAliases: boolean,
-  io: CommandIo,
-): void {
+function showModels(api: PluginApi, names: readonly string[], withAliases: boolean, io: CommandIo): void {
   const aliases = withAliases ? api.aliases().map(([id, targets]) => ({ id, alias_of: targets })) : [];
-  const rows = names.flatMap((provider) =>
-    catalog.list(provider).map((model) => {
-      const info = catalog.find(provider, model);
-      return {
-        id: `${provider}/${model}`,
-        context_window: info?.contextWindow ?? null,
-        max_output: info?.maxOutput ?? null,
-        price: catalog.priceOf({ provider, model }, info) ?? null,
-      };
-    }),
-  );
+  const rows = names.flatMap((provider) => modelsOf(api, provider));
   const table = io.table(
     ['MODEL', 'CONTEXT TOKENS', 'INPUT USD/M TOKENS', 'CACHED USD/M TOKENS', 'OUTPUT USD/M TOKENS'],
     [

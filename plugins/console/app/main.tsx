@@ -2,10 +2,15 @@ import { computed, effect, signal } from '@preact/signals';
 import { type ComponentType, render } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { findSession, session, signOut } from './api.ts';
+import { Audit } from './pages/audit.tsx';
+import { Budgets } from './pages/budgets.tsx';
 import { Calls } from './pages/calls.tsx';
 import { Home } from './pages/home.tsx';
 import { Keys } from './pages/keys.tsx';
+import { Models } from './pages/models.tsx';
+import { Playground } from './pages/playground.tsx';
 import { SignIn } from './pages/sign-in.tsx';
+import { Targets } from './pages/targets.tsx';
 import { Usage } from './pages/usage.tsx';
 import { linkTo, route } from './routing.ts';
 import './style.css';
@@ -16,6 +21,11 @@ const PAGES: Readonly<Record<string, { readonly title: string; readonly Page: Co
   calls: { title: 'Calls', Page: Calls },
   keys: { title: 'Keys and people', Page: Keys },
   usage: { title: 'Usage', Page: Usage },
+  budgets: { title: 'Budgets', Page: Budgets },
+  targets: { title: 'Targets', Page: Targets },
+  models: { title: 'Models', Page: Models },
+  playground: { title: 'Playground', Page: Playground },
+  audit: { title: 'Audit', Page: Audit },
 });
 
 type Scheme = 'auto' | 'light' | 'dark';

@@ -73,7 +73,16 @@ export interface Budget {
   readonly left: string;
   readonly resets_at: string | null;
   readonly owner: 'file' | 'store';
-  readonly raises: readonly { readonly amount_usd?: string; readonly until?: string }[];
+  readonly raised?: string;
+  readonly soft?: string;
+  readonly starts_on?: string | number;
+  readonly user?: string;
+  readonly key?: string;
+  readonly tag?: string;
+  readonly plan?: string;
+  readonly provider?: string;
+  readonly model?: string;
+  readonly raises: readonly { readonly amount: string; readonly until: string }[];
 }
 
 export interface Key {
@@ -122,6 +131,16 @@ export interface Usage {
   readonly totals: Sums;
   readonly has_more: boolean;
   readonly next?: string;
+}
+
+export interface Model {
+  readonly id: string;
+  readonly provider: string | null;
+  readonly is_callable: boolean;
+  /** Of an alias. */
+  readonly targets: readonly string[] | null;
+  readonly context_window: number | null;
+  readonly price: { readonly input: number; readonly output: number; readonly cached_input?: number } | null;
 }
 
 export interface AuditEntry {

@@ -1,25 +1,13 @@
 import { useState } from 'preact/hooks';
 import { change, get, type Page, session } from '../api.ts';
+import { BudgetLine } from '../budget-line.tsx';
 import { CLIENTS, type Client, connectLines } from '../connect-lines.ts';
 import { count, percent, until, usd } from '../format.ts';
 import { nextStep } from '../next-steps.ts';
 import { linkTo } from '../routing.ts';
 import type { Budget, Call, Target, Usage } from '../shapes.ts';
-import {
-  Badge,
-  Bar,
-  Button,
-  Code,
-  Copy,
-  type Loaded,
-  PageHead,
-  Panel,
-  Problem,
-  Spinner,
-  Time,
-  type Tone,
-  useLoad,
-} from '../ui.tsx';
+import { TargetState } from '../target-state.tsx';
+import { Button, Code, Copy, type Loaded, PageHead, Panel, Problem, Spinner, Time, useLoad } from '../ui.tsx';
 
 /** Does it work, what does it cost, what fails, how to connect: the answers of the first look. */
 export function Home() {
@@ -52,17 +40,6 @@ export function Home() {
       {!isEmpty && <Connect />}
     </>
   );
-}
-
-const STATES: Readonly<Record<Target['state'], readonly [Tone, string]>> = Object.freeze({
-  closed: ['good', 'works'],
-  'half-open': ['warn', 'is tried again'],
-  open: ['bad', 'left alone'],
-});
-
-export function TargetState({ target }: { target: Target }) {
-  const [tone, word] = STATES[target.state];
-  return <Badge tone={target.state === 'closed' && target.error_ratio >= 0.5 ? 'warn' : tone}>{word}</Badge>;
 }
 
 function Works({ targets }: { targets: Loaded<Page<Target>> }) {
@@ -137,22 +114,6 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
         )}
       </ul>
     </Panel>
-  );
-}
-
-export function BudgetLine({ budget }: { budget: Budget }) {
-  const share = Number(budget.spent) / Number(budget.amount);
-  const tone: Tone = share >= 1 ? 'bad' : share >= 0.8 ? 'warn' : 'good';
-  return (
-    <>
-      <div class="spread">
-        <b>{budget.name}</b>
-        <span>
-          {usd(budget.spent)} of {usd(budget.amount)} a {budget.every}
-        </span>
-      </div>
-      <Bar share={share} tone={tone} label={`${budget.name}: ${percent(share)} spent, ${usd(budget.left)} left`} />
-    </>
   );
 }
 

@@ -1,0 +1,245 @@
+import { useState } from 'preact/hooks';
+import { change, get, getVersion, type Page, type Versioned } from '../api.ts';
+import { BudgetLine } from '../budget-line.tsx';
+import { day, until, usd } from '../format.ts';
+import type { Budget } from '../shapes.ts';
+import { Badge, Button, Choice, Dialog, Field, PageHead, Problem, Spinner, Table, Time, useLoad } from '../ui.tsx';
+
+type Work = { readonly kind: 'new' } | { readonly kind: 'edit' | 'raise'; readonly budget: Budget };
+
+/** What may be spent by whom, and what is left of it. */
+export function Budgets() {
+  const [work, setWork] = useState<Work>();
+  const budgets = useLoad('budgets', () => get<Page<Budget>>('/budgets'));
+  const close = (): void => {
+    setWork(undefined);
+    budgets.reload();
+  };
+  return (
+    <>
+      <PageHead
+        title="Budgets"
+        note="Of calls that match, over all keys. A key’s own budget stands with the key, an account’s with its plan."
+      >
+        <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
+          New budget
+        </Button>
+      </PageHead>
+      <Problem error={budgets.error} retry={budgets.reload} />
+      <Spinner of={budgets} />
+      {budgets.data && (
+        <Table
+          label="Budgets"
+          rows={budgets.data.data}
+          keyOf={({ name }) => name}
+          empty="No budget is set: calls are paid until the vendors’ own limits."
+          columns={[
+            {
+              name: 'Budget',
+              cell: ({ name, owner }) => (
+                <>
+                  <b>{name}</b> {owner === 'file' && <Badge tone="dim">of the file</Badge>}
+                </>
+              ),
+            },
+            { name: 'Of', cell: ({ of }) => of },
+            { name: 'Each', cell: ({ every, timezone }) => `${every}, ${timezone}` },
+            { name: 'Spent', cell: (budget) => <BudgetLine budget={budget} isShort /> },
+            {
+              name: 'Left',
+              isNumber: true,
+              cell: ({ left }) => usd(left),
+            },
+            { name: 'Begins anew', cell: ({ resets_at }) => (resets_at ? until(resets_at) : 'never') },
+            {
+              name: 'Raised',
+              isExtra: true,
+              cell: ({ raises }) =>
+                raises.map(({ amount, until: end }) => `${usd(amount)} until ${day(end)}`).join(', ') || '–',
+            },
+            {
+              name: 'Actions',
+              isQuiet: true,
+              cell: (budget) => (
+                <div class="actions">
+                  <Button
+                    kind="quiet"
+                    aria-label={`Raise ${budget.name}`}
+                    onClick={() => setWork({ kind: 'raise', budget })}
+                  >
+                    Raise
+                  </Button>
+                  {budget.owner === 'store' && (
+                    <Button
+                      kind="quiet"
+                      aria-label={`Edit ${budget.name}`}
+                      onClick={() => setWork({ kind: 'edit', budget })}
+                    >
+                      Edit
+                    </Button>
+                  )}
+                </div>
+              ),
+            },
+          ]}
+        />
+      )}
+      {work?.kind === 'new' && <BudgetForm onClose={close} />}
+      {work?.kind === 'edit' && <EditBudget name={work.budget.name} onClose={close} />}
+      {work?.kind === 'raise' && <Raise budget={work.budget} onClose={close} />}
+    </>
+  );
+}
+
+function EditBudget({ name, onClose }: { name: string; onClose: () => void }) {
+  const loaded = useLoad(name, () => getVersion<Budget>(`/budgets/${encodeURIComponent(name)}`));
+  if (!loaded.data)
+    return (
+      <Dialog title={name} onClose={onClose} isDrawer>
+        <Spinner of={loaded} />
+        <Problem error={loaded.error} retry={loaded.reload} />
+      </Dialog>
+    );
+  return <BudgetForm known={loaded.data} reload={loaded.reload} onClose={onClose} />;
+}
+
+const KINDS = ['all', 'user', 'key', 'tag', 'plan', 'provider', 'model'] as const;
+type Kind = (typeof KINDS)[number];
+
+/** Makes a budget of the store, or changes one unless somebody else did meanwhile. */
+function BudgetForm({
+  known,
+  reload,
+  onClose,
+}: {
+  known?: Versioned<Budget>;
+  reload?: () => void;
+  onClose: () => void;
+}) {
+  const [name, setName] = useState(known?.value.name ?? '');
+  const [amount, setAmount] = useState(known?.value.amount ?? '');
+  const [every, setEvery] = useState(known?.value.every ?? 'month');
+  const shownKind = KINDS.find((word) => word !== 'all' && known?.value[word] !== undefined) ?? 'all';
+  const [kind, setKind] = useState<Kind>(shownKind);
+  const [of, setOf] = useState(kind === 'all' ? '' : (known?.value[kind] ?? ''));
+  const [isSure, setSure] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const path = `/budgets/${encodeURIComponent(name)}`;
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    setError(undefined);
+    const before: Partial<Budget> = known?.value ?? {};
+    const { soft, timezone, starts_on } = before;
+    const others = KINDS.flatMap((word) =>
+      word === 'all' || word === shownKind || before[word] === undefined ? [] : [[word, before[word]]],
+    );
+    const body = {
+      // What this form does not show stays.
+      ...{ ...Object.fromEntries(others), ...(soft !== undefined && { soft_usd: soft }) },
+      ...{ ...(timezone !== undefined && { timezone }), ...(starts_on !== undefined && { starts_on }) },
+      ...{ amount_usd: amount.trim(), every, ...(kind !== 'all' && { [kind]: of.trim() }) },
+    };
+    change('PUT', path, body, known?.etag).then(onClose, setError);
+  };
+  const remove = (): void => {
+    change('DELETE', path, undefined, known?.etag).then(onClose, setError);
+  };
+  return (
+    <Dialog title={known ? `Edit ${name}` : 'New budget'} onClose={onClose} isDrawer>
+      <form onSubmit={submit}>
+        {!known && (
+          <Field label="Name">
+            <input value={name} required maxLength={63} onInput={(event) => setName(event.currentTarget.value)} />
+          </Field>
+        )}
+        <div class="pair">
+          <Field label="US dollars">
+            <input
+              value={amount}
+              required
+              inputMode="decimal"
+              onInput={(event) => setAmount(event.currentTarget.value)}
+            />
+          </Field>
+          <Choice
+            label="Each"
+            value={every}
+            options={['day', 'week', 'month', 'total'].map((word) => [word, word] as const)}
+            onPick={setEvery}
+          />
+        </div>
+        <div class="pair">
+          <Choice
+            label="Of which calls"
+            value={kind}
+            options={KINDS.map((word) => [word, word === 'all' ? 'all' : `of one ${word}`] as const)}
+            onPick={(word) => setKind(KINDS.find((each) => each === word) ?? 'all')}
+          />
+          {kind !== 'all' && (
+            <Field label={`Which ${kind}`}>
+              <input value={of} required onInput={(event) => setOf(event.currentTarget.value)} />
+            </Field>
+          )}
+        </div>
+        <Problem error={error} {...(reload && { retry: reload })} />
+        <div class="actions">
+          <Button kind="main" type="submit">
+            Save
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+          {known &&
+            (isSure ? (
+              <Button kind="danger" onClick={remove}>
+                Remove it for good
+              </Button>
+            ) : (
+              <Button onClick={() => setSure(true)}>Remove …</Button>
+            ))}
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Raise({ budget, onClose }: { budget: Budget; onClose: () => void }) {
+  const [amount, setAmount] = useState('');
+  const [error, setError] = useState<unknown>();
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    setError(undefined);
+    change('POST', `/budgets/${encodeURIComponent(budget.name)}/raises`, {
+      amount_usd: amount.trim(),
+      until: budget.resets_at ?? new Date(Date.now() + 30 * 86_400_000).toISOString(),
+    }).then(onClose, setError);
+  };
+  return (
+    <Dialog title={`Raise ${budget.name}`} onClose={onClose}>
+      <form onSubmit={submit}>
+        <p>
+          {usd(budget.left)} of {usd(budget.amount)} are left. More is given until the budget begins anew
+          {budget.resets_at && (
+            <>
+              : <Time at={budget.resets_at} />
+            </>
+          )}
+          .
+        </p>
+        <Field label="More US dollars">
+          <input
+            value={amount}
+            required
+            inputMode="decimal"
+            onInput={(event) => setAmount(event.currentTarget.value)}
+          />
+        </Field>
+        <Problem error={error} />
+        <div class="actions">
+          <Button kind="main" type="submit">
+            Raise it
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

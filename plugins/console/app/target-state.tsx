@@ -1,0 +1,13 @@
+import type { Target } from './shapes.ts';
+import { Badge, type Tone } from './ui.tsx';
+
+const STATES: Readonly<Record<Target['state'], readonly [Tone, string]>> = Object.freeze({
+  closed: ['good', 'works'],
+  'half-open': ['warn', 'is tried again'],
+  open: ['bad', 'left alone'],
+});
+
+export function TargetState({ target }: { target: Target }) {
+  const [tone, word] = STATES[target.state];
+  return <Badge tone={target.state === 'closed' && target.error_ratio >= 0.5 ? 'warn' : tone}>{word}</Badge>;
+}
