@@ -1,3 +1,4 @@
+import type { Generation } from '../calls/generation.ts';
 import { type AuditChange, auditActor } from '../contract/audit.ts';
 import type { Principal, RoutingState } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
@@ -101,11 +102,13 @@ export interface AdminRouteDeps {
   /** How the configuration is read anew; undefined in a program that does it itself. */
   reloads(): ReloadControl | undefined;
   audit(change: AuditChange): Promise<void>;
+  /** The configuration that serves, and what its plugins registered. */
+  readonly generation: Pick<Generation, 'loaded' | 'registry'>;
 }
 
 /** What operators ask of a gateway whatever its plugins are. */
 export function adminRoutes(deps: AdminRouteDeps): readonly AdminRoute[] {
-  return [targetsRoute(deps), reloadRoute(deps)];
+  return [targetsRoute(deps), reloadRoute(deps), configurationRoute(deps), pluginsRoute(deps)];
 }
 
 const TARGET_ROW: Schema = {
@@ -217,6 +220,83 @@ function describeReport({ file, isReloaded, changes, problem, summary = problem 
   if (summary !== undefined) throw new GatewayError('conflict', `Nothing was changed: ${summary}`);
   const rows = changes.map(({ needsRestart, ...change }) => ({ ...change, needs_restart: needsRestart }));
   return { object: 'reload', file, reloaded: isReloaded, changes: rows };
+}
+
+const CONFIGURATION: Schema = {
+  type: 'object',
+  required: ['object', 'file', 'is_default', 'configuration', 'sources'],
+  properties: {
+    object: { const: 'configuration' },
+    file: { type: 'string', description: 'The configuration’s name for people.' },
+    is_default: { type: 'boolean', description: 'Whether it is the built-in one.' },
+    configuration: { type: 'object', description: 'The values that count, defaults included, secrets masked.' },
+    sources: {
+      type: 'object',
+      additionalProperties: { type: 'string' },
+      description:
+        'By JSON pointer where a value came from: `env PORT`, `file /run/secrets/key`. Else from the file, or a default.',
+    },
+  },
+};
+
+/** What `tollgate config print` shows, of the running gateway. */
+function configurationRoute({ generation }: AdminRouteDeps): AdminRoute {
+  return {
+    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/configuration' },
+    summary: 'The configuration that serves, without its secrets',
+    responses: { 200: { description: 'The values that count.', schema: CONFIGURATION } },
+    handler(ctx) {
+      const { config } = generation.loaded;
+      ctx.set('cache-control', 'no-store');
+      ctx.body = {
+        ...{ object: 'configuration', file: config.file, is_default: config.isDefault },
+        ...{ configuration: config.printable(), sources: Object.fromEntries(config.sources) },
+      };
+    },
+  };
+}
+
+const PLUGIN: Schema = {
+  type: 'object',
+  required: ['name', 'plugin', 'kind', 'is_builtin', 'hosts', 'hooks', 'routes', 'commands'],
+  properties: {
+    name: { type: 'string', description: 'What the configuration calls it.' },
+    plugin: { type: 'string', description: 'The built-in name, package or path.' },
+    kind: { type: 'string' },
+    is_builtin: { type: 'boolean' },
+    hosts: {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'Where it may connect, in addition to its options.',
+    },
+    hooks: { type: 'array', items: { type: 'string' } },
+    routes: { type: 'array', items: { type: 'string' } },
+    commands: { type: 'array', items: { type: 'string' } },
+  },
+};
+
+/** The plugins in the order in which inward hooks run. */
+function pluginsRoute({ generation }: AdminRouteDeps): AdminRoute {
+  return {
+    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/plugins' },
+    summary: 'The plugins that serve: hooks in their order, routes, commands',
+    responses: { 200: { description: 'All of them, in the order of the configuration.', schema: listOf(PLUGIN) } },
+    handler: (ctx) => sendList(ctx, describePlugins(generation), undefined),
+  };
+}
+
+function describePlugins({ loaded, registry }: AdminRouteDeps['generation']): readonly object[] {
+  const { config, builtins, plugins } = loaded;
+  return [config.store, ...config.instances].map(({ name, plugin, kind }, at) => {
+    const isOwn = ({ owner }: { readonly owner: string }): boolean => owner === name;
+    return {
+      ...{ name, plugin, kind, hosts: plugins[at]?.hosts ?? [] },
+      is_builtin: builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin),
+      hooks: registry.hooks.filter(isOwn).map(({ name: hook, order }) => (order ? `${hook} (${order})` : hook)),
+      routes: [...registry.routes].filter(([, entry]) => isOwn(entry)).map(([label]) => label),
+      commands: [...registry.commands].filter(([, entry]) => isOwn(entry)).map(([command]) => command),
+    };
+  });
 }
 
 /** How many requests a minute an operator may send to the routes of operators, by process. */

@@ -55,7 +55,7 @@ export function serveGeneration(
   let openApiText: string | undefined;
   const describe = (): Schema => (openApi ??= createOpenApi(routes, schemas, settings.version, credentials));
   const own = coreRoutes({
-    catalog,
+    ...{ catalog, generation },
     aliases: deps.aliases,
     dialects: owned,
     phase: () => lifecycle.phase,

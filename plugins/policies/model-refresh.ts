@@ -92,10 +92,10 @@ const MODEL = {
   },
 } as const;
 
-/** `GET /api/core/admin/models`: what `tollgate models` shows, and what can be called now. */
+/** `GET /api/core/admin/catalog` (`/api/core/<provider>/models` is a provider's list): what `tollgate models` shows, and what can be called now. */
 function modelsRoute(api: PluginApi): Route {
   return {
-    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/models' },
+    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/catalog' },
     summary: 'List models and aliases: which can be called now, context windows, prices',
     query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
     responses: { 200: { description: 'The aliases, then the models by provider.', schema: listOf(MODEL) } },

@@ -5,7 +5,12 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 const ADMIN = '/api/core/admin';
 const CHAT = { model: 'echo/echo', messages: [{ role: 'user', content: 'Hello there' }] };
 
-describe('signing in at the console', () => {
+interface Shown {
+  readonly data: readonly Readonly<Record<string, unknown>>[];
+  readonly configuration: Readonly<Record<string, unknown>>;
+}
+
+describe('the console', () => {
   let gateway: TestGateway;
   let adminKey: string;
 
@@ -176,6 +181,54 @@ describe('signing in at the console', () => {
     await ask('GET', `${ADMIN}/targets`, { cookie });
     expect(gateway.logText()).not.to.include(token);
     expect(gateway.logText()).not.to.include(cookie.split('=')[1]);
+  });
+
+  it('finds routes for all that its pages show', async () => {
+    const operator = { authorization: `Bearer ${adminKey}` };
+    const read = async (path: string) => (await (await ask('GET', ADMIN + path, operator)).json()) as Shown;
+    const { data: models } = await read('/catalog?limit=1');
+    expect(models).to.deep.equal([
+      {
+        ...{ id: 'echo/echo', provider: 'echo', is_callable: true, targets: null },
+        ...{ context_window: models[0]?.['context_window'], max_output: models[0]?.['max_output'] },
+        price: { input: 0, output: 0 },
+      },
+    ]);
+    const { data: plugins } = await read('/plugins');
+    const own = plugins.find(({ name }) => name === 'console');
+    expect(own).to.deep.include({
+      plugin: 'console',
+      kind: 'policy',
+      is_builtin: true,
+      hooks: ['authenticate (post)'],
+    });
+    expect(own?.['routes']).to.include('GET /console');
+    expect(own?.['commands']).to.deep.equal(['console']);
+    expect((await read('/configuration')).configuration['providers']).to.deep.include({ echo: {} });
+  });
+
+  it('sends no secret of the configuration to the page', async () => {
+    const secret = 'sk-test-0123456789-never-shown';
+    const other = await startGateway({
+      providers: {
+        vendor: {
+          plugin: 'openai-compatible',
+          baseUrl: 'http://127.0.0.1:9',
+          apiKey: secret,
+          models: ['m'],
+        },
+      },
+    });
+    try {
+      const { api_key: key } = await other.command<{ api_key: string }>('keys', 'create', '--admin', '--user', 'ann');
+      for (const path of ['configuration', 'plugins', 'catalog', 'keys']) {
+        const response = await fetch(`${other.url}${ADMIN}/${path}`, { headers: { authorization: `Bearer ${key}` } });
+        expect([path, response.status]).to.deep.equal([path, 200]);
+        expect(await response.text()).not.to.include(secret);
+      }
+    } finally {
+      await other.stop();
+    }
   });
 
   it('is off where the configuration switches the console off', async () => {

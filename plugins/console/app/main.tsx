@@ -5,10 +5,12 @@ import { findSession, session, signOut } from './api.ts';
 import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
 import { Calls } from './pages/calls.tsx';
+import { Configuration } from './pages/configuration.tsx';
 import { Home } from './pages/home.tsx';
 import { Keys } from './pages/keys.tsx';
 import { Models } from './pages/models.tsx';
 import { Playground } from './pages/playground.tsx';
+import { Plugins } from './pages/plugins.tsx';
 import { SignIn } from './pages/sign-in.tsx';
 import { Targets } from './pages/targets.tsx';
 import { Usage } from './pages/usage.tsx';
@@ -25,6 +27,8 @@ const PAGES: Readonly<Record<string, { readonly title: string; readonly Page: Co
   targets: { title: 'Targets', Page: Targets },
   models: { title: 'Models', Page: Models },
   playground: { title: 'Playground', Page: Playground },
+  plugins: { title: 'Plugins', Page: Plugins },
+  configuration: { title: 'Configuration', Page: Configuration },
   audit: { title: 'Audit', Page: Audit },
 });
 

@@ -143,6 +143,33 @@ export interface Model {
   readonly price: { readonly input: number; readonly output: number; readonly cached_input?: number } | null;
 }
 
+export interface Plugin {
+  readonly name: string;
+  readonly plugin: string;
+  readonly kind: string;
+  readonly is_builtin: boolean;
+  readonly hosts: readonly string[];
+  readonly hooks: readonly string[];
+  readonly routes: readonly string[];
+  readonly commands: readonly string[];
+}
+
+export interface Configuration {
+  readonly file: string;
+  readonly configuration: Readonly<Record<string, unknown>>;
+  readonly sources: Readonly<Record<string, string>>;
+}
+
+export interface Reload {
+  readonly reloaded: boolean;
+  readonly changes: readonly {
+    readonly path: string;
+    readonly before?: string;
+    readonly after?: string;
+    readonly needs_restart: boolean;
+  }[];
+}
+
 export interface AuditEntry {
   readonly id: string;
   readonly at: string;

@@ -8,7 +8,7 @@ import { Badge, PageHead, Problem, Search, Spinner, Table, useLoad } from '../ui
 /** What can be called now, and what it costs. */
 export function Models() {
   const [word, setWord] = useState('');
-  const models = useLoad('models', () => get<Page<Model>>('/models', { limit: 1000 }));
+  const models = useLoad('models', () => get<Page<Model>>('/catalog', { limit: 1000 }));
   const rows = (models.data?.data ?? []).filter(({ id }) => id.includes(word));
   return (
     <>
@@ -47,7 +47,7 @@ export function Models() {
               isQuiet: true,
               cell: ({ id, is_callable }) =>
                 is_callable && (
-                  <a href={linkTo('playground', { model: id })} aria-label={`Try ${id}`}>
+                  <a href={linkTo('playground', { model: id })} aria-label={`Try it: ${id}`}>
                     Try it
                   </a>
                 ),

@@ -14,7 +14,7 @@ interface Done {
   readonly usage: { readonly prompt_tokens: number; readonly completion_tokens: number } | null;
 }
 
-interface Answer {
+interface Output {
   readonly text: string;
   readonly firstMs?: number | undefined;
   readonly done?: Done;
@@ -27,10 +27,10 @@ export function Playground() {
   const [system, setSystem] = useState('');
   const [prompt, setPrompt] = useState('Hello there');
   const [most, setMost] = useState('');
-  const [answers, setAnswers] = useState<readonly (Answer | undefined)[]>([]);
+  const [outputs, setOutputs] = useState<readonly (Output | undefined)[]>([]);
   const [isBusy, setBusy] = useState(false);
   const stop = useRef<AbortController | undefined>(undefined);
-  const known = useLoad('models', () => get<Page<Model>>('/models', { limit: 1000 }));
+  const known = useLoad('models', () => get<Page<Model>>('/catalog', { limit: 1000 }));
 
   const bodyOf = (model: string): object => ({
     model,
@@ -44,12 +44,12 @@ export function Playground() {
     const abort = new AbortController();
     stop.current = abort;
     setBusy(true);
-    setAnswers(models.map(() => ({ text: '' })));
-    const put = (place: number, change: (before: Answer) => Answer): void =>
-      setAnswers((before) => before.map((answer, at) => (at === place ? change(answer ?? { text: '' }) : answer)));
+    setOutputs(models.map(() => ({ text: '' })));
+    const put = (place: number, change: (before: Output) => Output): void =>
+      setOutputs((before) => before.map((output, at) => (at === place ? change(output ?? { text: '' }) : output)));
     await Promise.all(
       models.map((model, place) =>
-        readAnswer(bodyOf(model), abort.signal, (change) => put(place, change)).catch(
+        readOutput(bodyOf(model), abort.signal, (change) => put(place, change)).catch(
           (error: unknown) => !abort.signal.aborted && put(place, (before) => ({ ...before, error })),
         ),
       ),
@@ -123,16 +123,16 @@ export function Playground() {
           </div>
         </div>
       </form>
-      {answers.length > 0 && (
+      {outputs.length > 0 && (
         <div class="grid">
-          {answers.map((answer, place) => (
-            <section key={place} class="panel" aria-label={`Answer of ${models[place]}`} aria-busy={isBusy}>
+          {outputs.map((output, place) => (
+            <section key={place} class="panel" aria-label={`Response of ${models[place]}`} aria-busy={isBusy}>
               <header>
                 <h2>{models[place]}</h2>
               </header>
-              <p class="said">{answer?.text}</p>
-              <Problem error={answer?.error} />
-              {answer && <Figures answer={answer} />}
+              <p class="said">{output?.text}</p>
+              <Problem error={output?.error} />
+              {output && <Figures output={output} />}
             </section>
           ))}
         </div>
@@ -145,7 +145,7 @@ export function Playground() {
   );
 }
 
-function Figures({ answer: { firstMs, done } }: { answer: Answer }) {
+function Figures({ output: { firstMs, done } }: { output: Output }) {
   if (!done) return firstMs === undefined ? null : <p class="muted">First token after {milliseconds(firstMs)}</p>;
   return (
     <p class="muted">
@@ -163,10 +163,10 @@ function curlOf(body: object): string {
 }
 
 /** Reads the events of a chat, and tells each as a change of what is shown. */
-async function readAnswer(
+async function readOutput(
   body: object,
   signal: AbortSignal,
-  put: (change: (before: Answer) => Answer) => void,
+  put: (change: (before: Output) => Output) => void,
 ): Promise<void> {
   const began = performance.now();
   const response = await sendChat(body, signal);

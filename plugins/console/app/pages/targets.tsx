@@ -41,11 +41,10 @@ export function Targets() {
             {
               name: 'State',
               cell: (target) => (
-                <>
-                  <TargetState target={target} />{' '}
-                  {target.cause && <span class="muted">{CAUSES[target.cause] ?? target.cause}</span>}{' '}
-                  {target.open_until && <span class="muted">until {until(target.open_until)}</span>}
-                </>
+                <div class="wrap">
+                  <TargetState target={target} /> {target.cause && <span>{CAUSES[target.cause] ?? target.cause}</span>}
+                  {target.open_until && <span class="muted">, tried again {until(target.open_until)}</span>}
+                </div>
               ),
             },
             { name: 'Failed lately', isNumber: true, cell: ({ error_ratio }) => percent(error_ratio) },
@@ -69,8 +68,8 @@ export function Targets() {
       )}
       {retries && (
         <p class="muted">
-          Retries: {retries.running} running, {retries.allowed} allowed, {retries.refused} refused, so that a vendor in
-          trouble does not get more load.
+          Retries: {retries.running} running, {retries.allowed} allowed, {retries.refused} refused, so that a vendor
+          that fails does not get more load.
         </p>
       )}
     </>

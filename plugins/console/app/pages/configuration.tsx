@@ -1,0 +1,86 @@
+import { useState } from 'preact/hooks';
+import { change, get } from '../api.ts';
+import type { Reload, Configuration as Values } from '../shapes.ts';
+import { Badge, Button, PageHead, Panel, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
+
+/** The values that count. The file owns them: they are changed there, and read anew here. */
+export function Configuration() {
+  const [word, setWord] = useState('');
+  const [report, setReport] = useState<Reload>();
+  const [error, setError] = useState<unknown>();
+  const values = useLoad('configuration', () => get<Values>('/configuration'));
+  const reload = (diff: boolean): void => {
+    setError(undefined);
+    change<Reload>('POST', '/reload', { diff }).then((told) => {
+      setReport(told);
+      values.reload();
+    }, setError);
+  };
+  const rows = values.data ? leavesOf(values.data.configuration).filter(([pointer]) => pointer.includes(word)) : [];
+  return (
+    <>
+      <PageHead
+        title="Configuration"
+        note={
+          values.data && (
+            <>
+              <Badge tone="dim">of the file</Badge> {values.data.file}. Change it there; secrets never come here.
+            </>
+          )
+        }
+      >
+        <Button onClick={() => reload(true)}>What would a reload change?</Button>
+        <Button onClick={() => reload(false)}>Reload</Button>
+      </PageHead>
+      <Problem error={error ?? values.error} />
+      {report && <Changes report={report} />}
+      <search class="filters" aria-label="Which values">
+        <Search label="Name has" value={word} onPick={setWord} />
+      </search>
+      <Spinner of={values} />
+      {values.data && (
+        <Table
+          label="Values"
+          rows={rows}
+          keyOf={([pointer]) => pointer}
+          empty="No name has this."
+          columns={[
+            { name: 'Name', cell: ([pointer]) => <code>{pointer}</code> },
+            { name: 'Value', cell: ([, value]) => <div class="wrap">{JSON.stringify(value)}</div> },
+            {
+              name: 'From',
+              isExtra: true,
+              cell: ([pointer]) => values.data?.sources[`/${pointer.replaceAll('.', '/')}`] ?? 'file or default',
+            },
+          ]}
+        />
+      )}
+    </>
+  );
+}
+
+function Changes({ report }: { report: Reload }) {
+  return (
+    <Panel title={report.reloaded ? 'Reloaded' : 'What a reload would change'}>
+      <Table
+        label="Changes"
+        rows={report.changes}
+        keyOf={({ path }) => path}
+        empty={report.reloaded ? 'It serves now; nothing is different.' : 'Nothing: the file is as it serves.'}
+        columns={[
+          { name: 'Name', cell: ({ path }) => <code>{path}</code> },
+          { name: 'Before', cell: ({ before }) => before ?? '–' },
+          { name: 'After', cell: ({ after }) => after ?? '–' },
+          { name: 'When', cell: ({ needs_restart }) => (needs_restart ? 'after a restart' : 'at a reload') },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+/** Every value with its dotted name. */
+function leavesOf(value: unknown, name = ''): readonly (readonly [name: string, value: unknown])[] {
+  const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!isMap || Object.keys(value).length === 0) return [[name, value]];
+  return Object.entries(value).flatMap(([key, child]) => leavesOf(child, name === '' ? key : `${name}.${key}`));
+}

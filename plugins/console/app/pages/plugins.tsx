@@ -1,0 +1,55 @@
+import { get, type Page } from '../api.ts';
+import type { Plugin } from '../shapes.ts';
+import { Badge, PageHead, Problem, Spinner, Table, useLoad } from '../ui.tsx';
+
+/** What is loaded, in the order in which hooks run on the way in. */
+export function Plugins() {
+  const plugins = useLoad('plugins', () => get<Page<Plugin>>('/plugins'));
+  return (
+    <>
+      <PageHead
+        title="Plugins"
+        note="In the order of the configuration, in which hooks run on the way in; on the way out they run in reverse."
+      />
+      <Problem error={plugins.error} retry={plugins.reload} />
+      <Spinner of={plugins} />
+      {plugins.data && (
+        <Table
+          label="Plugins"
+          rows={plugins.data.data}
+          keyOf={({ kind, name }) => `${kind} ${name}`}
+          columns={[
+            {
+              name: 'Plugin',
+              cell: ({ name, plugin, is_builtin }) => (
+                <>
+                  <b>{name}</b> {plugin !== name && <span class="muted">{plugin}</span>}{' '}
+                  {!is_builtin && <Badge tone="warn">not built in</Badge>}
+                </>
+              ),
+            },
+            { name: 'Kind', cell: ({ kind }) => kind },
+            { name: 'Hooks', cell: ({ hooks }) => <div class="wrap">{hooks.join(', ') || '–'}</div> },
+            { name: 'Routes', cell: ({ routes }) => <Few names={routes} /> },
+            { name: 'Commands', isExtra: true, cell: ({ commands }) => commands.join(', ') || '–' },
+            { name: 'Hosts', isExtra: true, cell: ({ hosts }) => hosts.join(', ') || '–' },
+          ]}
+        />
+      )}
+    </>
+  );
+}
+
+function Few({ names }: { names: readonly string[] }) {
+  if (names.length < 2) return <>{names[0] ?? '–'}</>;
+  return (
+    <details>
+      <summary>{names.length} routes</summary>
+      <ul class="lines">
+        {names.map((name) => (
+          <li key={name}>{name}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}
