@@ -5,6 +5,7 @@ import {
   type LedgerChange,
   type LedgerKeys,
   type LedgerRows,
+  NEW_ACCOUNT,
   type OpenRequest,
   type RequestRow,
   requestKey,
@@ -22,16 +23,28 @@ type Row = ReturnType<Statement['get']>;
 export type LedgerSql = ReturnType<typeof prepareLedger>;
 
 interface Account {
-  readonly id: string;
   readonly name: string;
   readonly sums: AccountBalance;
-  readonly lastEntry: number;
+}
+
+/** What this transaction adds to a row of sums, and the account's newest entry. */
+interface Addition {
+  readonly kind: 'account' | 'budget';
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly until: number | undefined;
+  balance: number;
+  held: number;
+  spent: number;
+  credited: number;
+  updatedAt: number;
+  lastEntry: number;
 }
 
 /**
  * The rows of the ledger. What is in them is decided by `kit/ledger.ts`, inside a transaction of the {@link Writer}. Rows that this
- * process wrote are remembered until another process commits anything or a transaction is undone, so that few are read again; those
- * of accounts and budgets are written at the end of a transaction, once for all its changes.
+ * process wrote are remembered until another process commits anything or a transaction is undone, so that few are read again. What a
+ * transaction adds to sums is written at its end, at once for all its changes.
  */
 export class LedgerTables {
   readonly sql: LedgerSql;
@@ -40,65 +53,127 @@ export class LedgerTables {
   readonly #budgets = new Map<string, BudgetRow>();
   /** Held requests by {@link requestKey}. */
   readonly #held = new Map<string, OpenRequest>();
-  /** Of accounts and budgets: what this transaction has not written yet. */
-  readonly #unwritten = { accounts: new Map<string, Account>(), budgets: new Map<string, BudgetRow>() };
-  /** Whether this transaction has asked for commits of other processes. */
+  /** By kind and id: what this transaction has not written yet. */
+  readonly #added = new Map<string, Addition>();
+  /** Whether this transaction has looked for commits of other processes. */
   #isCurrent = false;
   #version: unknown;
 
   constructor(database: Database, writer: Writer, calls: CallsTables) {
     this.sql = prepareLedger(database);
     this.#calls = calls;
-    writer.onCommit(this.flush);
-    writer.onRollback(() => this.#forget());
+    writer.onCommit(() => {
+      this.flush();
+      this.#isCurrent = false;
+    });
+    writer.onRollback(() => {
+      this.#added.clear();
+      this.#forget();
+      this.#isCurrent = false;
+    });
   }
 
   /** Writes what is to be written before a commit, and before a query of accounts or budgets. */
-  readonly flush = (): void => {
-    this.#isCurrent = false;
-    const { accounts, budgets } = this.#unwritten;
-    if (accounts.size + budgets.size === 0) return;
+  flush(): void {
+    if (this.#added.size === 0) return;
     const values: SqlValue[] = [];
-    for (const { id, name, sums, lastEntry } of accounts.values()) {
-      const { balance, held, spent, credited, updatedAt } = sums;
+    for (const {
+      kind,
+      id,
+      name,
+      balance,
+      held,
+      spent,
+      credited,
+      lastEntry,
+      updatedAt,
+      until,
+    } of this.#added.values()) {
       // A name that is not its key is written as JSON: that has no NUL and no half of a surrogate pair.
-      const packed = name === id ? null : JSON.stringify(name);
-      values.push('account', id, balance, held, spent, credited, lastEntry, updatedAt, null, packed);
+      const packed = name === undefined || name === id ? null : JSON.stringify(name);
+      values.push(kind, id, balance, held, spent, credited, lastEntry, updatedAt, until ?? null, packed);
     }
-    for (const { id, spent, held, until = null } of budgets.values())
-      values.push('budget', id, 0, held, spent, 0, 0, 0, until, null);
-    accounts.clear();
-    budgets.clear();
-    this.sql.putSums(values);
-  };
+    this.#added.clear();
+    this.sql.addSums(values);
+  }
 
   /** Reads the rows, and writes what the change makes of them. */
   apply<T>(keys: LedgerKeys, change: (rows: LedgerRows, now: number) => LedgerChange<T>): T {
     const now = Date.now();
+    const held = this.#held.get(requestKey(keys));
+    if (held && keys.budgets === undefined) {
+      // The end of a hold adds to sums, whatever they are: that others have changed them since does not matter.
+      const rows = this.#readRows(keys, held, now);
+      const made = change(rows, now);
+      if (made.request && this.#putRequest('endHold', keys, made.request)) return this.#write(keys, rows, made);
+      // Another process has ended it, or swept it.
+      this.#held.delete(requestKey(keys));
+    }
     if (!this.#isCurrent) this.#forgetForeign();
-    const requestId = requestKey(keys);
-    const known = this.#held.get(requestId);
     // A reservation is almost always the first of its id: its hold is written on condition that it is.
-    const isPresumedNew = keys.budgets !== undefined && !known;
-    const request = isPresumedNew ? undefined : (known ?? this.#readRequest(keys));
-    const account = this.#readAccount(keys.account);
+    if (keys.budgets && !held) {
+      const rows = this.#readRows(keys, undefined, now);
+      const made = change(rows, now);
+      if (made.request?.state === 'held' && this.#putRequest('addRequest', keys, made.request))
+        return this.#write(keys, rows, made);
+    }
+    const rows = this.#readRows(keys, this.#readRequest(keys), now);
+    const made = change(rows, now);
+    if (made.request) this.#putRequest('putRequest', keys, made.request);
+    return this.#write(keys, rows, made);
+  }
+
+  #readRows(keys: LedgerKeys, request: RequestRow | undefined, now: number): LedgerRows {
     const budgets: (BudgetRow | undefined)[] = [];
     for (const id of keys.budgets ?? (request && request.state !== 'ended' ? request.budgets : []))
       budgets.push(this.#readBudget(id, now));
-    const rows = { account: account?.sums, budgets, request };
-    let made = change(rows, now);
-    if (isPresumedNew && (made.request?.state !== 'held' || !this.#putRequest('addRequest', keys, made.request)))
-      made = change({ ...rows, request: this.#readRequest(keys) }, now);
-    else if (!isPresumedNew && made.request) this.#putRequest('putRequest', keys, made.request);
-    if (made.request?.state === 'held') remember(this.#held, requestId, made.request);
-    else if (made.request) this.#held.delete(requestId);
-    if (made.account) this.#writeAccount(keys, made, made.account, account);
-    for (const budget of made.budgets ?? []) {
-      remember(this.#budgets, budget.id, budget);
-      this.#unwritten.budgets.set(budget.id, budget);
+    return { account: this.#readAccount(keys.account)?.sums, budgets, request };
+  }
+
+  /** Writes what a change made, but for the request. */
+  #write<T>(keys: LedgerKeys, before: LedgerRows, made: LedgerChange<T>): T {
+    const { request, account, budgets = [], entry, record } = made;
+    if (request?.state === 'held') remember(this.#held, requestKey(keys), request);
+    else if (request) this.#held.delete(requestKey(keys));
+    if (account) {
+      const name = this.#accounts.get(keys.account)?.name ?? keys.name;
+      const added = this.#addTo('account', keys.account, name, undefined);
+      const { balance, held, spent, credited } = before.account ?? NEW_ACCOUNT;
+      added.balance += account.balance - balance;
+      added.held += account.held - held;
+      added.spent += account.spent - spent;
+      added.credited += account.credited - credited;
+      added.updatedAt = account.updatedAt;
+      if (entry) added.lastEntry = this.#addEntry(keys, entry, added.lastEntry);
+      remember(this.#accounts, keys.account, { name, sums: account });
     }
-    if (made.record) writeCall(this.#calls, keys, made.record);
+    for (const budget of budgets) {
+      const known = before.budgets.find((row) => row?.id === budget.id);
+      const added = this.#addTo('budget', budget.id, undefined, budget.until);
+      added.held += budget.held - (known?.held ?? 0);
+      added.spent += budget.spent - (known?.spent ?? 0);
+      remember(this.#budgets, budget.id, budget);
+    }
+    if (record) writeCall(this.#calls, keys, record);
     return made.result;
+  }
+
+  #addTo(kind: Addition['kind'], id: string, name: string | undefined, until: number | undefined): Addition {
+    const key = `${kind} ${id}`;
+    const known = this.#added.get(key);
+    if (known) return known;
+    const added = { ...{ kind, id, name, until }, ...NEW_ACCOUNT, lastEntry: 0 };
+    this.#added.set(key, added);
+    return added;
+  }
+
+  /** Adds an entry behind `last`, or behind the newest that the table knows; returns its number. */
+  #addEntry(
+    { account, kind, ref }: LedgerKeys,
+    { amount, reason, at }: NonNullable<LedgerChange<unknown>['entry']>,
+    last: number,
+  ): number {
+    return Number(this.sql.addEntry.run(last || null, account, kind, ref, amount, reason, at).lastInsertRowid);
   }
 
   findExpired(now: number): readonly LedgerKeys[] {
@@ -108,35 +183,35 @@ export class LedgerTables {
     });
   }
 
-  /** Forgets what it remembers when another process has committed since the transaction before. */
+  /** Forgets what it remembers when another process has committed since it last looked. */
   #forgetForeign(): void {
     this.#isCurrent = true;
     const version = this.sql.version.get()?.['data_version'];
     if (version === this.#version) return;
     this.#forget();
     this.#version = version;
-    this.#isCurrent = true;
   }
 
   #forget(): void {
-    this.#isCurrent = false;
-    const { accounts, budgets } = this.#unwritten;
-    for (const rows of [this.#accounts, this.#budgets, this.#held, accounts, budgets]) rows.clear();
+    for (const rows of [this.#accounts, this.#budgets, this.#held]) rows.clear();
   }
 
   #readAccount(id: string): Account | undefined {
-    const known = this.#accounts.get(id) ?? this.#unwritten.accounts.get(id);
+    const known = this.#accounts.get(id);
     if (known) return known;
+    this.flush();
     const row = this.sql.sums.get('account', id);
-    return row && { id, name: readName(id, row['name']), sums: readBalance(row), lastEntry: Number(row['last_entry']) };
+    if (!row) return undefined;
+    const account = { name: readName(id, row['name']), sums: readBalance(row) };
+    remember(this.#accounts, id, account);
+    return account;
   }
 
   #readBudget(id: string, now: number): BudgetRow | undefined {
-    const unwritten = this.#unwritten.budgets.get(id);
-    if (unwritten) return unwritten;
     const known = this.#budgets.get(id);
     // One that is over may have been deleted meanwhile.
     if (known && (known.until === undefined || known.until > now)) return known;
+    this.flush();
     const row = this.sql.sums.get('budget', id);
     if (!row) return undefined;
     const until = row['until'] == null ? undefined : Number(row['until']);
@@ -162,9 +237,9 @@ export class LedgerTables {
     };
   }
 
-  /** Writes a request; false, and nothing is written, when one is added that is known already. */
+  /** Writes a request; false where it is not in the state that the statement is for. */
   #putRequest(
-    statement: 'addRequest' | 'putRequest',
+    statement: 'addRequest' | 'endHold' | 'putRequest',
     { ref, account, kind }: LedgerKeys,
     request: RequestRow,
   ): boolean {
@@ -174,23 +249,6 @@ export class LedgerTables {
         ? NOT_OPEN
         : [request.amount, JSON.stringify(request.budgets), JSON.stringify(request.facts), request.sweptAt];
     return Boolean(this.sql[statement].run(ref, account, kind, state, until, ...open).changes);
-  }
-
-  #writeAccount(
-    keys: LedgerKeys,
-    made: LedgerChange<unknown>,
-    sums: AccountBalance,
-    before: Account | undefined,
-  ): void {
-    const { account: id, name, kind, ref } = keys;
-    let lastEntry = before?.lastEntry ?? 0;
-    if (made.entry) {
-      const { amount, reason, at } = made.entry;
-      lastEntry = Number(this.sql.addEntry.run(lastEntry, id, kind, ref, amount, reason, at).lastInsertRowid);
-    }
-    const row = { id, name: before?.name ?? name, sums, lastEntry };
-    remember(this.#accounts, id, row);
-    this.#unwritten.accounts.set(id, row);
   }
 }
 
@@ -218,32 +276,23 @@ export function readName(key: string, packed: unknown): string {
   return typeof packed === 'string' ? (JSON.parse(packed) as string) : key;
 }
 
-/** How many rows of accounts and budgets one statement writes. */
+/** How many rows of sums one statement adds to. */
 const SUMS_AT_ONCE = 8;
-const SUMS_COLUMNS = [
-  'kind',
-  'id',
-  'balance',
-  'held',
-  'spent',
-  'credited',
-  'last_entry',
-  'updated_at',
-  'until',
-  'name',
-];
+const SUMS_COLUMNS = 10;
 
-/** Writes rows of accounts and budgets, given as the values of their columns one after the other. */
-function preparePutSums(database: Database): (values: readonly SqlValue[]) => void {
-  const [row, changed] = [SUMS_COLUMNS.map(() => '?').join(), SUMS_COLUMNS.slice(2, 8)];
+/** Adds to rows of sums, given as the values of their columns one after the other. */
+function prepareAddSums(database: Database): (values: readonly SqlValue[]) => void {
   const known: Statement[] = [];
   const prepareRows = (count: number): Statement =>
-    database.prepare(`INSERT INTO sums (${SUMS_COLUMNS.join()}) VALUES ${Array(count).fill(`(${row})`).join()}
-      ON CONFLICT DO UPDATE SET ${changed.map((name) => `${name} = excluded.${name}`).join()}`);
+    database.prepare(`INSERT INTO sums (kind, id, balance, held, spent, credited, last_entry, updated_at, until, name)
+      VALUES ${Array(count).fill('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)').join()}
+      ON CONFLICT DO UPDATE SET balance = balance + excluded.balance, held = held + excluded.held,
+      spent = spent + excluded.spent, credited = credited + excluded.credited,
+      last_entry = max(last_entry, excluded.last_entry), updated_at = max(updated_at, excluded.updated_at)`);
   return (values) => {
-    for (let from = 0; from < values.length; from += SUMS_AT_ONCE * SUMS_COLUMNS.length) {
-      const some = values.slice(from, from + SUMS_AT_ONCE * SUMS_COLUMNS.length);
-      const count = some.length / SUMS_COLUMNS.length;
+    for (let from = 0; from < values.length; from += SUMS_AT_ONCE * SUMS_COLUMNS) {
+      const some = values.slice(from, from + SUMS_AT_ONCE * SUMS_COLUMNS);
+      const count = some.length / SUMS_COLUMNS;
       const statement = known[count] ?? prepareRows(count);
       known[count] = statement;
       statement.run(...some);
@@ -256,9 +305,9 @@ function prepareLedger(database: Database) {
   return {
     /** Another number when another process has committed. */
     version: database.prepare('PRAGMA data_version'),
-    sums: database.prepare(`SELECT name, balance, held, spent, credited, updated_at, last_entry, until FROM sums
+    sums: database.prepare(`SELECT name, balance, held, spent, credited, updated_at, until FROM sums
       WHERE kind = ? AND id = ?`),
-    putSums: preparePutSums(database),
+    addSums: prepareAddSums(database),
     request: database.prepare(`SELECT state, amount, budgets, facts, swept_at, until FROM requests
       WHERE ref = ? AND account = ? AND kind = ?`),
     addRequest:
@@ -268,9 +317,11 @@ function prepareLedger(database: Database) {
       database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state, until = excluded.until,
       amount = excluded.amount, budgets = excluded.budgets, facts = excluded.facts, swept_at = excluded.swept_at`),
-    addEntry: database.prepare(
-      'INSERT INTO entries (before, account, kind, ref, amount, reason, at) VALUES (?, ?, ?, ?, ?, ?, ?)',
-    ),
+    endHold:
+      database.prepare(`UPDATE requests SET state = ?4, until = ?5, amount = ?6, budgets = ?7, facts = ?8, swept_at = ?9
+      WHERE ref = ?1 AND account = ?2 AND kind = ?3 AND state = 'held'`),
+    addEntry: database.prepare(`INSERT INTO entries (before, account, kind, ref, amount, reason, at)
+      SELECT coalesce(?1, (SELECT last_entry FROM sums WHERE kind = 'account' AND id = ?2), 0), ?2, ?3, ?4, ?5, ?6, ?7`),
     expired: database.prepare(`SELECT r.account, r.ref, s.name FROM requests AS r
       LEFT JOIN sums AS s ON s.kind = 'account' AND s.id = r.account WHERE r.state = 'held' AND r.until < ? LIMIT ?`),
     accounts: database.prepare(`SELECT id, name, balance, held, spent, credited, updated_at FROM sums

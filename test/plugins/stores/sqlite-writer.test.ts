@@ -115,6 +115,30 @@ describe('the writer of the sqlite store', () => {
     expect((await elsewhere.entries('turn', { limit: 10 })).map(({ amount }) => amount)).to.deep.equal([-10, 100]);
   });
 
+  it('ends a hold on top of what other processes did since: their sums, their entries, their sweep', async () => {
+    const ledger = openLedger();
+    const elsewhere = createSqliteLedger(other, new Writer(other, 'tollgate.db'));
+    const hold = (requestId: string, expiresAt = NOW + 1000) =>
+      ledger.reserve(reservation({ account: 'shared', requestId, amount: 40, budgets: [BUDGET], expiresAt }));
+    const BUDGET = { id: 'shared-budget', limit: 1000 };
+    await ledger.credit('shared', 'first', 200, 'x', NOW);
+    for (const id of ['s1', 's2']) expect(await hold(id)).to.include({ outcome: 'held' });
+    await hold('s3', NOW - 1);
+    await elsewhere.credit('shared', 'second', 50, 'x', NOW);
+    await elsewhere.reserve(reservation({ account: 'shared', requestId: 't1', amount: 5, budgets: [BUDGET] }));
+    await elsewhere.settle(settlement({ account: 'shared', requestId: 't1', amount: 3 }));
+    expect(await elsewhere.sweep(NOW)).to.equal(1);
+    const settle = (requestId: string, amount: number) =>
+      ledger.settle(settlement({ account: 'shared', requestId, amount }));
+    expect(await Promise.all([settle('s1', 10), settle('s2', 20), settle('s3', 30)])).to.deep.equal([true, true, true]);
+    for (const each of [ledger, elsewhere]) {
+      expect(await each.balance('shared')).to.include({ balance: 187, held: 0, spent: 63, credited: 250 });
+      expect(await each.budgets(['shared-budget'])).to.deep.equal([{ spent: 63, held: 0 }]);
+      const entries = await each.entries('shared', { limit: 10 });
+      expect(entries.map(({ amount }) => amount)).to.deep.equal([10, -20, -10, -40, -3, 50, 200]);
+    }
+  });
+
   it('refuses changes on a full disk, keeps what was there, and goes on when there is room again', async () => {
     const ledger = openLedger();
     await ledger.credit('rich', 'first', 1000, 'x', NOW);
