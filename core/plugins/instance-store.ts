@@ -45,7 +45,7 @@ export function createInstanceStore(store: () => Store, registry: Registry, inst
       return { get: (key) => store().keyv<T>(`shared.${name}`).get(key) };
     },
     sets: prefixSets(() => store().sets, prefix),
-    counters: prefixCounters(() => store().counters, prefix),
+    counters: prefixCounters(store, prefix),
   };
 }
 
@@ -69,18 +69,17 @@ function prefixSets(sets: () => Sets, prefix: string): Sets {
   };
 }
 
-function prefixCounters(counters: () => Counters, prefix: string): Counters {
-  const own = (key: string): string => `${prefix}.${key}`;
+function prefixCounters(store: () => Store, prefix: string): Counters {
   return {
     take: (windows, now) =>
-      counters().take(
-        windows.map((window) => ({ ...window, key: own(window.key) })),
+      store().counters.take(
+        windows.map((window) => ({ ...window, key: `${prefix}.${window.key}` })),
         now,
       ),
-    adjust: (key, windowMs, delta, now) => counters().adjust(own(key), windowMs, delta, now),
-    lease: (key, id, limit, ttlMs, now) => counters().lease(own(key), id, limit, ttlMs, now),
-    release: (key, id) => counters().release(own(key), id),
-    next: (key, by) => counters().next(own(key), by),
+    adjust: (key, windowMs, delta, now) => store().counters.adjust(`${prefix}.${key}`, windowMs, delta, now),
+    lease: (key, id, limit, ttlMs, now) => store().counters.lease(`${prefix}.${key}`, id, limit, ttlMs, now),
+    release: (key, id) => store().counters.release(`${prefix}.${key}`, id),
+    next: (key, by) => store().counters.next(`${prefix}.${key}`, by),
   };
 }
 

@@ -7,7 +7,7 @@ import {
   type PluginApi,
   type Principal,
 } from '../../core/index.ts';
-import { CALL_FIELDS, type CallField, type CallSummary, summaryOf } from './kit/index.ts';
+import { CALL_FIELDS, type CallSummary, summaryOf } from './kit/index.ts';
 
 /** What core leaves in the Koa context of a request. */
 interface RequestState {
@@ -80,26 +80,24 @@ function fieldsOf({ method, path, res, state }: Context, durationMs: number): ob
     calls: outcomes && outcomes.length > 1 ? outcomes.length : undefined,
     error: (error ?? last?.outcome.error)?.code,
     status: isAborted && !res.headersSent ? 499 : res.statusCode,
-    dur_ms: rounded(durationMs),
+    dur_ms: Math.round(durationMs * 100) / 100,
     aborted: isAborted || undefined,
   };
   if (last) {
     const summary = summaryOf(last.call, last.outcome);
-    for (const { name, log, type } of CALL) fields[log] = shown(type, summary[name]);
+    for (const { name, log, type } of CALL) {
+      const value = summary[name];
+      if (typeof value === 'string') fields[log] = value.slice(0, MAX_TEXT);
+      else if (type === 'usd' && typeof value === 'number') fields[log] = formatUsd(value);
+      else if (type === 'ms' && typeof value === 'number') fields[log] = Math.round(value * 100) / 100;
+      else fields[log] = Array.isArray(value) ? value.length : value;
+    }
   }
   return fields;
 }
 
 /** The longest text of a field, which a caller may have written: a model's name, an error about it. */
 const MAX_TEXT = 300;
-
-function shown(type: CallField['type'], value: unknown): unknown {
-  if (typeof value === 'string') return value.slice(0, MAX_TEXT);
-  if (type === 'attempts') return Array.isArray(value) ? value.length : undefined;
-  if (typeof value !== 'number') return value;
-  if (type === 'usd') return formatUsd(value);
-  return type === 'ms' ? rounded(value) : value;
-}
 
 /** What looks like a key: a part of a path that is long and has digits, or that begins as vendors' keys do. */
 const KEY_LIKE =
@@ -111,8 +109,4 @@ function hideKeys(path: string): string {
     .split('/')
     .map((part) => (KEY_LIKE.test(part) ? '[redacted]' : part))
     .join('/');
-}
-
-function rounded(ms: number): number {
-  return Math.round(ms * 100) / 100;
 }

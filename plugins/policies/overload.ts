@@ -46,13 +46,15 @@ export default definePlugin({
     const isFull = createHeapCheck(config.maxHeap);
     let lagMs = 0;
     let last = performance.now();
-    let lastCpu = ownCpuMs();
+    let lastCpu = process.cpuUsage();
     let inFlight = 0;
     let reason: keyof typeof REASONS | undefined;
     const measure = (): void => {
-      const [now, cpu] = [performance.now(), ownCpuMs()];
+      const now = performance.now();
+      const cpu = process.cpuUsage();
+      const ownMs = (cpu.user - lastCpu.user + cpu.system - lastCpu.system) / 1000;
       // Without work of its own the loop is late because other processes have the cores: to refuse calls would help no one.
-      const busyMs = Math.min(now - last, cpu - lastCpu);
+      const busyMs = Math.min(now - last, ownMs);
       lagMs += (Math.max(busyMs - TICK_MS, 0) - lagMs) * WEIGHT;
       const next = isFull() ? 'memory' : lagMs > maxLagMs ? 'lag' : undefined;
       const fields = {
@@ -70,7 +72,7 @@ export default definePlugin({
     // A start is busy by nature, and no request waits yet.
     api.onReady(() => {
       last = performance.now();
-      lastCpu = ownCpuMs();
+      lastCpu = process.cpuUsage();
       timer = setInterval(measure, TICK_MS).unref();
     });
     api.onClose(() => clearInterval(timer));
@@ -91,12 +93,6 @@ export default definePlugin({
   },
 });
 
-/** The time on a core that this process has had, in milliseconds. */
-function ownCpuMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
-}
-
 /**
  * Tells whether more than this part of the heap is in use. V8 keeps garbage until it needs the room, and a gateway that refuses
  * every request needs none. So the heap is collected before it counts as full, and again from time to time while it stays full.
@@ -104,16 +100,13 @@ function ownCpuMs(): number {
 function createHeapCheck(maxPart: number): () => boolean {
   let collectedAt = Number.NEGATIVE_INFINITY;
   let full = false;
-  const isOver = (): boolean => {
-    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
-    return used > limit * maxPart;
-  };
   return () => {
-    if (!isOver()) full = false;
+    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+    if (used <= limit * maxPart) full = false;
     else if (performance.now() - collectedAt > COLLECT_MS) {
       collectedAt = performance.now();
       collectGarbage(() => {
-        full = isOver();
+        full = getHeapStatistics().used_heap_size > limit * maxPart;
       });
     }
     return full;

@@ -1,7 +1,21 @@
-import { definePlugin, type NamedPlan, parseDuration } from '../../../core/index.ts';
-import { createPlanFinder } from '../kit/index.ts';
-import { isStoreFailure } from '../kit/write-queue.ts';
-import { createLimiter } from './limiter.ts';
+import {
+  type Call,
+  type ChatRequest,
+  definePlugin,
+  GatewayError,
+  type Metered,
+  type NamedPlan,
+  type Outcome,
+  type PluginApi,
+  type Principal,
+  parseDuration,
+  type Target,
+  type Window,
+  type WindowState,
+} from '../../../core/index.ts';
+import { createLocalCounters, createPlanFinder, steadyNow } from '../kit/index.ts';
+import { createWriteQueue, isStoreFailure, type WriteQueue } from '../kit/write-queue.ts';
+import { type Entered, type Slot as LeasedSlot, Leases, type Place } from './leases.ts';
 
 /** Requests and tokens a minute and calls at once, by key, by plan, and by provider within the plan. */
 export default definePlugin({
@@ -53,9 +67,345 @@ export default definePlugin({
     api.hook('reserve', { order: 'pre', handler: limiter.reserve });
     // A fallback, or a target that a hook chose, counts at its own provider when it is its turn.
     // Plans may come at run time, so this is not left out where those of the file limit no provider.
-    api.hook('send', (call, _request, { provider }) => limiter.admitAt(call, provider)?.then(() => undefined));
-    api.hook('finish', limiter.settle);
+    api.hook('send', limiter.send);
+    api.hook('finish', limiter.finish);
     api.onReady(() => api.onClose(limiter.start()));
     api.onClose(limiter.close);
   },
 });
+
+/** What a call counts against, as it goes on. */
+interface CountedCall extends CountedRequest {
+  /** Of its key, its user's token and its plan. */
+  readonly sources: readonly Source[];
+  /** Providers whose limits within the plan were counted, by half: `tokens openai`. */
+  readonly counted: string[];
+  readonly holds: LimitHold[];
+}
+
+interface LimiterOptions {
+  readonly onStoreFailure: 'degrade' | 'closed' | 'open';
+  /** How long a call of a gateway that died still counts as one at once. */
+  readonly leaseMs: number;
+}
+
+/** Counts calls against their limits. */
+interface Limiter {
+  /** Counts a call's request and its place against the limits of key, plan and first provider; throws `rate_limited`. */
+  admit(call: Call, plan: NamedPlan | undefined): Promise<void> | undefined;
+  /** Counts the tokens that will be sent. */
+  reserve(call: Call): Promise<void> | undefined;
+  /** Counts a call against the limits of a provider that it comes to later. */
+  send(call: Call, request: unknown, target: Target): Promise<undefined> | undefined;
+  /** Frees what the call held, and corrects its tokens to what was used. */
+  finish(call: Call, outcome: Outcome): Promise<void> | undefined;
+  /** Begins to renew leases; returns how to stop. */
+  start(): () => void;
+  close(): Promise<void>;
+}
+
+const COUNTED = Symbol('limits.counted');
+
+const HALVES: readonly LimitHalf[] = Object.freeze(['requests', 'tokens']);
+
+function createLimiter(
+  { stores, log, estimate, keep }: Pick<PluginApi, 'stores' | 'log' | 'estimate' | 'keep'>,
+  { onStoreFailure, leaseMs }: LimiterOptions,
+): Limiter {
+  const leases = new Leases(stores.counters, leaseMs);
+  // What was counted here goes on to count when the configuration changes.
+  const local = keep('counters', () => new Leases(createLocalCounters(), leaseMs));
+  const queue = createWriteQueue({ log, otherwise: 'limits come right by their time' });
+
+  /** Counts one half of the limits of these sources, and of a provider within the plan. */
+  const hold = (
+    counted: CountedCall,
+    half: LimitHalf,
+    sources: readonly Source[],
+    provider: string | undefined,
+  ): Promise<void> | undefined => {
+    if (provider !== undefined) counted.counted.push(`${half} ${provider}`);
+    const limits = limitsOf(counted, half, sources, provider);
+    if (limits.windows.length === 0 && limits.slots.length === 0) return undefined;
+    const held = reserveLimits(leases, counted.call, limits);
+    if (held instanceof Promise) return holdLater(counted, limits, held);
+    counted.holds.push(held);
+    return undefined;
+  };
+  const holdLater = async ({ call, holds }: CountedCall, limits: Limits, held: Promise<LimitHold>): Promise<void> => {
+    try {
+      holds.push(await held);
+    } catch (error) {
+      if (!isStoreFailure(error) || onStoreFailure === 'closed') throw error;
+      if (onStoreFailure === 'degrade') holds.push(await reserveLimits(local, call, limits));
+    }
+  };
+  const holdProvider = async (counted: CountedCall, halves: readonly LimitHalf[], provider: string) => {
+    for (const half of halves) await hold(counted, half, [], provider);
+    return undefined;
+  };
+
+  return {
+    admit(call, plan) {
+      const sources = sourcesOf(call.principal, plan);
+      const counted: CountedCall = { call, plan, estimate, sources, counted: [], holds: [] };
+      call.state.set(COUNTED, counted);
+      return hold(counted, 'requests', sources, call.targets[0]?.provider);
+    },
+    reserve(call) {
+      const counted = call.state.get(COUNTED) as CountedCall | undefined;
+      return counted && hold(counted, 'tokens', counted.sources, call.targets[0]?.provider);
+    },
+    send(call, _request, { provider }) {
+      const counted = call.state.get(COUNTED) as CountedCall | undefined;
+      if (!counted?.plan?.plan.providers) return undefined;
+      const halves = HALVES.filter((half) => !counted.counted.includes(`${half} ${provider}`));
+      return halves.length === 0 ? undefined : holdProvider(counted, halves, provider);
+    },
+    finish(call, outcome) {
+      const counted = call.state.get(COUNTED) as CountedCall | undefined;
+      return counted && settleLimits(queue, call.id, counted.holds, outcome, leaseMs);
+    },
+    start() {
+      const stops = [leases.start(), local.start()];
+      return () => {
+        for (const stop of stops) stop();
+      };
+    },
+    async close() {
+      await leases.giveBack();
+      await queue.close();
+    },
+  };
+}
+
+/** What a call holds while it runs, to be released or corrected at its end. */
+export interface LimitHold {
+  readonly leases: Leases;
+  readonly places: readonly Place[];
+  readonly windows: readonly Limit[];
+  /** Of the windows, when they were taken from. */
+  readonly states: readonly WindowState[];
+  readonly takenAt: number;
+}
+
+/** How soon a caller who found no free slot may try again: calls end at any time. */
+const SLOT_RETRY_MS = 1000;
+
+/**
+ * Reserves a slot of each kind, then its part of all windows, or nothing at all; at once where this process has enough of each. Throws
+ * `rate_limited`, which names the first limit that is reached, or what the store throws.
+ */
+export function reserveLimits(
+  leases: Leases,
+  { id }: Pick<Call, 'id'>,
+  { windows, slots }: Limits,
+): LimitHold | Promise<LimitHold> {
+  const now = steadyNow();
+  const entered = slots.length === 0 ? NO_PLACES : leases.enter(slots, id, now);
+  if (entered instanceof Promise) return entered.then((later) => takeWindows(leases, later, windows, now));
+  return takeWindows(leases, entered, windows, now);
+}
+
+function takeWindows(
+  leases: Leases,
+  { places, full }: Entered<Slot>,
+  windows: readonly Limit[],
+  takenAt: number,
+): LimitHold | Promise<LimitHold> {
+  if (full) throw slotRefusal(full);
+  const taken = windows.length === 0 ? NOTHING_TAKEN : leases.take(windows, takenAt);
+  if (!(taken instanceof Promise)) return { leases, places, windows, states: taken.states, takenAt };
+  return taken
+    .then(({ refused, states }) => {
+      if (refused !== undefined) throw windowRefusal(windows, states, refused);
+      return { leases, places, windows, states, takenAt };
+    })
+    .catch(async (error: unknown) => {
+      await Promise.allSettled(places.map((place) => leases.release(place)));
+      throw error;
+    });
+}
+
+const NO_PLACES: Entered<Slot> = Object.freeze({ places: [] });
+const NOTHING_TAKEN = Object.freeze({ states: [] });
+
+/** Ends the leases, and corrects the token windows from the estimate to what was used. */
+export function settleLimits(
+  queue: WriteQueue,
+  id: string,
+  holds: readonly LimitHold[],
+  { usage, sent }: Outcome,
+  leaseMs: number,
+): Promise<void> | undefined {
+  const now = steadyNow();
+  const work: Promise<void>[] = [];
+  for (const { leases, places, windows, states, takenAt } of holds) {
+    for (const place of places)
+      if (!leases.keep(place))
+        work.push(queue.add({ id, until: Date.now() + leaseMs, write: () => leases.release(place) }));
+    for (const [at, { key, unit, amount }] of windows.entries()) {
+      // What was used, as far as it is known: else the estimate stays.
+      const used = usage ? usage.prompt_tokens + usage.completion_tokens : sent ? amount : 0;
+      const delta = used - amount;
+      if (unit !== 'tokens' || delta === 0) continue;
+      const endsAt = takenAt + (states[at]?.resetMs ?? MINUTE_MS);
+      const write = (): Promise<void> => adjustWindow(leases, key, delta, endsAt);
+      if ((delta < 0 && now >= endsAt) || leases.adjust(key, delta, now)) continue;
+      work.push(queue.add({ id, until: Date.now() + MINUTE_MS, write }));
+    }
+  }
+  return work.length > 1 ? Promise.all(work).then(() => undefined) : work[0];
+}
+
+/** What was reserved too much in a window that has ended must not be credited to the next. */
+async function adjustWindow({ counters }: Leases, key: string, delta: number, endsAt: number): Promise<void> {
+  const now = steadyNow();
+  if (delta > 0 || now < endsAt) await counters.adjust(key, MINUTE_MS, delta, now);
+}
+
+function slotRefusal(full: Slot): GatewayError {
+  return refusal(`${full.limit} calls at once ${describeOrigin(full)}`, SLOT_RETRY_MS, {
+    'x-ratelimit-limit-concurrency': String(full.limit),
+    'x-ratelimit-remaining-concurrency': '0',
+  });
+}
+
+function windowRefusal(windows: readonly Limit[], states: readonly WindowState[], refused: number): GatewayError {
+  const window = windows[refused];
+  const words = window ? `${window.limit} ${window.unit} a minute ${describeOrigin(window)}` : 'a window';
+  return refusal(words, states[refused]?.resetMs ?? MINUTE_MS, rateHeaders(windows, states, refused));
+}
+
+function refusal(limit: string, retryAfterMs: number, headers: Record<string, string>): GatewayError {
+  return new GatewayError(
+    'rate_limited',
+    `The limit of ${limit} is reached. Try again in ${Math.max(1, Math.ceil(retryAfterMs / 1000))} s.`,
+    { retryAfterMs, headers, refusedBy: `limit of ${limit}` },
+  );
+}
+
+/** OpenAI's headers: the window that refused, and of the other unit the one with the least left. */
+function rateHeaders(
+  windows: readonly Limit[],
+  states: readonly WindowState[],
+  refused: number,
+): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const unit of ['requests', 'tokens'] as const) {
+    const own = windows.flatMap((window, at) => {
+      const state = states[at];
+      return window.unit === unit && state ? [{ window, state, isRefused: at === refused }] : [];
+    });
+    const shown =
+      own.find(({ isRefused }) => isRefused) ?? own.sort((a, b) => a.state.remaining - b.state.remaining)[0];
+    if (!shown) continue;
+    headers[`x-ratelimit-limit-${unit}`] = String(shown.window.limit);
+    headers[`x-ratelimit-remaining-${unit}`] = String(Math.max(0, shown.state.remaining));
+    headers[`x-ratelimit-reset-${unit}`] = `${Math.ceil(shown.state.resetMs / 1000)}s`;
+  }
+  return headers;
+}
+
+/** Who set a limit: the key, or the token that its user made it with, unless a plan is named. */
+interface Origin {
+  readonly ofUser?: boolean | undefined;
+  readonly plan: string | undefined;
+  /** Where the plan limits one provider. */
+  readonly provider: string | undefined;
+}
+
+/** A window of one minute, with what the call uses of it. */
+export interface Limit extends Window, Origin {
+  readonly unit: 'requests' | 'tokens';
+}
+
+/** A number of calls at once. */
+export interface Slot extends LeasedSlot, Origin {}
+
+interface Limits {
+  readonly windows: readonly Limit[];
+  readonly slots: readonly Slot[];
+}
+
+/** Rates, and whose they are. */
+interface Source extends Origin {
+  readonly scope: 'key' | 'owner' | 'user' | 'provider';
+  readonly id: string;
+  readonly rates: {
+    readonly rpm?: number | undefined;
+    readonly tpm?: number | undefined;
+    readonly concurrency?: number | undefined;
+  };
+}
+
+export const MINUTE_MS = 60_000;
+
+/** Which half of the limits: requests and calls at once are known when a call comes, tokens when its request is final. */
+type LimitHalf = 'requests' | 'tokens';
+
+/** What the limits of a call are made of. */
+export interface CountedRequest {
+  readonly call: Call;
+  readonly plan: NamedPlan | undefined;
+  /** What the call may come to, asked for when tokens are limited. */
+  readonly estimate: (call: Call) => Metered;
+}
+
+/** Whose limits a call counts against: its key's, its user's over all keys, and its plan's. */
+export function sourcesOf(principal: Principal, plan: NamedPlan | undefined): readonly Source[] {
+  const { keyId, limitsId = keyId, rpm, tpm, account, userId, userLimits } = principal;
+  const sources: Source[] = [];
+  if (limitsId !== undefined) sources.push({ ...OF_KEY, id: limitsId, rates: { rpm, tpm } });
+  if (userLimits) sources.push({ ...OF_KEY, scope: 'owner', id: userId, rates: userLimits, ofUser: true });
+  if (plan) sources.push({ scope: 'user', id: account, rates: plan.plan, plan: plan.name, provider: undefined });
+  return sources;
+}
+
+const OF_KEY = Object.freeze({ scope: 'key', plan: undefined, provider: undefined });
+
+/** One half of the limits of these sources, and of a provider within the call's plan. */
+export function limitsOf(
+  { call, plan: named, estimate }: CountedRequest,
+  half: LimitHalf,
+  of: readonly Source[],
+  at: string | undefined,
+): Limits {
+  const { providers } = named?.plan ?? {};
+  const own = at !== undefined && providers && Object.hasOwn(providers, at) ? providers[at] : undefined;
+  // Names of providers hold no colon, user ids may.
+  const id = `${at}:${call.principal.account}`;
+  const sources = own ? [...of, { scope: 'provider' as const, id, rates: own, plan: named?.name, provider: at }] : of;
+  const windows: Limit[] = [];
+  const slots: Slot[] = [];
+  const isTokens = half === 'tokens';
+  let tokens: number | undefined;
+  for (const { scope, id: whose, rates, ofUser, plan, provider } of sources) {
+    const { rpm, tpm, concurrency } = rates;
+    const origin = { ofUser, plan, provider };
+    if (!isTokens && concurrency !== undefined && !call.skip.has('concurrency'))
+      slots.push({ key: `calls:${scope}:${whose}`, limit: concurrency, ...origin });
+    const limit = isTokens ? tpm : call.skip.has('rpm') ? undefined : rpm;
+    if (limit === undefined) continue;
+    if (isTokens) tokens ??= tokensOf(call, estimate(call));
+    if (tokens === 0) break;
+    const key = `${isTokens ? 'tpm' : 'rpm'}:${scope}:${whose}`;
+    // A call that is larger than the limit uses all of it.
+    const amount = tokens === undefined ? 1 : Math.min(tokens, limit);
+    windows.push({ key, windowMs: MINUTE_MS, limit, amount, unit: half, ...origin });
+  }
+  return { windows, slots };
+}
+
+/** Whose a limit is, in words. */
+function describeOrigin({ plan, provider, ofUser }: Origin): string {
+  if (ofUser) return 'of this user, over all API keys';
+  if (plan === undefined) return 'of this API key';
+  return provider === undefined ? `of the plan "${plan}"` : `of the plan "${plan}" at the provider "${provider}"`;
+}
+
+/** The prompt, estimated, and as much output as the caller asks for. */
+function tokensOf({ request }: Call, { units }: Metered): number {
+  const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
+  return (units['prompt_tokens'] ?? 0) + Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
+}

@@ -78,7 +78,9 @@ export class Leases {
       if (!slice) return this.#request(windows, now);
       slices.push(slice);
     }
-    return { refused: undefined, states: slices.map((slice, at) => this.#use(slice, windows[at]?.amount ?? 0, now)) };
+    const states: WindowState[] = [];
+    for (const [at, slice] of slices.entries()) states.push(this.#use(slice, windows[at]?.amount ?? 0, now));
+    return { refused: undefined, states };
   }
 
   /** Corrects a window within the part that this process has; false where it has none, or not enough. */
@@ -190,20 +192,25 @@ export class Leases {
   /** Asks the store for places in the slots in which this process has none to spare, which are those after `places`. */
   async #enterAnew<S extends Slot>(slots: readonly S[], places: Place[], id: string, now: number): Promise<Entered<S>> {
     const rest = slots.slice(places.length);
-    const requests = rest.map(({ key, limit }) => this.counters.lease(key, id, limit, this.#leaseMs, now));
+    const requests: Promise<boolean>[] = [];
+    for (const { key, limit } of rest) requests.push(this.counters.lease(key, id, limit, this.#leaseMs, now));
     const leases = await Promise.allSettled(requests);
-    for (const [at, lease] of leases.entries()) {
-      const slot = rest[at];
+    let full: S | undefined;
+    let failed: PromiseRejectedResult | undefined;
+    for (const [at, slot] of rest.entries()) {
+      const lease = leases[at];
+      if (lease?.status === 'rejected') failed ??= lease;
+      else if (!lease?.value) {
+        full ??= slot;
+        continue;
+      }
       // A lease whose response was lost may have been given: it is given back with the others.
-      if (!slot || (lease.status === 'fulfilled' && !lease.value)) continue;
       const place: Place = { key: slot.key, limit: slot.limit, id, since: now, renewedAt: now };
       const known = this.#places.get(slot.key);
       if (known) known.all.add(place);
       else this.#places.set(slot.key, { all: new Set([place]), idle: [] });
       places.push(place);
     }
-    const failed = leases.find((lease) => lease.status === 'rejected');
-    const full = rest.find((_, at) => isRefused(leases[at]));
     if (!failed && !full) return { places };
     await Promise.allSettled(places.map((place) => this.release(place)));
     if (failed) throw failed.reason;
@@ -285,7 +292,3 @@ export class Leases {
 }
 
 const NOTHING: WindowState = Object.freeze({ remaining: 0, resetMs: 0 });
-
-function isRefused(lease: PromiseSettledResult<boolean> | undefined): boolean {
-  return lease?.status === 'fulfilled' && !lease.value;
-}

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Call, Plan, Principal } from '../../../../core/index.ts';
-import { type CountedRequest, limitsOf, sourcesOf } from '../../../../plugins/policies/limits/limiter.ts';
+import { type CountedRequest, limitsOf, sourcesOf } from '../../../../plugins/policies/limits/index.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };
 /** Its input counts 4 tokens for the message and 1 for its text. */
