@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
+import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../config/load-config.ts';
 import type { HedgeRule, ModelRoute } from '../config/model-routes.ts';
 import { createConfigError, formatProblem } from '../config/problems.ts';
 import { createId } from '../core/calls/call.ts';
@@ -10,7 +11,6 @@ import type { Principal, Target } from '../core/contract/call.ts';
 import type { ChatMessage } from '../core/contract/chat.ts';
 import { createLogger, quietLog } from '../core/logger.ts';
 import { probeStore } from '../core/plugins/foundation.ts';
-import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../core/plugins/load-config.ts';
 import { type TargetRow, targetRows } from '../core/routing/routing-states.ts';
 import { type ControlReply, callGateways } from './cluster/control.ts';
 import { formatChange } from './cluster/diff.ts';

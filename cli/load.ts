@@ -1,9 +1,9 @@
 import { closeSync, openSync } from 'node:fs';
+import { type LoadedConfig, loadConfig } from '../config/load-config.ts';
 import type { ConfigInput } from '../config/read.ts';
 import { createGeneration, type Generation } from '../core/calls/generation.ts';
 import { createLogger } from '../core/logger.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
-import { type LoadedConfig, loadConfig } from '../core/plugins/load-config.ts';
 import type { CommandContext } from './program.ts';
 
 /** The configuration that a command works on. */

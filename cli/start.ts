@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import Keyv from 'keyv';
+import type { LoadedConfig } from '../config/load-config.ts';
 import { createGateway, type Gateway } from '../core/app.ts';
 import { createGeneration, type Generation } from '../core/calls/generation.ts';
 import { GatewayError } from '../core/contract/errors.ts';
@@ -14,7 +15,6 @@ import { Lifecycle } from '../core/http/server.ts';
 import { createLogger, flushLog } from '../core/logger.ts';
 import { createLocalGatherer } from '../core/plugins/gather.ts';
 import { Kept } from '../core/plugins/kept.ts';
-import type { LoadedConfig } from '../core/plugins/load-config.ts';
 import { findStrayOwner } from '../core/plugins/stray-owner.ts';
 import { createUpstream } from '../core/upstream/upstream.ts';
 import {

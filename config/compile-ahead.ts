@@ -9,12 +9,12 @@ import { serveGeneration } from '../core/http/serve.ts';
 import { Lifecycle } from '../core/http/server.ts';
 import { createLogger } from '../core/logger.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
-import { type LoadedConfig, loadConfig, readBuiltinSchemas } from '../core/plugins/load-config.ts';
 import { REFERS_TO_OTHERS } from '../core/plugins/registry.ts';
 import { createAjv, fingerprint, type SchemaSet } from './ajv.ts';
 import { coreSchema } from './check.ts';
 import { PLAN_SCHEMA } from './check-budgets.ts';
 import { sealPluginSchema } from './compose-schema.ts';
+import { type LoadedConfig, loadConfig, readBuiltinSchemas } from './load-config.ts';
 import { readRawConfig } from './read.ts';
 
 /** Schemas, and the module that `config/ajv.ts` loads for them. */

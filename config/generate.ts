@@ -7,10 +7,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { readBuiltinSchemas } from '../core/plugins/load-config.ts';
 import { compileAhead } from './compile-ahead.ts';
 import { composeSchema } from './compose-schema.ts';
 import { renderConfigPage } from './config-page.ts';
+import { readBuiltinSchemas } from './load-config.ts';
 
 const SCHEMA_FILE = fileURLToPath(new URL('./tollgate.schema.json', import.meta.url));
 

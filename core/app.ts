@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import { listenUrl } from '../config/core-schema.ts';
+import { type LoadedConfig, loadConfig } from '../config/load-config.ts';
 import type { ConfigInput } from '../config/read.ts';
 import { createGeneration } from './calls/generation.ts';
 import type { ModelCatalog, RoutingState } from './contract/call.ts';
@@ -14,7 +15,6 @@ import { Upgrades } from './http/upgrades.ts';
 import { createLogger } from './logger.ts';
 import { openFoundation } from './plugins/foundation.ts';
 import type { Gatherer } from './plugins/gather.ts';
-import { type LoadedConfig, loadConfig } from './plugins/load-config.ts';
 import { mergeStates, ROUTING_TOPIC } from './routing/routing-states.ts';
 
 /** A gateway that is assembled and listens. */

@@ -1,11 +1,11 @@
 import cluster, { type Worker } from 'node:cluster';
 import os from 'node:os';
+import { type LoadedConfig, loadConfig } from '../../config/load-config.ts';
 import type { Gateway } from '../../core/app.ts';
 import type { RoutingState } from '../../core/contract/call.ts';
 import type { Log } from '../../core/contract/plugin.ts';
 import type { ReloadControl, ReloadReport } from '../../core/http/operator-routes.ts';
 import type { PreparedGeneration } from '../../core/http/serve.ts';
-import { type LoadedConfig, loadConfig } from '../../core/plugins/load-config.ts';
 import { mergeStates, ROUTING_TOPIC } from '../../core/routing/routing-states.ts';
 import { CliError, describeError, EXIT } from '../io.ts';
 import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../load.ts';

@@ -1,9 +1,9 @@
 import { unwatchFile, watchFile } from 'node:fs';
 import path from 'node:path';
+import type { LoadedConfig } from '../../config/load-config.ts';
 import { ConfigError, formatProblem } from '../../config/problems.ts';
 import type { Log } from '../../core/contract/plugin.ts';
 import type { ConfigChange, ReloadControl, ReloadReport } from '../../core/http/operator-routes.ts';
-import type { LoadedConfig } from '../../core/plugins/load-config.ts';
 import { describeError } from '../io.ts';
 import { loadFor } from '../load.ts';
 import type { CommandContext } from '../program.ts';

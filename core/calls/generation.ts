@@ -1,3 +1,4 @@
+import type { LoadedConfig } from '../../config/load-config.ts';
 import { VERSION } from '../../config/package-root.ts';
 import { listSecrets } from '../../config/read.ts';
 import { CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
@@ -8,14 +9,19 @@ import type { OperationDefinition } from '../contract/operation.ts';
 import type { GatewaySettings } from '../contract/plugin.ts';
 import type { Offer, Provider } from '../contract/provider.ts';
 import type { Records } from '../contract/store.ts';
-import { CORE } from '../plugins/attribution.ts';
+import { CORE, noteOthers } from '../plugins/attribution.ts';
 import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
 import { type Foundation, Pending, runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/foundation.ts';
 import { compileHooks } from '../plugins/hook-runner.ts';
 import { createInstanceStore, createRecordBook } from '../plugins/instance-store.ts';
-import { type LoadedConfig, locateProblem } from '../plugins/load-config.ts';
 import { type CallServices, createPluginApi, createRedactor } from '../plugins/plugin-api.ts';
-import { createRequestSchemas, PluginError, Registry, type RequestSchemas } from '../plugins/registry.ts';
+import {
+  createRequestSchemas,
+  locateProblem,
+  PluginError,
+  Registry,
+  type RequestSchemas,
+} from '../plugins/registry.ts';
 import { createRouting, describeRouting, type HealthBook, shareHealth } from '../routing/health-book.ts';
 import { ROUTING_TOPIC } from '../routing/routing-states.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
@@ -66,6 +72,7 @@ const CUT_TIMEOUT_MS = 1000;
 /** Sets the plugins of a configuration up one by one, in its order, and makes calls possible. */
 export async function createGeneration(foundation: Foundation, loaded: LoadedConfig): Promise<Generation> {
   const { log, kept, gatherer } = foundation;
+  noteOthers(loaded);
   const registry = new Registry();
   const { settings } = loaded;
   const readers = new Map<string, () => unknown>();

@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import type Koa from 'koa';
+import { isBuiltinOwner } from '../../config/load-config.ts';
 import type { Generation } from '../calls/generation.ts';
 import type { CredentialKind } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
@@ -8,7 +9,6 @@ import type { Schema } from '../contract/json.ts';
 import type { Plugin, Route, UpgradeHandler } from '../contract/plugin.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import { createInstanceStore } from '../plugins/instance-store.ts';
-import { isBuiltinOwner } from '../plugins/load-config.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { findStrayOwner } from '../plugins/stray-owner.ts';
 import { type Authentication, createAuthenticator, createDialectPrefixes, type UrlCredential } from './authenticate.ts';

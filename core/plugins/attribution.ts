@@ -1,4 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { PluginInstance } from '../../config/core-schema.ts';
+import type { LoadedConfig } from '../../config/load-config.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 
 /** The owner of core's code. */
@@ -16,9 +18,11 @@ const owners = new WeakMap<object, string>();
  */
 let hasOthers = false;
 
-/** From now on it is noted whose code runs. */
-export function noteRunning(): void {
-  hasOthers = true;
+/** With a plugin that does not come with the package it is noted from now on whose code runs. */
+export function noteOthers({ config, builtins }: Pick<LoadedConfig, 'config' | 'builtins'>): void {
+  const isBuiltin = ({ kind, plugin }: PluginInstance): boolean =>
+    builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin);
+  hasOthers ||= ![config.store, ...config.instances].every(isBuiltin);
 }
 
 /** Runs code of a plugin, so that whatever it starts (timers, emitters, promises nobody waits for) is known as its own. */

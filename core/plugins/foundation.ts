@@ -1,12 +1,12 @@
+import type { LoadedConfig } from '../../config/load-config.ts';
 import { listSecrets } from '../../config/read.ts';
 import type { Log, Plugin, WholeApi } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
 import type { StoreWatcher } from '../contract/units.ts';
 import { createUpstream, type Upstream } from '../upstream/upstream.ts';
-import { runAs } from './attribution.ts';
+import { noteOthers, runAs } from './attribution.ts';
 import { createLocalGatherer, type Gatherer } from './gather.ts';
 import { Kept } from './kept.ts';
-import type { LoadedConfig } from './load-config.ts';
 import { createPluginApi, createRedactor, type OpenStore } from './plugin-api.ts';
 import { type Owned, PluginError, Registry } from './registry.ts';
 
@@ -33,6 +33,7 @@ export async function openFoundation(
   log: Log,
   gatherer: Gatherer = createLocalGatherer(),
 ): Promise<Foundation> {
+  noteOthers(loaded);
   const registry = new Registry();
   const storeWatch: StoreWatch = { watchers: [] };
   const store = await openStore(loaded, registry, log, gatherer, (operation, ms, isOk) => {

@@ -1,13 +1,22 @@
 import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
 import { createAjv, createValidatorFinder } from '../../config/ajv.ts';
-import { didYouMean } from '../../config/problems.ts';
+import type { LoadedConfig } from '../../config/load-config.ts';
+import { createConfigError, didYouMean } from '../../config/problems.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { HOOKS } from '../contract/hooks.ts';
 import { isObject, type Schema } from '../contract/json.ts';
 import type { AgentDefinition, OperationDefinition } from '../contract/operation.ts';
-import type { Announcement, Command, PluginKind, Route, SignInLink, UpgradeHandler } from '../contract/plugin.ts';
+import {
+  type Announcement,
+  type Command,
+  OptionError,
+  type PluginKind,
+  type Route,
+  type SignInLink,
+  type UpgradeHandler,
+} from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import type { Figure, StoreWatcher } from '../contract/units.ts';
 import type { HookEntry } from './hook-runner.ts';
@@ -20,6 +29,15 @@ export class PluginError extends Error {
     super(`plugin "${plugin}": ${message}`, options);
     this.plugin = plugin;
   }
+}
+
+/** An error of a plugin's set-up as a problem of the configuration at its place, where its plugin told which option it was. */
+export function locateProblem(error: unknown, { config, raw }: Pick<LoadedConfig, 'config' | 'raw'>): unknown {
+  if (!(error instanceof PluginError) || !(error.cause instanceof OptionError)) return error;
+  const { path: place, problem, hint } = error.cause;
+  const at = [config.store, ...config.instances].find(({ name }) => name === error.plugin);
+  if (!at) return error;
+  return createConfigError([{ pointer: `${at.pointer}${place}`, atKey: place === '', message: problem, hint }], raw);
 }
 
 export interface Owned<T> {

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { LoadedConfig } from '../../config/load-config.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { ownerOf, runningPlugin } from './attribution.ts';
-import type { LoadedConfig } from './load-config.ts';
 
 /**
  * The plugin that an error nobody caught belongs to: whose code was running, else whose file is first in its stack (a listener

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { createReloader } from '../../cli/cluster/reload.ts';
-import { loadConfig } from '../../core/plugins/load-config.ts';
+import { loadConfig } from '../../config/load-config.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';
 import { createSilentLog } from '../support/log.ts';

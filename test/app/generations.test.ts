@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { type LoadedConfig, loadConfig } from '../../core/plugins/load-config.ts';
+import { type LoadedConfig, loadConfig } from '../../config/load-config.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { loadConfig } from '../../core/plugins/load-config.ts';
+import { loadConfig } from '../../config/load-config.ts';
 
 /** Every way to write `store:` that the documentation shows, and the built-in plugin it means. */
 const FORMS: readonly (readonly [store: unknown, plugin: string])[] = [

@@ -149,7 +149,7 @@ describe('a target that fails', function () {
   it('is still known after a reload', async () => {
     rig.vendors['a']?.script(refusal(429, { 'retry-after': '30' }));
     expect(await rig.ask('stale')).to.include({ by: 'b', attempts: '2' });
-    const { loadConfig } = await import('../../core/plugins/load-config.ts');
+    const { loadConfig } = await import('../../config/load-config.ts');
     const { createSilentLog } = await import('../support/log.ts');
     const configPath = `${rig.gateway.folder}/tollgate.config.json`;
     await rig.gateway.use(

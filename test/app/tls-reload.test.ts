@@ -4,7 +4,7 @@ import https from 'node:https';
 import path from 'node:path';
 import tls from 'node:tls';
 import { expect } from 'chai';
-import { loadConfig } from '../../core/plugins/load-config.ts';
+import { loadConfig } from '../../config/load-config.ts';
 import { portOf, requestTls, trusting } from '../support/clients/tls-client.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type Certificate, createSelfSigned } from '../support/identity/self-signed.ts';

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { loadConfig } from '../../config/load-config.ts';
 import { createGateway } from '../../core/app.ts';
 import { probeStore } from '../../core/plugins/foundation.ts';
-import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { createSilentLog } from '../support/log.ts';
 import { startPostgresServer } from '../support/stores/postgres-server.ts';

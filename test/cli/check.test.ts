@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { describeError } from '../../cli/io.ts';
 import { trySetUp } from '../../cli/start.ts';
+import { loadConfig } from '../../config/load-config.ts';
 import { createGateway } from '../../core/app.ts';
-import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { createSilentLog } from '../support/log.ts';
 import { WRONG_SETTINGS } from './wrong-settings.ts';

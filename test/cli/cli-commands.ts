@@ -4,7 +4,7 @@ import { reportFailure } from '../../cli/io.ts';
 import { runPluginCommand } from '../../cli/plugin-commands.ts';
 import { COMMANDS } from '../../cli/program.ts';
 import { trySetUp } from '../../cli/start.ts';
-import { loadConfig } from '../../core/plugins/load-config.ts';
+import { loadConfig } from '../../config/load-config.ts';
 import { createSilentLog } from '../support/log.ts';
 import type { Finished } from '../support/processes/cli.ts';
 import { captureTerminal } from '../support/processes/plugin-command.ts';

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { diffConfigs, formatChange } from '../../cli/cluster/diff.ts';
 import { parseRawConfig, writeRawConfig } from '../../cli/cluster/messages.ts';
+import { loadConfig } from '../../config/load-config.ts';
 import { readRawConfig } from '../../config/read.ts';
-import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 
 describe('the difference of two configurations', () => {

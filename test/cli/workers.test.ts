@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { countWorkers } from '../../cli/cluster/cluster.ts';
-import { loadConfig } from '../../core/plugins/load-config.ts';
+import { loadConfig } from '../../config/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 
 describe('the number of workers', () => {

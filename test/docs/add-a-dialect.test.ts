@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import { importPlugin } from '../../core/plugins/load-config.ts';
+import { importPlugin } from '../../config/import-plugin.ts';
 import { testDialect } from '../conformance/dialect.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';

@@ -1,8 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
+import { listBuiltins } from '../../config/import-plugin.ts';
 import { FORMATS } from '../../core/contract/units.ts';
 import { API_VERSION, type Plugin, type Schema } from '../../core/index.ts';
-import { listBuiltins } from '../../core/plugins/load-config.ts';
 
 /** Every built-in plugin is tested by being in its folder. */
 describe('every built-in plugin', () => {

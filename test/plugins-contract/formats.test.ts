@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import { loadConfig } from '../../config/load-config.ts';
 import { ConfigError } from '../../config/problems.ts';
-import { loadConfig } from '../../core/plugins/load-config.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile, startError } from '../support/plugins/plugin-file.ts';

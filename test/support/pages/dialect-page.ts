@@ -1,5 +1,5 @@
+import { listBuiltins } from '../../../config/import-plugin.ts';
 import { type DialectDefinition, isGatewayError, type Plugin } from '../../../core/index.ts';
-import { listBuiltins } from '../../../core/plugins/load-config.ts';
 import { setUpDialect } from '../../conformance/dialect-subject.ts';
 import { dialectOptions } from '../formats/dialect-kits.ts';
 import type { BuiltInProvider } from '../plugins/all-providers.ts';

@@ -1,12 +1,12 @@
 /** The plugin of speech on a real port: real router, real calls, real way out, and vendors as a test has them. */
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { LoadedConfig } from '../../../config/load-config.ts';
 import { createGeneration } from '../../../core/calls/generation.ts';
 import { createKoa, createRouter } from '../../../core/http/koa.ts';
 import { Lifecycle } from '../../../core/http/server.ts';
 import { type Call, definePlugin, type Outcome, type Plugin, type Principal } from '../../../core/index.ts';
 import { openFoundation } from '../../../core/plugins/foundation.ts';
-import type { LoadedConfig } from '../../../core/plugins/load-config.ts';
 import { createRequestSchemas } from '../../../core/plugins/registry.ts';
 import speech from '../../../plugins/operations/speech/index.ts';
 import memory from '../../../plugins/stores/memory/index.ts';

@@ -3,9 +3,10 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import { composeSchema } from '../../../config/compose-schema.ts';
-import { listBuiltins, loadConfig, readSchema } from '../../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { composeSchema } from '../../config/compose-schema.ts';
+import { listBuiltins } from '../../config/import-plugin.ts';
+import { loadConfig, readSchema } from '../../config/load-config.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 
 const plugin = (kind: string, name: string, schema = '{ type: "object" }'): string =>
   `export default { name: '${name}', kind: '${kind}', apiVersion: 1, configSchema: ${schema}, setup() {} };\n`;

@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import { listBuiltins } from '../../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { listBuiltins } from '../../config/import-plugin.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 
 describe('the built-in plugins', () => {
   afterEach(removeFolders);

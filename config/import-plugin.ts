@@ -2,167 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { checkConfig, findInstances } from '../../config/check.ts';
-import {
-  type GatewayConfig,
-  type InstanceRef,
-  localUrl,
-  type PluginInstance,
-  type PluginSchema,
-} from '../../config/core-schema.ts';
-import { PACKAGE_ROOT, VERSION } from '../../config/package-root.ts';
-import { createConfigError, didYouMean, type ProblemAt } from '../../config/problems.ts';
-import { type ConfigInput, type RawConfig, readRawConfig } from '../../config/read.ts';
-import { isObject } from '../contract/json.ts';
-import {
-  API_VERSION,
-  type GatewaySettings,
-  OptionError,
-  PLUGIN_KINDS,
-  type Plugin,
-  type PluginKind,
-  type Problem,
-} from '../contract/plugin.ts';
-import { noteRunning } from './attribution.ts';
-import { PluginError } from './registry.ts';
-
-export interface LoadedConfig {
-  readonly raw: RawConfig;
-  readonly config: GatewayConfig;
-  readonly settings: GatewaySettings;
-  readonly builtins: readonly Builtin[];
-  /** The imported plugins: the store's, then that of each of `config.instances` in the same order. */
-  readonly plugins: readonly Plugin[];
-}
-
-/** Where a gateway keeps its data when its store says no folder. */
-const DATA = 'data';
-
-/**
- * Reads the configuration (unless it is given as it was read), imports every plugin it names, checks everything by their schemas and lets each plugin check its
- * own part. Throws a `ConfigError` with all problems; nothing is set up and nothing listens.
- */
-export async function loadConfig(
-  input: ConfigInput | { readonly raw: RawConfig },
-  builtins: readonly Builtin[] = listBuiltins(),
-): Promise<LoadedConfig> {
-  const raw = 'raw' in input ? input.raw : await readRawConfig(input);
-  const refs = findInstances(raw, builtins);
-  const options = { builtins, baseDir: raw.baseDir };
-  const stores = await Promise.all(refs.stores.map((ref) => tryImport(ref, options)));
-  const imports = await Promise.all(refs.instances.map((ref) => tryImport(ref, options)));
-  // Of several stores that are asked which one is meant, one that cannot be imported is not it.
-  const importProblems = [...(stores.length === 1 ? stores : []), ...imports].flatMap(({ problem }) => problem ?? []);
-  const schemas = [...stores, ...imports].flatMap(({ ref, plugin }) =>
-    plugin ? [readSchema(plugin, ref.plugin)] : [],
-  );
-  const config = checkConfig(raw, { builtins, schemas, problems: importProblems });
-  const store = stores.filter(({ ref }) => ref.plugin === config.store.plugin);
-  const plugins = [...store, ...imports].flatMap(({ plugin }) => plugin ?? []);
-  const settings = readSettings(config);
-  const instances = [config.store, ...config.instances];
-  const problems = await Promise.all(
-    instances.map(async (instance, at) => [
-      ...findMissing(plugins, at, instance),
-      ...(await runCheck(plugins[at], instance, settings)),
-    ]),
-  );
-  if (problems.flat().length > 0) throw createConfigError(problems.flat(), raw);
-  return { raw, config, settings, builtins, plugins };
-}
-
-/** The schemas of all built-in plugins, for a whole `tollgate.schema.json`; imports every one of them. */
-export async function readBuiltinSchemas(
-  builtins: readonly Builtin[] = listBuiltins(),
-): Promise<readonly PluginSchema[]> {
-  return await Promise.all(
-    builtins.map(async ({ kind, name }) =>
-      readSchema(await importPlugin(name, { kind, builtins, baseDir: PACKAGE_ROOT }), name),
-    ),
-  );
-}
-
-/** A plugin's part of the configuration's schema, under the name that the configuration calls it by; open when it has none. */
-export function readSchema({ kind, configSchema, section }: Plugin, name: string): PluginSchema {
-  const schema = { type: 'object', ...(configSchema ?? { additionalProperties: true }) };
-  return { kind, name, schema, ...(section !== undefined && { section }) };
-}
-
-interface Import {
-  readonly ref: InstanceRef;
-  readonly plugin?: Plugin;
-  readonly problem?: ProblemAt;
-}
-
-async function tryImport(
-  ref: InstanceRef,
-  options: { readonly builtins: readonly Builtin[]; readonly baseDir: string },
-): Promise<Import> {
-  try {
-    return { ref, plugin: await importPlugin(ref.plugin, { kind: ref.kind, ...options }) };
-  } catch (error) {
-    if (!(error instanceof PluginImportError)) throw error;
-    return { ref, problem: { pointer: ref.pointer, atKey: true, message: error.message, hint: error.hint } };
-  }
-}
-
-function readSettings({ store, server, ...config }: GatewayConfig): GatewaySettings {
-  const { billing, plans, defaultPlan, budgets, tags, baseDir, isDefault } = config;
-  const folder = store.config['folder'];
-  const dataDir = typeof folder === 'string' ? folder : path.resolve(baseDir, DATA);
-  const shared = { billing, plans, defaultPlan, budgets, tags, dataDir, baseDir, isDefault };
-  return Object.freeze({ ...shared, url: localUrl(server), version: VERSION });
-}
-
-/** The plugins that a plugin needs and the configuration does not have. */
-function findMissing(plugins: readonly Plugin[], at: number, { pointer }: PluginInstance): readonly ProblemAt[] {
-  const missing = (plugins[at]?.requires ?? []).filter((needed) => !plugins.some(({ name }) => name === needed));
-  return missing.map((needed) => ({
-    ...{ pointer, atKey: true, message: `needs the plugin "${needed}", which this configuration does not have` },
-    hint: 'Name it in the configuration too.',
-  }));
-}
-
-/** What a plugin's own check finds, at its places in the file. */
-async function runCheck(
-  plugin: Plugin | undefined,
-  { config, pointer }: PluginInstance,
-  settings: GatewaySettings,
-): Promise<readonly ProblemAt[]> {
-  const atPlugin = (message: string): readonly ProblemAt[] => [{ pointer, atKey: true, message }];
-  try {
-    const problems: unknown = (await plugin?.check?.(config, { baseDir: settings.baseDir, settings })) ?? [];
-    if (!Array.isArray(problems) || !problems.every(isProblem)) {
-      return atPlugin('has a plugin whose check answers something else than a list of problems');
-    }
-    return problems.map(({ path: place = '', message, hint }) => {
-      const below = place === '' || place.startsWith('/') ? place : `/${place}`;
-      return { pointer: `${pointer}${below}`, atKey: place === '', message, hint };
-    });
-  } catch (error) {
-    return atPlugin(`has a plugin whose check failed: ${error instanceof Error ? error.message : String(error)}`);
-  }
-}
-
-/** An error of a plugin's set-up as a problem of the configuration at its place, where its plugin told which option it was. */
-export function locateProblem(error: unknown, { config, raw }: Pick<LoadedConfig, 'config' | 'raw'>): unknown {
-  if (!(error instanceof PluginError) || !(error.cause instanceof OptionError)) return error;
-  const { path: place, problem, hint } = error.cause;
-  const at = [config.store, ...config.instances].find(({ name }) => name === error.plugin);
-  if (!at) return error;
-  return createConfigError([{ pointer: `${at.pointer}${place}`, atKey: place === '', message: problem, hint }], raw);
-}
-
-function isProblem(value: unknown): value is Problem {
-  return isObject(value) && typeof value['message'] === 'string';
-}
-
-/** Whether an instance is of a plugin that comes with the package. */
-export function isBuiltinOwner(owner: string, { config, builtins }: LoadedConfig): boolean {
-  return config.instances.some(
-    ({ name, kind, plugin }) => name === owner && builtins.some((each) => each.kind === kind && each.name === plugin),
-  );
-}
+import { API_VERSION, PLUGIN_KINDS, type Plugin, type PluginKind } from '../core/contract/plugin.ts';
+import { PACKAGE_ROOT } from './package-root.ts';
+import { didYouMean } from './problems.ts';
 
 export interface ImportOptions {
   readonly kind: PluginKind;
@@ -228,7 +70,7 @@ function resolvePath(spec: string, baseDir: string): string {
 async function resolvePackage(spec: string, { kind, builtins, baseDir }: ImportOptions): Promise<string> {
   const sameKind = builtins.filter((builtin) => builtin.kind === kind).map(({ name }) => name);
   if (!/[./@]/.test(spec) && !spec.startsWith(PACKAGE_PREFIX)) {
-    // A near miss is a typing error: nobody should be told to install whatever package has that name.
+    // A near miss is a typing error: the message must not say to install whatever package has that name.
     const others = `Built in are: ${sameKind.join(', ') || 'none'}. Any other is named by "plugin:", as a package ${PACKAGE_PREFIX}…, with its scope, or as a path.`;
     throw new PluginImportError(`there is no built-in ${kind} plugin "${spec}"`, didYouMean(spec, sameKind) ?? others);
   }
@@ -254,7 +96,6 @@ async function load(url: string, spec: string, isBuiltin: boolean): Promise<unkn
 /** Built-ins load as this package itself does; other people's TypeScript goes through jiti. */
 async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<Record<string, unknown>>> {
   if (isBuiltin) return await import(url);
-  noteRunning();
   await resolveOwnPackage();
   if (!/^file:.*\.[mc]?ts$/.test(url)) return await import(url);
   const { createJiti } = await import('jiti');
@@ -287,7 +128,7 @@ function checkPlugin(value: unknown, spec: string, kind: PluginKind): Plugin {
   return value as unknown as Plugin;
 }
 
-/** A JSON schema of type object; `null` beside it is for a section that may be switched off. */
+/** A JSON schema of type object; `null` next to it is for a section that may be switched off. */
 function isSchemaOfObjects(schema: unknown): boolean {
   if (!isObjectOrArray(schema) || Array.isArray(schema)) return false;
   const { type = 'object' } = schema;
@@ -347,7 +188,7 @@ interface HookingModule {
 let resolved: Promise<void> | undefined;
 
 /**
- * Lets plugin files find `tollgate` wherever they lie: beside a global install or in a container there is no `node_modules` above
+ * Lets plugin files find `tollgate` wherever they lie: next to a global install or in a container there is no `node_modules` above
  * them. A copy that is installed there is found first.
  */
 export function resolveOwnPackage(): Promise<void> {
@@ -411,7 +252,7 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
 const SHARED = 'kit';
 
 /** All built-in plugins, found by reading the folders of `plugins/`; sorted by kind and name, a policy with a folder of its own last. */
-export function listBuiltins(root: URL = new URL('../../plugins/', import.meta.url)): readonly Builtin[] {
+export function listBuiltins(root: URL = new URL('../plugins/', import.meta.url)): readonly Builtin[] {
   const own = indexOf(new URL('console/', root));
   const rooms: readonly Builtin[] = own ? [{ kind: 'policy', name: 'console', url: own.href }] : [];
   const found = Object.entries(FOLDERS).flatMap(([kind, folder]) => {

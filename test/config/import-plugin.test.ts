@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import type { PluginKind } from '../../../core/contract/plugin.ts';
-import { type Builtin, importPlugin, PluginImportError } from '../../../core/plugins/load-config.ts';
-import { makeFolder, removeFolders } from '../../support/folders.ts';
+import { type Builtin, importPlugin, PluginImportError } from '../../config/import-plugin.ts';
+import type { PluginKind } from '../../core/contract/plugin.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 
 const plugin = (fields = ''): string =>
   `export default { name: 'x', kind: 'provider', apiVersion: 1, setup() {}, ${fields} };\n`;
