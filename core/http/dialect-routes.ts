@@ -5,7 +5,7 @@ import { completeChat } from '../calls/chat.ts';
 import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts';
 import { type Counter, createCounter } from '../calls/count.ts';
 import { isAtCallersPlace } from '../calls/error-marks.ts';
-import { bodyFactsOf, factsOf, freezeRequest } from '../calls/facts.ts';
+import { bodyFactsOf, freezeRequest } from '../calls/facts.ts';
 import type { Ingress } from '../calls/ingress.ts';
 import { targetOfPath, targetsOfRequest } from '../calls/models.ts';
 import { deploymentOf } from '../calls/seals.ts';
@@ -53,10 +53,7 @@ export function createDialectRoutes(
           body: ctx.state.body,
           params: ctx.params,
           query: ctx.querystring === '' ? {} : Object.fromEntries(new URLSearchParams(ctx.querystring)),
-          // Copied for those who read them.
-          get headers() {
-            return withoutCredentials(ctx.headers, dialect.credentials?.headers);
-          },
+          headers: withoutCredentials(ctx.headers, dialect.credentials?.headers),
           route: row,
         };
         const keys = deps.seals.ready();
@@ -138,16 +135,19 @@ function readConversation(
     throw own(thrown, owner);
   }
   const { request, provider } = read;
-  if (request !== input.body) freezeRequest(request);
+  const { inputTokens: estimatedInputTokens } = freezeRequest(request);
   const conversation: Conversation = {
-    ...{ dialect, owner, read, responder: undefined },
+    dialect,
+    owner,
+    read,
+    responder: undefined,
     context: {
-      ...{ input, request, requestId },
+      input,
+      request,
+      requestId,
       id: createId(''),
       created: Math.floor(Date.now() / 1000),
-      get estimatedInputTokens() {
-        return factsOf(request).inputTokens;
-      },
+      estimatedInputTokens,
       responder: () => conversation.responder,
       seal(data) {
         const { provider: instance = '' } = conversation.responder ?? {};
@@ -156,8 +156,11 @@ function readConversation(
       },
     },
     callInput: {
-      ...{ operation: 'chat', request, stream: request.stream === true, follows: input.follows },
-      ingress: ingressOf(dialect, input, headers['cache-control'], read),
+      operation: 'chat',
+      request,
+      stream: request.stream === true,
+      follows: input.follows,
+      ingress: ingressOf(dialect, input, read),
       caller: {
         requestId,
         principal,
@@ -183,17 +186,15 @@ const MAX_PASSED = 4096;
 
 function ingressOf(
   { name, native }: DialectDefinition,
-  input: DialectInput,
-  cacheControl: string | undefined,
+  { body, headers: sent }: DialectInput,
   { request: before, needs = [], dropped = [] }: DialectRequest,
 ): Ingress {
-  const { body } = input;
+  const cacheControl = sent['cache-control']?.toString();
   const own = { dialect: name, body, before, needs, media: [], dropped, cacheControl, headers: {} };
   if (!native) return own;
   const facts = native.effects && bodyFactsOf(body, native.effects);
   const isNew = (need: DialectNeed): boolean =>
     !needs.some((told) => told.kind === need.kind && isWithin(need.param, told.param));
-  const sent = input.headers;
   const headers = Object.fromEntries(
     (native.headers ?? []).flatMap((header) => {
       const value = sent[header];

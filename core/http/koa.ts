@@ -28,7 +28,7 @@ import {
 import { answerError, requestError } from './error-answer.ts';
 import { type RespondOnce, readIdempotencyKey } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
-import { createMemory, type Memory, ownerAt, ownerOf } from './memory.ts';
+import { createMemory, type Memory, ownerOf } from './memory.ts';
 import type { CountAdmin } from './operator-routes.ts';
 import { type Form, formBytes, RequestBody, readForm } from './read-body.ts';
 import { clientAddress, normalisePath, RequestState } from './request-state.ts';
@@ -207,7 +207,8 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     state.route = label;
     if (owner !== CORE) state.plugin = owner;
     state.dialect = dialect ?? state.dialect;
-    const hold = memory.book(ownerAt(state.ip));
+    // Its caller is not known yet, or need not be.
+    const hold = memory.book(`address ${state.ip}`);
     state.hold = hold;
     const body = new RequestBody(ctx.req, { maxBytes, hold, memory });
     const found = authenticate?.(ctx as RouteContext, body);

@@ -64,11 +64,6 @@ export function ownerOf({ account }: Pick<Principal, 'account'>): string {
   return `account ${account}`;
 }
 
-/** The owner of what comes from an address before it is known who sent it, and where no credential is needed. */
-export function ownerAt(address: string): string {
-  return `address ${address}`;
-}
-
 /** Makes the memory of one process; its size follows from Node's `--max-old-space-size`. */
 export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
   const { bytes = getHeapStatistics().heap_size_limit * HEAP_SHARE, leastRate = LEAST_RATE } = limits;

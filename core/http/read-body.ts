@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { rm } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import os from 'node:os';
 import { Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
@@ -48,10 +48,14 @@ export class RequestBody {
   reading: Promise<Buffer> | undefined;
   readonly #req: IncomingMessage;
   readonly #options: BodyOptions;
+  /** Of `content-length`; undefined where a body comes in pieces of its own. */
+  readonly #announced: number | undefined;
 
   constructor(req: IncomingMessage, options: BodyOptions) {
+    const { 'transfer-encoding': encoding, 'content-length': length = 0 } = req.headers;
     this.#req = req;
     this.#options = options;
+    this.#announced = encoding === undefined ? Number(length) : undefined;
   }
 
   /**
@@ -59,7 +63,8 @@ export class RequestBody {
    * a hold refuses with, and with {@link RequestAborted}.
    */
   bytes(): Promise<Buffer> {
-    this.reading ??= hasBody(this.#req) ? readBytes(this.#req, this.#options) : Promise.resolve(EMPTY.raw);
+    this.reading ??=
+      this.#announced === 0 ? Promise.resolve(EMPTY.raw) : readBytes(this.#req, this.#options, this.#announced);
     return this.reading;
   }
 
@@ -68,10 +73,9 @@ export class RequestBody {
    * with `unsupported_media_type` or `invalid_json`.
    */
   async json({ shape, ...bounds }: JsonOptions = {}): Promise<JsonBody> {
-    const { headers } = this.#req;
     const { hold, memory } = this.#options;
-    if (!hasBody(this.#req)) return EMPTY;
-    const problem = findMediaProblem(headers['content-type'], headers['content-encoding']);
+    if (this.#announced === 0) return EMPTY;
+    const problem = findMediaProblem(this.#req.headers);
     if (problem !== undefined) throw new GatewayError('unsupported_media_type', problem);
     const bytes = await this.bytes();
     if (bytes.length === 0) return EMPTY;
@@ -83,15 +87,13 @@ export class RequestBody {
   }
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
-  const length = headers['content-length'];
-  return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
-}
-
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]*)/i;
 
-function findMediaProblem(type: string | undefined, encoding: string | undefined): string | undefined {
+function findMediaProblem({
+  'content-type': type,
+  'content-encoding': encoding,
+}: IncomingHttpHeaders): string | undefined {
   if (type === undefined) return 'The request has no content-type. Send the body as application/json.';
   if (!JSON_TYPE.test(type)) return 'The content-type must be application/json.';
   const charset = CHARSET.exec(type)?.[1]?.toLowerCase();
@@ -105,18 +107,24 @@ function findMediaProblem(type: string | undefined, encoding: string | undefined
 }
 
 /** The listeners stay when it is over (the request goes with them), and a late error then finds one that ignores it. */
-function readBytes(req: IncomingMessage, { maxBytes, hold, memory }: BodyOptions): Promise<Buffer> {
+function readBytes(
+  req: IncomingMessage,
+  { maxBytes, hold, memory }: BodyOptions,
+  announced: number | undefined,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const announced = Number(req.headers['content-length'] ?? 0);
-    if (announced > maxBytes) throw tooLarge(maxBytes);
-    hold?.announce(announced * HEAP_PER_BYTE);
-    const chunks = new Chunks();
+    if (announced !== undefined) {
+      if (announced > maxBytes) throw tooLarge(maxBytes);
+      hold?.announce(announced * HEAP_PER_BYTE);
+    }
     let whole: Buffer | undefined;
+    let chunks: Chunks | undefined;
     let isOver = false;
     const end = (error?: unknown): void => {
+      if (isOver) return;
       isOver = true;
       watch?.stop();
-      if (error === undefined) resolve(whole ?? chunks.take());
+      if (error === undefined) resolve(whole ?? chunks?.take() ?? EMPTY.raw);
       else {
         hold?.release();
         reject(error);
@@ -132,17 +140,18 @@ function readBytes(req: IncomingMessage, { maxBytes, hold, memory }: BodyOptions
       if (isOver) return;
       watch?.add(chunk.length);
       try {
-        if (chunks.size + chunk.length > maxBytes) throw tooLarge(maxBytes);
+        if ((chunks?.size ?? 0) + chunk.length > maxBytes) throw tooLarge(maxBytes);
         hold?.grow(chunk.length * HEAP_PER_BYTE);
         if (chunk.length === announced) whole = chunk;
-        else chunks.add(chunk);
+        else {
+          chunks ??= new Chunks();
+          chunks.add(chunk);
+        }
       } catch (error) {
         end(error);
       }
     });
-    req.on('end', () => {
-      if (!isOver) end();
-    });
+    req.on('end', end);
     // The first also comes when all is well.
     req.on('close', onGone);
     req.on('error', onGone);
