@@ -35,7 +35,7 @@ export function createRequestWriter(differences: Differences, rulesFor: RulesFor
     const rules = rulesFor(request);
     const dropped: string[] = [];
     let input = request;
-    if (input['extra_body']) input = mergeExtraBody(input, (field) => isExtraField(field, rules), dropped);
+    if ('extra_body' in input) input = mergeExtraBody(input, (field) => isExtraField(field, rules), dropped);
     if (cacheMarks || historyTools || input.tools) input = withTools(input, call.model, differences);
     const fields = mapFields(input, rules, OWN, dropped, differences.modelOf);
     if (rules.variant?.wire === 'responses') return writeOnResponses(input, call, fields, dropped, rules, differences);
