@@ -42,6 +42,7 @@ export type { TagRules } from './contract/units.ts';
 export {
   estimateTextTokens,
   formatUsd,
+  maxEntries,
   parseDuration,
   parseSize,
   parseUsd,

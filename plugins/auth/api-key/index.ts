@@ -5,6 +5,7 @@ import {
   GatewayError,
   isGatewayError,
   type Log,
+  maxEntries,
   type PluginApi,
   type Principal,
   problemsOf,
@@ -44,8 +45,8 @@ function createVerifier(
   onUse: (id: string, now: number) => void,
 ): Verifier {
   /** Keys as the store had them a moment ago, and ids that it did not know. */
-  const known = new LRUCache<string, CachedKey>({ max: KNOWN_MAX });
-  const unknown = new LRUCache<string, CachedKey>({ max: UNKNOWN_MAX });
+  const known = new LRUCache<string, CachedKey>(maxEntries(KNOWN_MAX));
+  const unknown = new LRUCache<string, CachedKey>(maxEntries(UNKNOWN_MAX));
   const loading = new Map<string, Promise<CachedKey>>();
 
   /** Reads the store: once for all that need one id at the same time. */
@@ -206,7 +207,7 @@ interface LastUsed {
 
 /** Writes when a key was last used, in a document of its own and never in the way of a request. */
 function createLastUsed(records: Pick<KeyRecords, 'markUsed'>, log: Log): LastUsed {
-  const written = new LRUCache<string, number>({ max: MAX_KEYS });
+  const written = new LRUCache<string, number>(maxEntries(MAX_KEYS));
   const writing = new Set<Promise<void>>();
 
   return {

@@ -7,6 +7,7 @@ import {
   GatewayError,
   isGatewayError,
   type Log,
+  maxEntries,
   OptionError,
   type PluginApi,
   type Principal,
@@ -157,7 +158,7 @@ export function createTokenVerifier(
   log: Log,
 ): TokenVerifier {
   // By the hash of the complete token: two tokens that begin alike have nothing in common.
-  const remembered = new LRUCache<string, Remembered>({ max: MAX_REMEMBERED });
+  const remembered = new LRUCache<string, Remembered>(maxEntries(MAX_REMEMBERED));
 
   const verifyAnew = async (token: string, digest: string, now: number): Promise<Principal | undefined> => {
     try {

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { DURATION, formatUsd, parseDuration, parseSize, parseUsd } from '../../../core/contract/units.ts';
+import { LRUCache } from 'lru-cache';
+import { DURATION, formatUsd, maxEntries, parseDuration, parseSize, parseUsd } from '../../../core/contract/units.ts';
 
 describe('durations', () => {
   const GOOD: readonly (readonly [text: string, ms: number])[] = [
@@ -97,4 +98,13 @@ describe('sizes', () => {
       expect(() => parseSize(size)).to.throw(TypeError, 'is not a size: write 20mb, 512kb or a number of bytes');
     });
   }
+});
+
+describe('a bound of entries', () => {
+  it('keeps those used last', () => {
+    const cache = new LRUCache<string, number>(maxEntries(2));
+    cache.set('a', 1).set('b', 2).get('a');
+    cache.set('c', 3);
+    expect([...cache.keys()]).to.have.members(['a', 'c']);
+  });
 });

@@ -66,8 +66,7 @@ export async function startGateway(
   }
   const key = gateway.announcements.find(({ use }) => use === 'key')?.value ?? '';
   const url = gateway.url;
-  return {
-    ...gateway,
+  const own: Omit<TestGateway, keyof Gateway> = {
     folder,
     key,
     get logs() {
@@ -92,4 +91,6 @@ export async function startGateway(
       await rm(folder, { recursive: true, force: true });
     },
   };
+  // The gateway's own properties stay getters: the OpenAPI document is made where a test asks for it.
+  return Object.setPrototypeOf(own, gateway) as TestGateway;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { formatUsd, type Log, type Sets } from '../../../../core/index.ts';
+import { formatUsd, type Log, maxEntries, type Sets } from '../../../../core/index.ts';
 import { type CountedBudget, resetsAt, startsAt } from './counted.ts';
 
 /** What operators are told of a budget: that it came to its soft limit, or that it no longer covers calls. */
@@ -48,7 +48,7 @@ const MESSAGES: Readonly<Record<NoticeKind, string>> = Object.freeze({
 });
 
 export function createNotices({ sets, log, send }: NoticesParts): Notices {
-  const told = new LRUCache<string, true>({ max: 20_000 });
+  const told = new LRUCache<string, true>(maxEntries(20_000));
 
   const tellOnce = async (kind: NoticeKind, budget: CountedBudget, used: number): Promise<void> => {
     const { hash, member } = memberOf(kind, budget);
