@@ -77,7 +77,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const { settings } = loaded;
   const readers = new Map<string, () => unknown>();
   const identity = {};
-  let services: CallServices | undefined;
+  const ready: { services?: CallServices } = {};
   const pending = new Pending();
   const closing = new AbortController();
   const close = async (): Promise<void> => {
@@ -97,10 +97,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     ...{ registry, settings, log, gatherer, readers },
     aliases: loaded.config.models,
     redact: createRedactor(() => listSecrets(loaded.config)),
-    store: () => foundation.store,
-    audit,
-    records,
-    services: () => services,
+    ...{ store: foundation.store, audit, records, ready },
     openStore: refuseSecondStore,
     keptUser: (instance: string) => kept.userOf(identity, instance),
   };
@@ -126,7 +123,8 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
       ...{ pending, requests, routing, records, closing: closing.signal },
     });
     const { catalog } = deps.partsOf(CHAT);
-    services = createServices(deps);
+    const services = createServices(deps);
+    ready.services = services;
     return {
       refuseBlocked: createBlockedUsers(records<UserRecord>(USERS)),
       ...{ loaded, registry, settings, foundation, deps, services, audit, requests, catalog, close },
@@ -271,7 +269,7 @@ export function createServices(deps: CallDeps): CallServices {
       return chunksOf(stream, request.stream_options?.include_usage === true);
     },
     call: (operation, request, context) => callOperation(deps, operation, request, context),
-    estimate: (call) => estimateCall(deps, call),
+    estimate: estimateCall.bind(undefined, deps),
     get catalog() {
       return deps.partsOf('chat').catalog;
     },

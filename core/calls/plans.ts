@@ -41,7 +41,7 @@ export function createPlanBook({
     try {
       last = joinPlans((await stored.find(ALL_PLANS)).value ?? {}, settings.plans);
     } catch (error) {
-      // Plans of a moment ago are better than none; nobody waits for the store again before it is asked again.
+      // Plans of a moment ago are better than none; the store is asked again after a while, not by every call.
       if (!last) throw error;
     }
     return last;
@@ -56,7 +56,7 @@ function joinPlans(stored: StoredPlans, ofFile: Readonly<Record<string, Plan>>):
   return new Map(rows.map(([name, plan]): [string, NamedPlan] => [name, { name, plan }]));
 }
 
-/** What an account is beside its ledger. */
+/** What is kept of an account in addition to its ledger. */
 export interface AccountRecord {
   readonly plan?: string;
 }
@@ -97,21 +97,18 @@ export function createPlanFinder(api: Pick<PluginApi, 'shared' | 'settings' | 'r
   api.records<AccountRecord>(ACCOUNTS).onChange(accounts.forget);
 
   const choose = (book: PlanBook, wanted: string | undefined, given: string | undefined): NamedPlan | undefined => {
-    const plan = named(book, given) ?? named(book, defaultPlan);
-    const lost = wanted ?? given;
-    if (plan || lost === undefined) return plan;
+    const plan = book.get(given ?? NO_NAME) ?? book.get(defaultPlan ?? NO_NAME);
+    if (plan || (wanted ?? given) === undefined) return plan;
     throw new GatewayError(
       'permission_denied',
       'The plan of this credential or its account is not one of this gateway any more: its operator has to name another.',
     );
   };
-  const findIn = (book: PlanBook, principal: Principal): ReturnType<PlanFinder> => {
-    if (book.size === 0) return undefined;
-    const own = named(book, principal.plan);
-    if (own) return own;
-    const given = accounts.get(principal.account);
-    if (!(given instanceof Promise)) return choose(book, principal.plan, given);
-    return given.then((plan) => choose(book, principal.plan, plan));
+  const findIn = (book: PlanBook, { plan: wanted, account }: Principal): ReturnType<PlanFinder> => {
+    const own = book.get(wanted ?? NO_NAME);
+    if (own || book.size === 0) return own;
+    const given = accounts.get(account);
+    return given instanceof Promise ? given.then((plan) => choose(book, wanted, plan)) : choose(book, wanted, given);
   };
   return (principal) => {
     const book = readBook();
@@ -119,11 +116,10 @@ export function createPlanFinder(api: Pick<PluginApi, 'shared' | 'settings' | 'r
   };
 }
 
-function named(book: PlanBook, name: string | undefined): NamedPlan | undefined {
-  return name === undefined ? undefined : book.get(name);
-}
+/** No plan has it. */
+const NO_NAME = '\u0000';
 
-/** What operators said of a user. */
+/** What operators set for a user. */
 export interface UserRecord {
   /** Unix milliseconds; absent for a user who is not blocked. */
   readonly blockedAt?: number;
@@ -145,12 +141,12 @@ export function createBlockedUsers(users: Records<UserRecord>): RefuseBlocked {
   users.onChange(reads.forget);
   return (userId) => {
     const isBlocked = reads.get(userId);
-    if (typeof isBlocked !== 'boolean') return isBlocked.then(refuse);
-    refuse(isBlocked);
+    if (typeof isBlocked !== 'boolean') return isBlocked.then(refuseBlocked);
+    if (isBlocked) refuseBlocked(isBlocked);
   };
 }
 
-function refuse(isBlocked: boolean): void {
+function refuseBlocked(isBlocked: boolean): void {
   if (!isBlocked) return;
   throw new GatewayError(
     'permission_denied',

@@ -30,6 +30,8 @@ export interface Handlers<R, T> {
   respond(deps: CallDeps, call: Call, response: R): T | Promise<T>;
 }
 
+const NONE: readonly never[] = Object.freeze([]);
+
 /** The life of a call up to its response: the inward hooks in order, then the targets. Whatever goes wrong passes the `error` hooks and ends the call. */
 export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers: Handlers<R, T>): Promise<T> {
   const { hooks, catalog, definition } = deps.partsOf(input.operation);
@@ -38,14 +40,16 @@ export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers: 
   try {
     if (call.signal.aborted) throw isShutdown(call.signal) ? shuttingDown() : hungUp();
     const facts = definition ? undefined : factsOf(call.request as ChatRequest);
-    assertNoDisguisedFields(facts ? facts.disguised : findDisguised(call.request, definition?.request ?? {}));
+    const disguised = facts ? facts.disguised : findDisguised(call.request, definition?.request ?? {});
+    if (disguised) assertNoDisguisedFields(disguised);
     const { targets, requested, alias } = input.findTargets();
     call.replaceTargets(targets);
     call.route.alias = alias;
     assertAllowed(catalog, principal, targets, requested);
-    if (client && facts) assertOwnBlocks(client, facts);
+    if (client && facts && facts.dialects.size > 0) assertOwnBlocks(client, facts);
     if (client && client.needs.length > 0) call.route.without = await checkNeeds(deps, call, client);
-    if (facts && call.operation === 'chat') assertPublicMedia([...facts.media, ...(client?.media ?? [])]);
+    const media = facts && call.operation === 'chat' ? [...facts.media, ...(client?.media ?? [])] : NONE;
+    if (media.length > 0) assertPublicMedia(media);
     // What is there at once is not awaited: hooks are seldom asynchronous, and each wait costs two promises.
     const admitted = hooks.admit?.(call);
     if (admitted) await admitted;

@@ -16,18 +16,18 @@ const owners = new WeakMap<object, string>();
  * Whether any plugin runs that does not come with the package. Entering a storage once makes every promise of the process dearer
  * in Node 20: 14 % of a call. Built-in plugins do without, an error of theirs that nobody caught has their file in its stack.
  */
-let hasOthers = false;
+export const attribution = { isOn: false };
 
 /** With a plugin that does not come with the package it is noted from now on whose code runs. */
 export function noteOthers({ config, builtins }: Pick<LoadedConfig, 'config' | 'builtins'>): void {
   const isBuiltin = ({ kind, plugin }: PluginInstance): boolean =>
     builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin);
-  hasOthers ||= ![config.store, ...config.instances].every(isBuiltin);
+  attribution.isOn ||= ![config.store, ...config.instances].every(isBuiltin);
 }
 
 /** Runs code of a plugin, so that whatever it starts (timers, emitters, promises nobody waits for) is known as its own. */
 export function runAs<T, Args extends readonly unknown[]>(owner: string, run: (...args: Args) => T, ...args: Args): T {
-  return hasOthers ? running.run(owner, run, ...args) : run(...args);
+  return attribution.isOn ? running.run(owner, run, ...args) : run(...args);
 }
 
 /** The plugin whose code is running, or started what is running; undefined for core's own. */

@@ -109,8 +109,7 @@ async function findOpener(
       log,
       gatherer,
       readers: new Map(),
-      store: () => undefined,
-      services: () => undefined,
+      ready: {},
       openStore(owner, open, probe) {
         if (opener) throw new PluginError(owner, 'plugin_conflict: a store is registered already');
         opener = { open, probe };

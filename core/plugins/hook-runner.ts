@@ -19,7 +19,7 @@ import {
 } from '../contract/hooks.ts';
 import { deepFreeze, isObject } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
-import { own, pluginError, runAs } from './attribution.ts';
+import { attribution, own, pluginError, runAs } from './attribution.ts';
 import type { Pending } from './foundation.ts';
 
 type Handler = (...args: readonly unknown[]) => unknown;
@@ -105,10 +105,8 @@ function combine(steps: readonly Step[], name: HookName, shape: ResultShape, opt
       return transform(steps, shape, options);
     case 'observe':
       return observe.bind(undefined, steps, options);
-    default: {
-      const chain: Chain = { kind, steps, shape };
-      return (...args) => runChain(chain, args);
-    }
+    default:
+      return runChain.bind(undefined, { kind, steps, shape });
   }
 }
 
@@ -123,7 +121,7 @@ interface Chain {
 }
 
 /** Runs the steps in order; returns the value, or one promise of it when a step gives a promise. */
-function runChain({ kind, steps, shape }: Chain, args: readonly unknown[]): unknown {
+function runChain({ kind, steps, shape }: Chain, ...args: readonly unknown[]): unknown {
   const isWaterfall = kind === 'waterfall';
   let value: unknown = isWaterfall ? deepFreeze(args[1]) : undefined;
   let at = 0;
@@ -285,7 +283,7 @@ function runStep(step: Step, ...args: readonly unknown[]): unknown {
 /** Calls a step; what it throws at once is attributed to its plugin. */
 function callStep(step: Step, args: readonly unknown[]): unknown {
   try {
-    return runAs(step.owner, step.handler, ...args);
+    return attribution.isOn ? runAs(step.owner, step.handler, ...args) : step.handler(...args);
   } catch (error) {
     throw attributeError(step, error);
   }

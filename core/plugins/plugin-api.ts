@@ -40,8 +40,16 @@ import { assertSchema, PluginError, type Registry } from './registry.ts';
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
   const { registry, settings, aliases } = deps;
   const { group, name, plugin, config } = instance;
-  const storage = storageApi(deps, instance);
-  const calls = callApi(deps, name);
+  const store = (): Store => {
+    if (!deps.store) throw new PluginError(name, 'uses the store before it is open; store plugins register only');
+    return deps.store;
+  };
+  const services = (): CallServices => {
+    if (deps.ready.services) return deps.ready.services;
+    const when = 'calls a model before the gateway has started; do that in a route, a hook or onReady';
+    throw new PluginError(name, when);
+  };
+  const { sets, counters, ...documents } = createInstanceStore(store, registry, instance);
   return Object.freeze({
     instance: name,
     settings,
@@ -55,86 +63,51 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     keep: deps.keptUser(`${group}.${name}`).keep,
     ...registrationApi(deps, instance),
     ...figuresApi(registry, name),
-    ...{ chat: calls.chat, call: calls.call, offers: calls.offers, estimate: calls.estimate },
-    ...{ models: calls.models, listModels: calls.listModels, routing: calls.routing },
-    get catalog() {
-      return calls.catalog;
-    },
-    keyv: storage.keyv,
-    share: storage.share,
-    shared: storage.shared,
-    records: storage.records,
-    audit: storage.audit,
-    auditLog: storage.auditLog,
-    // Not spread: while plugins are set up there are no calls, and for a store plugin no store.
-    get stores() {
-      return storage.stores;
-    },
-    get ledger() {
-      return storage.ledger;
-    },
-  } satisfies WholeApi);
-}
-
-/** Calls of models, which go through the whole pipeline. */
-function callApi(
-  deps: ApiDeps,
-  instance: string,
-): Pick<PluginApi, 'chat' | 'call' | 'offers' | 'estimate' | 'models' | 'catalog' | 'listModels' | 'routing'> {
-  const services = (): CallServices => {
-    const ready = deps.services();
-    if (!ready)
-      throw new PluginError(
-        instance,
-        'calls a model before the gateway has started; do that in a route, a hook or onReady',
-      );
-    return ready;
-  };
-  return {
-    chat: ((request: ChatRequest, context: CallContext) => services().chat(request, context)) as PluginApi['chat'],
-    call: (operation, request, context) => services().call(operation, request, context),
-    offers: (operation) => deps.registry.offersOf(operation),
-    estimate: (call) => services().estimate(call),
-    models: (principal) => services().models(principal),
-    listModels: (provider) => services().listModels(provider),
-    routing: () => services().routing(),
+    ...callApi(services, registry),
+    ...documents,
+    ...bookApi(deps, name),
+    // Getters: while plugins are set up there are no calls, and for a store plugin no store.
     get catalog() {
       return services().catalog;
     },
-  };
-}
-
-/** The instance's own documents, sets and counters, and the books. */
-function storageApi(
-  deps: ApiDeps,
-  instance: ApiInstance,
-): Pick<PluginApi, 'keyv' | 'share' | 'shared' | 'stores' | 'ledger' | 'records' | 'audit' | 'auditLog'> {
-  const store = (): Store => {
-    const opened = deps.store();
-    if (!opened) throw new PluginError(instance.name, 'uses the store before it is open; store plugins register only');
-    return opened;
-  };
-  const log = (): AuditLog => {
-    if (!deps.audit) throw new PluginError(instance.name, 'uses the audit log before the store is open');
-    return deps.audit;
-  };
-  const { keyv, share, shared, sets, counters } = createInstanceStore(store, deps.registry, instance);
-  return {
-    keyv,
-    share,
-    shared,
-    records<T>(name: string): Records<T> {
-      if (!deps.records) throw new PluginError(instance.name, 'uses records before the store is open');
-      return deps.records<T>(name);
-    },
-    audit: async (change) => log().add(change),
-    auditLog: async (query) => log().list(query),
     get stores() {
       return { kind: store().kind, sets, counters, health: () => store().health() };
     },
     get ledger() {
       return store().ledger;
     },
+  } satisfies WholeApi);
+}
+
+/** Calls of models, which go through the pipeline of every call. */
+function callApi(
+  services: () => CallServices,
+  registry: Registry,
+): Pick<PluginApi, 'chat' | 'call' | 'offers' | 'estimate' | 'models' | 'listModels' | 'routing'> {
+  return {
+    chat: ((request: ChatRequest, context: CallContext) => services().chat(request, context)) as PluginApi['chat'],
+    call: (operation, request, context) => services().call(operation, request, context),
+    offers: (operation) => registry.offersOf(operation),
+    estimate: (call) => services().estimate(call),
+    models: (principal) => services().models(principal),
+    listModels: (provider) => services().listModels(provider),
+    routing: () => services().routing(),
+  };
+}
+
+/** The gateway's own records, and the log of what operators change. */
+function bookApi(deps: ApiDeps, instance: string): Pick<PluginApi, 'records' | 'audit' | 'auditLog'> {
+  const log = (): AuditLog => {
+    if (!deps.audit) throw new PluginError(instance, 'uses the audit log before the store is open');
+    return deps.audit;
+  };
+  return {
+    records<T>(name: string): Records<T> {
+      if (!deps.records) throw new PluginError(instance, 'uses records before the store is open');
+      return deps.records<T>(name);
+    },
+    audit: async (change) => log().add(change),
+    auditLog: async (query) => log().list(query),
   };
 }
 
@@ -314,13 +287,14 @@ export interface ApiDeps {
   readonly gatherer: Gatherer;
   /** What this process answers when workers gather, filled in while plugins are set up. */
   readonly readers: Map<string, () => unknown>;
-  /** The opened store; undefined while the store plugin itself is set up. */
-  readonly store: () => Store | undefined;
+  /** Absent while the store plugin itself is set up. */
+  readonly store?: Store;
   /** What operators changed; absent while the store plugin itself is set up. */
   readonly audit?: AuditLog;
   /** The gateway's own records; absent as `audit` is. */
   readonly records?: <T>(name: string) => Records<T>;
-  readonly services: () => CallServices | undefined;
+  /** Filled in once all plugins are set up. */
+  readonly ready: { services?: CallServices };
   readonly openStore: (owner: string, open: OpenStore, probe?: () => Promise<string>) => void;
   readonly keptUser: (instance: string) => KeptUser;
   readonly redact: (text: string) => string;

@@ -59,8 +59,7 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
     registry,
     settings,
     log,
-    store: () => store,
-    services: () => services,
+    ...{ store, ready: { services } },
     openStore: () => {},
   };
   for (const agent of agents) registry.claim(registry.agents, 'agent', agent.name, 'third-party', agent);

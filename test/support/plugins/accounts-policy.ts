@@ -29,9 +29,14 @@ export async function setUpAccounts(registry: Registry, setup: AccountsSetup): P
   const config: ApiInstance['config'] = { ...withDefaults(configSchema, setup.config ?? {}) };
   const deps = {
     ...{ registry, log: createSilentLog(), gatherer: createLocalGatherer(), readers: new Map(), aliases: {} },
-    ...{ services, keptUser, records: createRecordBook(store) },
+    ...{ keptUser, records: createRecordBook(store) },
+    ready: {
+      get services() {
+        return services();
+      },
+    } as ApiDeps['ready'],
     settings: { billing, plans: {}, budgets: [] } as never,
-    store: () => ({ ...store, ledger }),
+    store: { ...store, ledger },
     openStore: () => {},
     redact: (text: string) => text,
   };
