@@ -15,7 +15,7 @@ import {
 } from './attempt.ts';
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { estimateInputTokens, factsOf } from './facts.ts';
+import { factsOf } from './facts.ts';
 import { assertNeeds, assertPublicMedia, type Ingress, nativeRequest } from './ingress.ts';
 import { runCall } from './run-call.ts';
 import { deploymentOf } from './seals.ts';
@@ -74,7 +74,7 @@ async function countInput(deps: CallDeps, bounds: CountBounds, call: Call, body:
   call.record.target = target;
   const request = call.request as ChatRequest;
   const estimate = (): InputCount => ({
-    inputTokens: Math.ceil(estimateInputTokens(request) * ((provider as Provider).countFactor ?? 1)),
+    inputTokens: Math.ceil(factsOf(request).inputTokens * ((provider as Provider).countFactor ?? 1)),
     estimated: true,
   });
   const { keyId, userId, limitsId = keyId } = call.principal;

@@ -99,19 +99,9 @@ export interface BodyFacts extends Readonly<Pick<Notes, 'media' | 'needs'>> {}
 const noted = new WeakMap<object, Notes>();
 const notedBodies = new WeakMap<object, Notes>();
 
-/** The facts of a chat request. One that is not frozen yet may still change: its facts are not kept. */
-export function factsOf(request: ChatRequest): RequestFacts {
-  return noted.get(request) ?? new Walk({ freezes: Object.isFrozen(request) }).chat(request);
-}
-
-/** The tokens of a chat request's input, estimated. */
-export function estimateInputTokens(request: ChatRequest): number {
-  return factsOf(request).inputTokens;
-}
-
-/** Freezes a chat request with everything in it, and notes its facts. */
-export function freezeRequest(request: ChatRequest): RequestFacts {
-  return noted.get(request) ?? new Walk({ freezes: true }).chat(request);
+/** The facts of a chat request, which is frozen on the way when asked for. One that is not frozen may still change: its facts are not kept. */
+export function factsOf(request: ChatRequest, freezes = Object.isFrozen(request)): RequestFacts {
+  return noted.get(request) ?? new Walk({ freezes }).chat(request);
 }
 
 /** The facts of a frozen body of a dialect whose bodies may be passed on. */

@@ -6,7 +6,7 @@ import type { ModelInfo, Price } from '../contract/provider.ts';
 import { estimateTextTokens } from '../contract/units.ts';
 import { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { estimateInputTokens } from './facts.ts';
+import { factsOf } from './facts.ts';
 
 /**
  * Notes what a chat call used and what that costs. Usage that the provider did not report is estimated from the request
@@ -28,7 +28,7 @@ export function meterChat(
 function estimateWritten(deps: CallDeps, call: Call, { provider, model }: Target, written: number): Usage {
   const request = call.request as ChatRequest;
   const most = maxOutput(request, deps.partsOf(call.operation).catalog.find(provider, model));
-  return estimatedUsage(estimateInputTokens(request), Math.min(written, most));
+  return estimatedUsage(factsOf(request).inputTokens, Math.min(written, most));
 }
 
 /**
@@ -41,7 +41,7 @@ export function meterUnfinished(deps: CallDeps, call: Call): void {
   if (call.record.metered || !target) return;
   call.record.target = target;
   if (call.operation === 'chat')
-    noteUsage(deps, call, target, estimatedUsage(estimateInputTokens(call.request as ChatRequest), 0), true);
+    noteUsage(deps, call, target, estimatedUsage(factsOf(call.request as ChatRequest).inputTokens, 0), true);
   else call.record.metered = { ...estimateAt(deps, call, target), estimated: true };
 }
 
@@ -188,7 +188,7 @@ function compileRates(price: Price): RateTable {
  * is undefined when the price is not known.
  */
 export function estimateChat(request: ChatRequest, model: ModelInfo | undefined, price: Price | undefined): Metered {
-  const usage = estimatedUsage(estimateInputTokens(request), maxOutput(request, model));
+  const usage = estimatedUsage(factsOf(request).inputTokens, maxOutput(request, model));
   const { prompt_tokens, completion_tokens } = usage;
   const units = { prompt_tokens, completion_tokens };
   if (!price) return { units, cost: undefined };

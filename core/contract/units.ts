@@ -259,5 +259,5 @@ export function tokensOf(bytes: number): number {
 
 /** The tokens of a text, estimated: for reservations, and for responses whose provider reported no usage. */
 export function estimateTextTokens(text: string): number {
-  return tokensOf(Buffer.byteLength(text));
+  return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 }

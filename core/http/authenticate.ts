@@ -71,34 +71,27 @@ export function createAuthenticator(
     const checking = refuseBlocked?.(principal.userId);
     return checking ? checking.then(() => holdTo(demand, principal)) : holdTo(demand, principal);
   };
-  return (ctx, body) => {
-    const presented = readCredential(ctx.req, { places: ctx.state.places, isCredential });
-    const found = authenticate?.(authRequestOf(ctx, body, presented));
+  return ({ req, method, path, headers, state }, body) => {
+    const presented = readCredential(req, { places: state.places, isCredential });
+    let shown: AuthRequest['headers'] | undefined;
+    const found = authenticate?.(
+      Object.freeze({
+        credential: presented?.credential ?? '',
+        bearer: presented?.bearer ?? false,
+        now: Date.now(),
+        method,
+        path,
+        // Copied for those who read them: schemes that sign a request, and cookies.
+        get headers() {
+          shown ??= Object.freeze({ ...headers });
+          return shown;
+        },
+        rawBody: () => body.bytes().catch(tellAborted),
+        address: state.ip,
+      }),
+    );
     return found instanceof Promise ? found.then((principal) => admit(principal, presented)) : admit(found, presented);
   };
-}
-
-/** A request as `authenticate` hooks see it. */
-function authRequestOf(
-  { method, path, headers, state }: Asking,
-  body: RawBody,
-  presented: PresentedCredential | undefined,
-): AuthRequest {
-  let shown: AuthRequest['headers'] | undefined;
-  return Object.freeze({
-    credential: presented?.credential ?? '',
-    bearer: presented?.bearer ?? false,
-    now: Date.now(),
-    method,
-    path,
-    // Copied for those who read them: schemes that sign a request, and cookies.
-    get headers() {
-      shown ??= Object.freeze({ ...headers });
-      return shown;
-    },
-    rawBody: () => body.bytes().catch(tellAborted),
-    address: state.ip,
-  });
 }
 
 /** To a plugin, a caller who hung up is an error like any other that it need not know. */
@@ -337,6 +330,7 @@ export interface DialectPrefixes {
 
 /** The list of models that is there in every format, by header. */
 export const MODELS_PATH = '/v1/models';
+const MODELS = `${MODELS_PATH}/`;
 
 /** A name that SDKs put credentials under, whether or not a dialect here takes it. */
 const KEY = 'key';
@@ -346,25 +340,25 @@ const NO_RULES: PathRules = Object.freeze({ dialect: undefined, lists: [], place
 /** Lays out what dialects say of paths; the longest prefix decides. */
 export function createDialectPrefixes(dialects: readonly DialectDefinition[]): DialectPrefixes {
   const all = dialects
-    .flatMap((dialect) => (dialect.prefixes ?? []).map((prefix) => ({ prefix: prefix.toLowerCase(), dialect })))
+    .flatMap((dialect) => (dialect.prefixes ?? []).map((prefix) => ({ prefix: `${prefix.toLowerCase()}/`, dialect })))
     .toSorted((a, b) => b.prefix.length - a.prefix.length);
   const rulesOf = (prefix: string, dialect: DialectDefinition | undefined) => {
     // Clients of any format call these paths: newer ones of Google's by `/v1/models/…:generateContent`.
-    const lists = isBelow(prefix, MODELS_PATH) ? dialects : [];
+    const lists = prefix.startsWith(MODELS) ? dialects : [];
     const own = lists.length > 0 ? lists : [dialect];
     const headers = [...new Set([API_KEY, ...own.flatMap((each) => each?.credentials?.headers ?? [])])];
     const query = lists.length > 0 ? [] : (dialect?.credentials?.query ?? []);
     return { prefix, dialect, lists, places: { headers, query } };
   };
-  const ofModels = rulesOf(MODELS_PATH, all.find(({ prefix }) => isBelow(MODELS_PATH, prefix))?.dialect);
+  const ofModels = rulesOf(MODELS, all.find(({ prefix }) => MODELS.startsWith(prefix))?.dialect);
   const rows = [ofModels, ...all.map(({ prefix, dialect }) => rulesOf(prefix, dialect))].toSorted(
     (a, b) => b.prefix.length - a.prefix.length,
   );
   return {
     rulesAt(path) {
       // Routes match whatever the case is, so prefixes do.
-      const lower = path.toLowerCase();
-      for (const row of rows) if (isBelow(lower, row.prefix)) return row;
+      const lower = `${path.toLowerCase()}/`;
+      for (const row of rows) if (lower.startsWith(row.prefix)) return row;
       return NO_RULES;
     },
     queryNames: new Set([KEY, ...dialects.flatMap(({ credentials }) => credentials?.query ?? [])]),
@@ -377,10 +371,6 @@ export function dialectOfList(
   headers: IncomingHttpHeaders,
 ): DialectDefinition | undefined {
   return dialects.find(({ models }) => models?.header !== undefined && headers[models.header] !== undefined);
-}
-
-function isBelow(path: string, prefix: string): boolean {
-  return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/');
 }
 
 /** The header by which a request says what its calls are booked under: `team=search`, more with commas between or once more. */

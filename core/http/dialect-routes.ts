@@ -5,7 +5,7 @@ import { completeChat } from '../calls/chat.ts';
 import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts';
 import { type Counter, createCounter } from '../calls/count.ts';
 import { isAtCallersPlace } from '../calls/error-marks.ts';
-import { bodyFactsOf, freezeRequest } from '../calls/facts.ts';
+import { bodyFactsOf, factsOf } from '../calls/facts.ts';
 import type { Ingress } from '../calls/ingress.ts';
 import { targetOfPath, targetsOfRequest } from '../calls/models.ts';
 import { deploymentOf } from '../calls/seals.ts';
@@ -135,7 +135,7 @@ function readConversation(
     throw own(thrown, owner);
   }
   const { request, provider } = read;
-  const { inputTokens: estimatedInputTokens } = freezeRequest(request);
+  const { inputTokens: estimatedInputTokens } = factsOf(request, true);
   const conversation: Conversation = {
     dialect,
     owner,

@@ -9,7 +9,8 @@ import { feedConnection } from './server.ts';
  */
 export class InnerRequests {
   #server: Server | undefined;
-  readonly #outer = new WeakMap<object, RequestState>();
+  /** By its socket, the state of the caller's request that one was made for. */
+  readonly outer = new WeakMap<object, RequestState>();
 
   /** Names the server that they go to. */
   attach(server: Server): void {
@@ -19,12 +20,7 @@ export class InnerRequests {
   /** Resolves with the head of the response; `outer` is the state of the caller's request. */
   post(request: LocalRequest, outer: RequestState): Promise<IncomingMessage> {
     if (!this.#server) throw new TypeError('there is no server yet');
-    return postLocally(this.#server, request, (socket) => this.#outer.set(socket, outer));
-  }
-
-  /** The state of the caller's request that this one was made for; undefined for one that came in from outside. */
-  outerOf({ socket }: IncomingMessage): RequestState | undefined {
-    return this.#outer.get(socket);
+    return postLocally(this.#server, request, (socket) => this.outer.set(socket, outer));
   }
 }
 

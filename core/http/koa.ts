@@ -26,7 +26,7 @@ import {
   withRequestTags,
 } from './authenticate.ts';
 import { answerError, requestError } from './error-answer.ts';
-import { type RespondOnce, readIdempotencyKey } from './idempotency.ts';
+import type { RespondOnce } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import { createMemory, type Memory, ownerOf } from './memory.ts';
 import type { CountAdmin } from './operator-routes.ts';
@@ -83,7 +83,7 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
   app.use(async (ctx, next) => {
     const { req, res } = ctx;
     const requestId = requestIdOf(req.headers['x-request-id']);
-    const state = new RequestState(requestId, clientAddress(req, trustProxy), inner?.outerOf(req));
+    const state = new RequestState(requestId, clientAddress(req, trustProxy), inner?.outer.get(req.socket));
     if (onClosed) state.onClosed(onClosed);
     if (res.closed) state.close();
     else res.once('close', state.close);
@@ -221,19 +221,22 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     }
     state.session = sessionOf(ctx.headers);
     state.trace = readTrace(ctx.headers);
-    if (validateQuery) check(validateQuery, Object.fromEntries(new URLSearchParams(ctx.querystring)), 'query');
+    if (validateQuery) {
+      const query = Object.fromEntries(new URLSearchParams(ctx.querystring));
+      if (!validateQuery(query)) throw wrong(validateQuery, query, 'query');
+    }
     state.signal = deps.lifecycle.abortSignal(ctx.res, state, route.isEndless);
     let form: Form | undefined;
     try {
       if (route.form) {
         form = await readForm(ctx, route.form, { hold, memory, bytes: await body.reading });
-        if (validateBody) check(validateBody, form.fields);
+        if (validateBody && !validateBody(form.fields)) throw wrong(validateBody, form.fields);
         state.body = deepFreeze(form.fields);
         state.files = deepFreeze(form.files);
       } else if (validateBody) {
         const { value, empty, raw } = await body.json({ shape });
-        if (!(empty && route.bodyOptional)) check(validateBody, value);
-        if (route.isIdempotent && deps.respondOnce && !state.outer && readIdempotencyKey(ctx.req) !== undefined)
+        if (!(empty && route.bodyOptional) && !validateBody(value)) throw wrong(validateBody, value);
+        if (route.isIdempotent && deps.respondOnce && !state.outer && 'idempotency-key' in ctx.headers)
           return await deps.respondOnce(ctx, raw);
         state.body = value;
       }
@@ -248,9 +251,11 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
   };
 }
 
-function check(validate: ValidateFunction, value: unknown, where?: 'query'): void {
-  const [error] = validate(value) ? [] : (validate.errors ?? []);
-  if (error) throw requestError(error, value, where);
+/** The error for what a validator has just refused. */
+function wrong({ errors }: ValidateFunction, value: unknown, where?: 'query'): GatewayError {
+  const [error] = errors ?? [];
+  if (!error) throw new TypeError('a validator refuses with an error');
+  return requestError(error, value, where);
 }
 
 /** The error for a request that no route takes: 405 when its path has other methods, else 404. */

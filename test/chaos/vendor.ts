@@ -1,4 +1,4 @@
-import { estimateInputTokens } from '../../core/calls/facts.ts';
+import { factsOf } from '../../core/calls/facts.ts';
 import type { ChatRequest } from '../../core/index.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {
@@ -62,7 +62,7 @@ export async function startChaosVendor(spell: () => Spell, clock: () => number, 
   const script = async (wire: Wire): Promise<void> => {
     const request = wire.request.json() as ChatRequest;
     const id = CALL_ID.exec(wire.request.body.toString())?.[0] ?? 'unknown';
-    const promptTokens = estimateInputTokens(request);
+    const promptTokens = factsOf(request).inputTokens;
     const now = spell();
     const note: Served = { id, kind: 'silent', mood: now.mood, promptTokens, textBytes: 0, usage: undefined };
     served.push(note);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { isPublicHost } from '../../../core/calls/content.ts';
-import { bodyFactsOf, factsOf, freezeRequest, takeBody } from '../../../core/calls/facts.ts';
+import { bodyFactsOf, factsOf, takeBody } from '../../../core/calls/facts.ts';
 import { assertPublicMedia } from '../../../core/calls/ingress.ts';
 import { estimateChat } from '../../../core/calls/meter.ts';
 import type { ChatRequest } from '../../../core/contract/chat.ts';
@@ -29,7 +29,7 @@ describe('the walk over a request', () => {
       messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
       tools: [{ type: 'function', function: { name: 'look', parameters: { properties: { a: { type: 'string' } } } } }],
     };
-    const facts = freezeRequest(request);
+    const facts = factsOf(request, true);
     expect(() => Object.assign(request.tools?.[0]?.function.parameters?.['properties'] as object, { b: 1 })).to.throw(
       TypeError,
     );

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { estimateInputTokens } from '../../../core/calls/facts.ts';
+import { factsOf } from '../../../core/calls/facts.ts';
 import { estimateChat } from '../../../core/calls/meter.ts';
 import type { ChatRequest } from '../../../core/contract/chat.ts';
 
@@ -54,12 +54,12 @@ describe('what a request is estimated at before it is sent', () => {
 
   it('counts nothing for what no model reads', () => {
     const more = { metadata: { note: LONG }, logit_bias: { 1: 1 }, stream_options: { include_usage: true } };
-    expect(estimateInputTokens({ ...base, ...more })).to.equal(estimateInputTokens(base));
+    expect(factsOf({ ...base, ...more }).inputTokens).to.equal(factsOf(base).inputTokens);
   });
 
   it('counts a file of a few words as these words', () => {
     const data = Buffer.from('a few words').toString('base64');
     const request = { ...base, ...partOf({ type: 'file', file: { file_data: data } }) };
-    expect(estimateInputTokens(request)).to.be.below(20);
+    expect(factsOf(request).inputTokens).to.be.below(20);
   });
 });
