@@ -14,9 +14,9 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import type { CallFacts, CallFilter, ReportQuery, Store } from '../core/index.ts';
 import { listCalls } from '../plugins/policies/usage/calls-query.ts';
-import { CallGroups, writeCall } from '../plugins/stores/sqlite/call-records.ts';
 import { prepareCalls } from '../plugins/stores/sqlite/calls-sql.ts';
 import { closeDatabase, FILE, openDatabase, openSqlite } from '../plugins/stores/sqlite/index.ts';
+import { CallGroups, writeCall } from '../plugins/stores/sqlite/ledger-rows.ts';
 import { median } from './numbers.ts';
 
 const { values } = parseArgs({

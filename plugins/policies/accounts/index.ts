@@ -18,13 +18,14 @@ import { CALLER_BUDGET } from './budgets/view.ts';
 import {
   type Books,
   type ChargeRules,
+  createLedgerClock,
+  type LedgerClock,
   RefusalCount,
   type RunningCall,
   reserve,
   settle,
   type WriteQueues,
 } from './charges.ts';
-import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
 import { registerPlans } from './plans.ts';
 
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };

@@ -35,7 +35,7 @@ export function checkReservation({ amount, floor, budgets = [] }: Reservation): 
     (budgets.length > 1 && new Set(budgets.map(({ id }) => id)).size < budgets.length)
   )
     throw misuse(`A reservation counts in at most ${MAX_BUDGETS} budgets, each once.`);
-  if (budgets.some(({ limit }) => Number.isNaN(limit))) throw misuse('The limit of a budget must be a number.');
+  for (const { limit } of budgets) if (Number.isNaN(limit)) throw misuse('The limit of a budget must be a number.');
 }
 
 /** Throws unless the credit is whole micro-dollars; negative takes money back. */

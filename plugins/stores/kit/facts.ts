@@ -1,5 +1,5 @@
 import type { CallAttempt, CallFacts, LedgerEntry } from '../../../core/index.ts';
-import { CALL_FIELDS, type CallFieldType, FACT_NAMES, UNKNOWN_FACTS } from '../../policies/kit/index.ts';
+import { CALL_FIELDS, FACT_NAMES, UNKNOWN_FACTS } from '../../policies/kit/index.ts';
 import { digest, entryId } from './check.ts';
 
 /** The longest text that a record keeps whole. */
@@ -30,24 +30,15 @@ function put<N extends keyof CallFacts>(
   name: N,
   value: CallFacts[N] | undefined,
 ): void {
-  if (value !== undefined) clean[name] = cleanValue(CALL_FIELDS[name].type, value) as CallFacts[N];
-}
-
-function cleanValue(type: CallFieldType, value: unknown): unknown {
-  switch (type) {
-    case 'flag':
-      return value;
-    case 'text':
-      return factText(String(value));
-    case 'texts':
-      return [...new Set((value as CallFacts['tags']).map(factText))].sort().slice(0, MAX_TAGS);
-    case 'units':
-      return cleanUnits(value as CallFacts['units']);
-    case 'attempts':
-      return (value as CallFacts['attempts']).slice(0, MAX_ATTEMPTS).map(cleanAttempt);
-    default:
-      return whole(value);
-  }
+  if (value === undefined) return;
+  const { type } = CALL_FIELDS[name];
+  let kept: unknown = value;
+  if (type === 'text') kept = factText(String(value));
+  else if (type === 'texts') kept = [...new Set((value as CallFacts['tags']).map(factText))].sort().slice(0, MAX_TAGS);
+  else if (type === 'units') kept = cleanUnits(value as CallFacts['units']);
+  else if (type === 'attempts') kept = (value as CallFacts['attempts']).slice(0, MAX_ATTEMPTS).map(cleanAttempt);
+  else if (type !== 'flag') kept = whole(value);
+  clean[name] = kept as CallFacts[N];
 }
 
 function cleanUnits(units: CallFacts['units']): CallFacts['units'] {

@@ -155,14 +155,16 @@ function reserve(rows: LedgerRows, reservation: Reservation, ids: readonly strin
   if (request) return { result: { outcome: 'duplicate' } };
   if (account.balance - account.held - amount < finite(floor)) return { result: { outcome: 'insufficient' } };
   const budgets: BudgetRow[] = [];
+  const used: number[] = [];
   for (const [at, { limit, until }] of limits.entries()) {
     const known = rows.budgets[at] ?? { id: ids[at] ?? '', spent: 0, held: 0, until };
-    const used = known.spent + known.held;
-    if (used + amount > finite(limit)) return { result: { outcome: 'over_budget', budget: at, used } };
+    const before = known.spent + known.held;
+    if (before + amount > finite(limit)) return { result: { outcome: 'over_budget', budget: at, used: before } };
     budgets.push({ ...known, held: known.held + amount });
+    used.push(before + amount);
   }
   return {
-    result: { outcome: 'held', used: budgets.map(({ spent, held }) => spent + held) },
+    result: { outcome: 'held', used },
     account: { ...account, held: account.held + amount },
     budgets,
     request: { state: 'held', amount, budgets: ids, facts, until: expiresAt, sweptAt: 0 },
@@ -254,12 +256,14 @@ function spendBudgets(
   held: number,
 ): readonly BudgetRow[] {
   const free = uncharged.map(storeKey);
-  return budgets.flatMap((budget) => {
+  const rows: BudgetRow[] = [];
+  for (const budget of budgets) {
     // Its period is long over, and it is deleted.
-    if (!budget) return [];
+    if (!budget) continue;
     const spent = budget.spent - back + (free.includes(budget.id) ? 0 : cost);
-    return [{ ...budget, spent, held: budget.held - held }];
-  });
+    rows.push({ ...budget, spent, held: budget.held - held });
+  }
+  return rows;
 }
 
 function credit(

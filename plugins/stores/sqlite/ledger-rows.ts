@@ -1,7 +1,9 @@
 import type { AccountBalance } from '../../../core/index.ts';
-import { readFacts } from '../kit/facts.ts';
+import { type Dimensions, dimensionsOf, hourOf, negated, packFacts, type Sums, sumsOf } from '../kit/call-rows.ts';
+import { factText, readFacts } from '../kit/facts.ts';
 import {
   type BudgetRow,
+  type CallRecord,
   type LedgerChange,
   type LedgerKeys,
   type LedgerRows,
@@ -10,7 +12,7 @@ import {
   type RequestRow,
   requestKey,
 } from '../kit/ledger.ts';
-import { type CallsTables, writeCall } from './call-records.ts';
+import type { CallsSql } from './calls-sql.ts';
 import type { Database, SqlValue, Statement } from './driver.ts';
 import type { Writer } from './writer.ts';
 
@@ -62,10 +64,7 @@ export class LedgerTables {
   constructor(database: Database, writer: Writer, calls: CallsTables) {
     this.sql = prepareLedger(database);
     this.#calls = calls;
-    writer.onCommit(() => {
-      this.flush();
-      this.#isCurrent = false;
-    });
+    writer.onCommit(this.flush);
     writer.onRollback(() => {
       this.#added.clear();
       this.#forget();
@@ -74,7 +73,8 @@ export class LedgerTables {
   }
 
   /** Writes what is to be written before a commit, and before a query of accounts or budgets. */
-  flush(): void {
+  readonly flush = (): void => {
+    this.#isCurrent = false;
     if (this.#added.size === 0) return;
     const values: SqlValue[] = [];
     for (const {
@@ -95,7 +95,7 @@ export class LedgerTables {
     }
     this.#added.clear();
     this.sql.addSums(values);
-  }
+  };
 
   /** Reads the rows, and writes what the change makes of them. */
   apply<T>(keys: LedgerKeys, change: (rows: LedgerRows, now: number) => LedgerChange<T>): T {
@@ -144,14 +144,23 @@ export class LedgerTables {
       added.spent += account.spent - spent;
       added.credited += account.credited - credited;
       added.updatedAt = account.updatedAt;
-      if (entry) added.lastEntry = this.#addEntry(keys, entry, added.lastEntry);
+      if (entry) {
+        const { amount, reason, at } = entry;
+        // Behind the newest that this transaction wrote, or else that the table knows.
+        const values = [added.lastEntry || null, keys.account, keys.kind, keys.ref, amount, reason, at] as const;
+        added.lastEntry = Number(this.sql.addEntry.run(...values).lastInsertRowid);
+      }
       remember(this.#accounts, keys.account, { name, sums: account });
     }
     for (const budget of budgets) {
-      const known = before.budgets.find((row) => row?.id === budget.id);
       const added = this.#addTo('budget', budget.id, undefined, budget.until);
-      added.held += budget.held - (known?.held ?? 0);
-      added.spent += budget.spent - (known?.spent ?? 0);
+      added.held += budget.held;
+      added.spent += budget.spent;
+      for (const row of before.budgets) {
+        if (row?.id !== budget.id) continue;
+        added.held -= row.held;
+        added.spent -= row.spent;
+      }
       remember(this.#budgets, budget.id, budget);
     }
     if (record) writeCall(this.#calls, keys, record);
@@ -165,15 +174,6 @@ export class LedgerTables {
     const added = { ...{ kind, id, name, until }, ...NEW_ACCOUNT, lastEntry: 0 };
     this.#added.set(key, added);
     return added;
-  }
-
-  /** Adds an entry behind `last`, or behind the newest that the table knows; returns its number. */
-  #addEntry(
-    { account, kind, ref }: LedgerKeys,
-    { amount, reason, at }: NonNullable<LedgerChange<unknown>['entry']>,
-    last: number,
-  ): number {
-    return Number(this.sql.addEntry.run(last || null, account, kind, ref, amount, reason, at).lastInsertRowid);
   }
 
   findExpired(now: number): readonly LedgerKeys[] {
@@ -334,4 +334,80 @@ function prepareLedger(database: Database) {
         SELECT * FROM entries WHERE n = ? UNION ALL SELECT e.* FROM chain JOIN entries AS e ON e.n = chain.before LIMIT ?)
       SELECT n, kind, ref, amount, reason, at FROM chain`),
   };
+}
+
+/** How many groups are remembered; a gateway has as many as its users have models. */
+const MAX_GROUPS = 20_000;
+
+/** The numbers of groups of calls. A group that is written stays, so that what is remembered of it stays true. */
+export class CallGroups {
+  readonly #sql: Pick<CallsSql, 'addGroup' | 'groupId' | 'group'>;
+  readonly #ids = new Map<string, number>();
+  readonly #dimensions = new Map<number, Dimensions>();
+
+  constructor(sql: CallsSql) {
+    this.#sql = sql;
+  }
+
+  /** The number of a group, made when it is new; inside a transaction. */
+  idOf(dimensions: Dimensions): number {
+    // No text of a record holds a NUL.
+    const key = dimensions.join('\0');
+    const known = this.#ids.get(key);
+    if (known !== undefined) return known;
+    this.#sql.addGroup.run(...dimensions);
+    const id = Number(this.#sql.groupId.get(...dimensions)?.['id']);
+    if (this.#ids.size >= MAX_GROUPS) this.#ids.clear();
+    this.#ids.set(key, id);
+    return id;
+  }
+
+  dimensionsOf(id: number): Dimensions {
+    const known = this.#dimensions.get(id);
+    if (known) return known;
+    const dimensions = Object.values(this.#sql.group.get(id) ?? {}).map(String);
+    if (this.#dimensions.size >= MAX_GROUPS) this.#dimensions.clear();
+    this.#dimensions.set(id, dimensions);
+    return dimensions;
+  }
+
+  /** Forgets everything: a transaction was undone, and what it numbered may get another number. */
+  clear(): void {
+    this.#ids.clear();
+    this.#dimensions.clear();
+  }
+}
+
+// Records of calls and their rollup, each change inside a transaction that the caller makes.
+
+export interface CallsTables {
+  readonly sql: CallsSql;
+  readonly groups: CallGroups;
+}
+
+/** Writes the record of a call and counts it, or replaces what was recorded of it before; also where that is gone. */
+export function writeCall(
+  tables: CallsTables,
+  { account, name, ref }: Pick<LedgerKeys, 'account' | 'name' | 'ref'>,
+  { facts, cost, at, before }: CallRecord,
+): void {
+  const { sql } = tables;
+  const shown = factText(name);
+  const tie = JSON.stringify([ref, account]);
+  if (before)
+    countCall(tables, hourOf(at), dimensionsOf(shown, before.facts), negated(sumsOf(before.facts, before.cost)));
+  const sums = sumsOf(facts, cost);
+  const group = countCall(tables, hourOf(at), dimensionsOf(shown, facts), sums);
+  const { userId, key, requestId, session = null, outcome } = facts;
+  const texts = [shown, userId, key, requestId, session, outcome, packFacts(facts)] as const;
+  if (before) sql.replace.run(group, ...texts, ...sums.slice(1), at, tie);
+  else sql.add.run(at, tie, group, ...texts, ...sums.slice(1));
+}
+
+/** Adds to the sums of a group in an hour, or takes away from them and drops what is empty then; returns the group's number. */
+function countCall({ sql, groups }: CallsTables, hour: number, dimensions: Dimensions, sums: Sums): number {
+  const group = groups.idOf(dimensions);
+  sql.count.run(hour, group, ...sums);
+  if ((sums[0] ?? 0) < 0) sql.dropEmpty.run(hour, group);
+  return group;
 }

@@ -22,10 +22,9 @@ import { readEntryRow } from '../kit/facts.ts';
 import { createLedgerChanges } from '../kit/ledger.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
 import { PIECE_MS, Turns } from '../kit/turns.ts';
-import { CallGroups, type CallsTables } from './call-records.ts';
 import { type CallsSql, prepareCalls } from './calls-sql.ts';
 import type { Database, Statement } from './driver.ts';
-import { type LedgerSql, LedgerTables, readBalance, readName } from './ledger-rows.ts';
+import { CallGroups, type CallsTables, type LedgerSql, LedgerTables, readBalance, readName } from './ledger-rows.ts';
 import type { Writer } from './writer.ts';
 
 /**

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import type { CallFacts, CallPage, CallQuery, Ledger } from '../../../core/index.ts';
-import { CallGroups, writeCall } from '../../../plugins/stores/sqlite/call-records.ts';
 import { type CallsSql, prepareCalls, type RecordReads } from '../../../plugins/stores/sqlite/calls-sql.ts';
 import type { Database, Statement } from '../../../plugins/stores/sqlite/driver.ts';
 import { closeDatabase, openDatabase } from '../../../plugins/stores/sqlite/index.ts';
 import { createCallReads } from '../../../plugins/stores/sqlite/ledger.ts';
+import { CallGroups, writeCall } from '../../../plugins/stores/sqlite/ledger-rows.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { FACTS, NOW } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
