@@ -92,6 +92,7 @@ describe('the cost that an answer hook gives', function () {
       operation: 'chat',
       request: { model: 'm' },
       requestId: 'req',
+      trace: { traceId: '0af7651916cd43dd8448eb211c80319c' },
       stream: false,
       startedAt: 1,
     };

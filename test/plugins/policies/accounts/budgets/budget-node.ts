@@ -51,6 +51,7 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
         ...{
           id,
           requestId: id,
+          trace: { traceId: '0af7651916cd43dd8448eb211c80319c' },
           operation: 'chat',
           request: { model: 'm' },
           stream: false,
