@@ -82,7 +82,7 @@ export { type Effort, nearestEffort } from './kit/index.ts';
  * ```
  */
 export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider'> {
-  const { name, apiKeyEnv, options = {}, requiredOptions = [], configure } = spec;
+  const { name, options = {}, requiredOptions = [], configure } = spec;
   return {
     name,
     kind: 'provider',
@@ -96,10 +96,10 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
     check: (config) => problemsOf(() => configure?.(config as OwnConfig)),
     setup(api, config) {
       const own = config as OwnConfig;
-      const differences = { ...spec, ...summaryOf(own), ...configure?.(own) };
-      const provider = createProvider(name, differences, own, apiKeyEnv);
+      const configured = { ...spec, ...summaryOf(own), ...configure?.(own) };
+      const provider = createProvider(configured, own);
       api.provider(provider);
-      const codec = createEmbedCodec(differences);
+      const codec = createEmbedCodec(configured);
       if (codec) api.offer('embeddings', { ...provider, codec });
     },
   };
@@ -122,37 +122,23 @@ function summaryOf({ reasoningSummary: wanted }: OwnConfig): Pick<Differences, '
 
 type OwnConfig = ProviderConfig & Readonly<Record<string, unknown>>;
 
-function createProvider(
-  vendor: string,
-  differences: Differences,
-  config: OwnConfig,
-  apiKeyEnv: string | undefined,
-): Provider {
-  const { baseUrl, credential, keyRequired, headers, models, timeouts, transport, listsModels = true } = differences;
-  const { remoteMedia } = differences;
-  const native = nativeRows(config, rowsOf(differences));
-  const configured = readProviderOptions(config, {
-    baseUrl,
-    ...(credential && { credential }),
-    ...(keyRequired !== undefined && { keyRequired }),
-    ...(apiKeyEnv && { apiKeyEnv }),
-    ...(headers && { headers }),
-    ...(models && { models }),
-    ...(remoteMedia && { remoteMedia }),
-  });
+function createProvider(spec: CompatibleSpec, config: OwnConfig): Provider {
+  const { name, anyModel, addModels, timeouts, transport, listsModels = true, errors } = spec;
+  const native = nativeRows(config, rowsOf(spec));
+  const configured = readProviderOptions(config, spec);
   return {
     specVersion: 1,
-    vendor,
-    ...(differences.anyModel && !config.models && { anyModel: true }),
+    vendor: name,
+    ...(anyModel && !config.models && { anyModel }),
     ...configured,
-    ...(differences.addModels && { addModels: [...differences.addModels, ...(configured.addModels ?? [])] }),
+    ...(addModels && { addModels: [...addModels, ...(configured.addModels ?? [])] }),
     ...(timeouts && { timeouts: { ...timeouts, ...configured.timeouts } }),
     ...(transport && { transport }),
-    fields: fieldTable(differences),
-    chat: createChatCodec(differences),
+    fields: fieldTable(spec),
+    chat: createChatCodec(spec),
     ...(native && { native }),
-    ...(listsModels && { listModels: modelLister(differences) }),
-    error: (status, body, responseHeaders) => classifyError(status, body, responseHeaders, differences.errors),
+    ...(listsModels && { listModels: modelLister(spec) }),
+    error: (status, body, headers) => classifyError(status, body, headers, errors),
   };
 }
 
