@@ -38,6 +38,18 @@ export function testLedger(subject: StoreUnderTest): void {
       });
     });
 
+    it('credits an account with 9,000,000 USD in all, and with no more', async () => {
+      const account = await funded(8_999_999_999_999);
+      const credit = (id: string, amount: number) => ledger().credit(account, id, amount, 'top-up', NOW);
+      await assert.rejects(credit('c2', 2), { code: 'invalid_request' });
+      assert.equal(await credit('c2', 1), true);
+      assert.equal(await credit('c2', 1), false);
+      await assert.rejects(credit('c3', 1), { code: 'invalid_request' });
+      assert.equal(await credit('c4', -5), true);
+      assert.equal(await credit('c3', 4), true);
+      assert.equal((await ledger().balance(account)).balance, 8_999_999_999_999);
+    });
+
     it('holds the estimate, then charges the true cost', async () => {
       const account = await funded(100);
       assert.equal(await reserve(reservation({ account, requestId: 'r1', amount: 40 })), 'held');

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { GatewayError, type Reservation } from '../../../core/index.ts';
-import { misuse } from './failure.ts';
+import { misuse, unreadable } from './failure.ts';
 
 /** The lowest floor a store compares with; stands for `-Infinity`, which neither SQL nor Lua takes. */
 const LOWEST = -Number.MAX_SAFE_INTEGER;
@@ -43,10 +43,30 @@ export function checkCredit(amount: number): void {
   if (!Number.isSafeInteger(amount)) throw misuse('A credit must be whole micro-dollars.');
 }
 
+/** The most that an account may be credited with, less what was taken back: sums of it stay whole numbers, also in nano-dollars. */
+const MOST_CREDITED = 9_000_000_000_000;
+
+/** Throws `invalid_request` when all credits of an account come to more than it may have. */
+export function checkCredited(credited: number): void {
+  if (Math.abs(credited) <= MOST_CREDITED) return;
+  throw new GatewayError(
+    'invalid_request',
+    'All credits of an account may come to 9,000,000 USD at most: use another account for more.',
+    { param: 'amount' },
+  );
+}
+
 /** Throws unless the amount is whole micro-dollars and not negative. */
 export function checkAmount(amount: number): void {
   if (!Number.isSafeInteger(amount) || amount < 0)
     throw misuse('An amount must be whole micro-dollars and not negative.');
+}
+
+/** A whole number that the store gives, as text where its driver does. Throws for one that JavaScript cannot count with. */
+export function whole(value: unknown): number {
+  const number = Number(value);
+  if (value === null || !Number.isSafeInteger(number)) throw unreadable('balance');
+  return number;
 }
 
 /** A finite limit that every store can compare with: `Infinity` becomes the largest whole number. */

@@ -7,7 +7,16 @@ import type {
   Reservation,
   ReserveResult,
 } from '../../../core/index.ts';
-import { CORRECTABLE_MS, checkAmount, checkCredit, checkReservation, finite, REMEMBER_MS, storeKey } from './check.ts';
+import {
+  CORRECTABLE_MS,
+  checkAmount,
+  checkCredit,
+  checkCredited,
+  checkReservation,
+  finite,
+  REMEMBER_MS,
+  storeKey,
+} from './check.ts';
 import { chargeReason, cleanFacts, correctionReason, expiredFacts } from './facts.ts';
 
 // The algorithm of the ledger, once for all stores that can run it: functions of a few rows that say which rows to write.
@@ -275,6 +284,7 @@ function credit(
   checkCredit(amount);
   if (request) return { result: false };
   const { balance, credited } = account;
+  checkCredited(credited + amount);
   return {
     result: true,
     account: { ...account, balance: balance + amount, credited: credited + amount, updatedAt: now },

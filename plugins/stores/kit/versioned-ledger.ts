@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AccountBalance, LedgerEntry } from '../../../core/index.ts';
 import { type Dimensions, dimensionsOf, hourOf, negated, type Sums, sumsOf } from './call-rows.ts';
-import { CORRECTABLE_MS, storeKey } from './check.ts';
+import { CORRECTABLE_MS, storeKey, whole } from './check.ts';
 import { factText, readFacts } from './facts.ts';
 import { storeUnavailable, unreadable } from './failure.ts';
 import type {
@@ -108,6 +108,8 @@ interface Job {
   readonly run: (draft: Draft, now: number) => () => void;
   readonly reject: (error: unknown) => void;
   readonly since: number;
+  /** Whether the change threw, and is asked once more with rows that were read for it. */
+  isDoubtful: boolean;
 }
 
 /** How many changes one transaction has at most. */
@@ -117,7 +119,7 @@ const MAX_QUEUED = 10_000;
 /** How many rows are remembered. */
 const MAX_KNOWN = 20_000;
 /** The longest pause before changes that others came before are tried again. */
-const LONGEST_PAUSE_MS = 8;
+const LONGEST_PAUSE_MS = 2;
 const NOT_THERE: Known = Object.freeze({ version: '', row: undefined });
 
 /**
@@ -139,7 +141,7 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
         await settle(store, known, jobs);
       } catch (error) {
         // Whether it was written is not known.
-        for (const { keys } of jobs) for (const id of idsOf(known, keys)) known.delete(id);
+        forget(known, jobs);
         for (const { reject } of jobs) reject(error);
       }
     }
@@ -157,7 +159,7 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
         draft.write(keys, made);
         return () => resolve(made.result);
       };
-      queue.push({ keys, run, reject, since: performance.now() });
+      queue.push({ keys, run, reject, since: performance.now(), isDoubtful: false });
       if (isBusy) return;
       isBusy = true;
       // All that this turn asks for.
@@ -165,12 +167,17 @@ export function createVersionedLedger(store: VersionedRows): LedgerTables['trans
     });
 }
 
+function forget(known: Map<string, Known>, jobs: readonly Job[]): void {
+  for (const id of jobs.flatMap(({ keys }) => idsOf(known, keys))) known.delete(id);
+}
+
 /** Settles all jobs in one transaction, tried as often as there is time. Rejects when the store does not take it. */
 async function settle(store: VersionedRows, known: Map<string, Known>, all: readonly Job[]): Promise<void> {
   let jobs = all;
+  const doubtful: Job[] = [];
   for (let attempt = 0; ; attempt++) {
     jobs = refuseLate(store, jobs);
-    if (jobs.length === 0) return;
+    if (jobs.length === 0) break;
     await load(store, known, jobs);
     const draft = new Draft(known);
     const now = store.now();
@@ -180,21 +187,27 @@ async function settle(store: VersionedRows, known: Map<string, Known>, all: read
         resolvers.push(job.run(draft, now));
         return true;
       } catch (error) {
-        job.reject(error);
+        // What it was decided by may no longer be so.
+        if (job.isDoubtful) job.reject(error);
+        else doubtful.push(job);
         return false;
       }
     });
-    if (jobs.length === 0) return;
+    if (jobs.length === 0) break;
     const changes = draft.pack();
     const newer = await store.commit(changes);
     if (!newer) {
       draft.remember(changes.version);
       for (const resolve of resolvers) resolve();
-      return;
+      break;
     }
     note(known, [...changes.expected.keys()], newer);
     if (attempt > 0) await pause(Math.random() * Math.min(LONGEST_PAUSE_MS, 2 ** attempt));
   }
+  if (doubtful.length === 0) return;
+  forget(known, doubtful);
+  for (const job of doubtful) job.isDoubtful = true;
+  await settle(store, known, doubtful);
 }
 
 function refuseLate({ kind, timeoutMs }: VersionedRows, jobs: readonly Job[]): readonly Job[] {
@@ -210,10 +223,11 @@ function refuseLate({ kind, timeoutMs }: VersionedRows, jobs: readonly Job[]): r
 async function load(store: VersionedRows, known: Map<string, Known>, jobs: readonly Job[]): Promise<void> {
   for (;;) {
     const unknown = new Set<string>();
-    for (const { keys } of jobs) {
+    for (const { keys, isDoubtful } of jobs) {
       const request = requestRowId(keys);
       // A reservation or a credit is almost always the first of its id.
-      if ((keys.budgets || keys.kind === 'credit') && !known.has(request)) known.set(request, NOT_THERE);
+      const isPresumedNew = (keys.budgets || keys.kind === 'credit') && !isDoubtful;
+      if (isPresumedNew && !known.has(request)) known.set(request, NOT_THERE);
       for (const id of idsOf(known, keys)) if (!known.has(id)) unknown.add(id);
     }
     if (unknown.size === 0) return;
@@ -224,14 +238,12 @@ async function load(store: VersionedRows, known: Map<string, Known>, jobs: reado
 
 function note(known: Map<string, Known>, ids: readonly string[], found: readonly StoredRow[]): void {
   for (const id of ids) known.set(id, NOT_THERE);
-  for (const { id, version, text } of found) known.set(id, { version, row: tryUnpack(id, text) });
-}
-
-function tryUnpack(id: string, text: string): Row | Error {
-  try {
-    return unpack(id, text);
-  } catch (error) {
-    return error as Error;
+  for (const { id, version, text } of found) {
+    try {
+      known.set(id, { version, row: unpack(id, text) });
+    } catch (error) {
+      known.set(id, { version, row: error as Error });
+    }
   }
 }
 
@@ -350,7 +362,7 @@ function budgetRowId(key: string): string {
   return `${BUDGET}${key}`;
 }
 
-function requestRowId({ account, kind, ref }: Pick<LedgerKeys, 'account' | 'kind' | 'ref'>): string {
+function requestRowId({ account, kind, ref }: LedgerKeys): string {
   return `${REQUEST}${JSON.stringify([kind, account, ref])}`;
 }
 
@@ -434,11 +446,4 @@ function parse(text: unknown): unknown {
   } catch (cause) {
     throw unreadable('row of the ledger', cause);
   }
-}
-
-/** A whole number that the store gives, as text where its driver does. Throws for one that JavaScript cannot count with. */
-export function whole(value: unknown): number {
-  const number = Number(value);
-  if (value === null || !Number.isSafeInteger(number)) throw unreadable('balance');
-  return number;
 }

@@ -17,7 +17,7 @@ import {
   sumsOf,
   unpackCall,
 } from '../kit/call-rows.ts';
-import { digest, pageLimit, readCursor, storeKey } from '../kit/check.ts';
+import { digest, pageLimit, readCursor, storeKey, whole } from '../kit/check.ts';
 import { factText, readEntryRow } from '../kit/facts.ts';
 import { storeRefused, unreadable } from '../kit/failure.ts';
 import { createLedgerChanges, type LedgerKeys, NEW_ACCOUNT } from '../kit/ledger.ts';
@@ -32,7 +32,6 @@ import {
   type StoredRow,
   type VersionedRows,
   type WrittenRecord,
-  whole,
 } from '../kit/versioned-ledger.ts';
 import { type Connection, explainSchemaOf, type Row, readDetail, sqlState, type Value } from './connection.ts';
 import { CONFLICT, UNREADABLE, VERSION } from './schema.ts';

@@ -10,17 +10,37 @@ import {
   type Window,
   type WindowState,
 } from '../../../core/index.ts';
-import { checkMember, finite, pageLimit, storeKey } from '../kit/check.ts';
+import { checkMember, digest, finite, pageLimit, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable, unreadable } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { timeOperations } from '../kit/timed.ts';
-import { type ClientOptions, type Connection, defineWrite, makeClient } from './client.ts';
-import { connect, destroyClient, findRefusal } from './connection.ts';
-import { createKeys, type Keys } from './keys.ts';
+import {
+  type ClientOptions,
+  type Connection,
+  connect,
+  defineWrite,
+  destroyClient,
+  explainSchema,
+  findRefusal,
+  makeClient,
+  readSchemaVersion,
+} from './connection.ts';
 import { createRedisLedger } from './ledger.ts';
-import { explainSchema, readSchemaVersion } from './schema.ts';
+
+/** Names the keys of documents, sets and counters under a prefix. What users choose is hashed before it becomes part of a key. */
+export function createKeys(prefix: string) {
+  return {
+    set: (name: string): string => `${prefix}:set:${digest(name)}`,
+    window: (key: string): string => `${prefix}:window:${digest(key)}`,
+    lease: (key: string): string => `${prefix}:lease:${digest(key)}`,
+    number: (key: string): string => `${prefix}:number:${digest(key)}`,
+    documents: (namespace: string): string => `${prefix}:doc:${namespace}`,
+  };
+}
+
+type Keys = ReturnType<typeof createKeys>;
 
 /**
  * KEYS: windows. ARGV: deadline, now, and for each window limit, length, amount. Returns the first window that had not
@@ -258,7 +278,7 @@ export async function openRedis(options: RedisOptions, observe?: StoreWatcher): 
   return {
     kind: 'redis',
     keyv: createDocuments(createRedisDocuments(connection, keys), observe),
-    ledger: timeOperations(createRedisLedger(connection, keys, keepEntries), 'ledger', observe),
+    ledger: timeOperations(createRedisLedger(connection, { prefix, timeoutMs, keepEntries }), 'ledger', observe),
     sets: timeOperations(createRedisSets(connection, keys), 'sets', observe),
     counters: timeOperations(createRedisCounters(connection, keys, cluster), 'counters', observe),
     health: connection.health,

@@ -29,7 +29,7 @@ export const FAULTY_REDIS: FaultyServer = {
   spoil: async (server) => {
     const script = `for _, key in ipairs(redis.call('KEYS', 'tollgate:*')) do
       if string.find(key, ':doc:') then redis.call('SET', key, '{"value":') end
-      if string.find(key, ':account:') then redis.call('HSET', key, 'balance', 'much') end
+      if string.find(key, ':account:') then redis.call('SET', key, 'v {"balance":') end
       if string.find(key, ':set:') then redis.call('SET', key, 'no set') end
     end`;
     await askRedis(server.port, 'EVAL', script, '0');

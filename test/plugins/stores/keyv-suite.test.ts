@@ -1,8 +1,7 @@
 import { connect as connectPostgres } from '../../../plugins/stores/postgres/connection.ts';
 import { createPostgresDocuments } from '../../../plugins/stores/postgres/index.ts';
 import { connect as connectRedis } from '../../../plugins/stores/redis/connection.ts';
-import { createRedisDocuments } from '../../../plugins/stores/redis/index.ts';
-import { createKeys } from '../../../plugins/stores/redis/keys.ts';
+import { createKeys, createRedisDocuments } from '../../../plugins/stores/redis/index.ts';
 import { createDocumentAdapters, openDatabase } from '../../../plugins/stores/sqlite/index.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { useTempFolder } from '../../support/folders.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import { SCHEMA_VERSION } from '../../../plugins/stores/redis/connection.ts';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
-import { SCHEMA_VERSION } from '../../../plugins/stores/redis/schema.ts';
 import { NOW } from '../../conformance/store.ts';
 import { createSilentLog } from '../../support/log.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
@@ -8,7 +8,7 @@ import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../
 import { eventually } from '../../support/wait.ts';
 
 const EARLIER =
-  /^The redis store was made by an earlier version of Tollgate \(schema [123]\).*set prefix to a new one\. Nothing in it was changed\.$/;
+  /^The redis store was made by an earlier version of Tollgate \(schema [1234]\).*set prefix to a new one\. Nothing in it was changed\.$/;
 const openErrorOf = (promise: Promise<unknown>) => promise.then(() => undefined).catch((error) => error);
 /** Keys and values, sorted by key. */
 const READ_ALL = `local all = redis.call('KEYS', 'tollgate*') table.sort(all)
@@ -66,7 +66,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     expect(await readAll()).to.equal(before);
   });
 
-  for (const version of [2, 3])
+  for (const version of [2, 3, 4])
     it(`of version ${version}, which was not released, is refused with what to do, and nothing of it is touched`, async () => {
       await askRedis(server.port, 'SET', 'tollgate:schema', String(version));
       await askRedis(server.port, 'SET', 'tollgate:{1}:account:a', '');
@@ -83,6 +83,17 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     const error = await openErrorOf(open());
     expect(error.message).to.match(/written by a newer version of Tollgate \(schema 99, this version knows \d+\)/);
     expect(await readAll()).to.equal(before);
+  });
+
+  it('of a newer version that another gateway made meanwhile is left alone by those that run', async () => {
+    const store = await open();
+    await store.ledger.credit('a', 'first', 5, 'top-up', NOW);
+    await askRedis(server.port, 'SET', 'tollgate:{ledger}:schema', '99');
+    const before = await readAll();
+    const error = await openErrorOf(store.ledger.credit('a', 'second', 5, 'top-up', NOW));
+    expect(error.message).to.match(/written by a newer version of Tollgate \(schema 99, this version knows \d+\)/);
+    expect(await readAll()).to.equal(before);
+    await store.close();
   });
 
   it('is checked when a server that was away at the start answers, and the operator and callers are told', async () => {
@@ -129,6 +140,12 @@ describeWith('the schema of the redis store on a cluster', { 'redis-server': RED
   after(() => Promise.all(nodes.map((node) => node.close())));
 
   const open = (prefix: string) => openRedis({ url: nodes[0]?.url ?? '', cluster: true, prefix });
+
+  it('is not looked for on one node as if that were all: the start is refused with what to do', async () => {
+    const error = await openErrorOf(openRedis({ url: nodes[0]?.url ?? '' }));
+    expect(error.code).to.equal('store_unavailable');
+    expect(error.message).to.match(/is a node of a cluster.*set "cluster" of the store to true/);
+  });
 
   it('is written on an empty prefix by gateways that start at the same time, and found again', async () => {
     for (let start = 0; start < 2; start++) {

@@ -113,6 +113,21 @@ describe('a ledger of rows with versions', () => {
     expect(await ledger.reserve(ask('r'))).to.deep.equal({ outcome: 'held', used: [10] });
   });
 
+  it('refuses a change by what the rows are, not by what it knew of them', async () => {
+    const server = new Server();
+    const [one, other] = [server.open(), server.open()];
+    await one.credit('a', 'all', 9_000_000_000_000, 'top-up', NOW);
+    expect(await one.credit('a', 'all', 9_000_000_000_000, 'top-up', NOW)).to.equal(false);
+    await other.credit('a', 'back', -50, 'refund', NOW);
+    const [fits, rejected] = await Promise.allSettled([
+      one.credit('a', 'again', 50, 'top-up', NOW),
+      one.credit('a', 'more', 1, 'top-up', NOW),
+    ]);
+    expect(fits).to.have.property('value', true);
+    expect(rejected).to.have.nested.property('reason.code', 'invalid_request');
+    expect(server.accountOf('a')).to.include({ credited: 9_000_000_000_000, last_entry: 3 });
+  });
+
   it('refuses only the changes that are wrong, or need a row that cannot be read', async () => {
     const server = new Server();
     const ledger = server.open();

@@ -1,0 +1,321 @@
+import {
+  type CallFilter,
+  type CallPage,
+  type CallQuery,
+  type CallRow,
+  GatewayError,
+  type ReportQuery,
+  type ReportRow,
+} from '../../../core/index.ts';
+import {
+  callCursor,
+  chooseIndex,
+  cleanFilter,
+  indexedBy,
+  MOST_LOOKED_AT,
+  matchesCall,
+  readCallSpan,
+} from '../kit/call-filter.ts';
+import { type Dimensions, dimensionsOf, hourOf, SUM_NAMES, sumsOf } from '../kit/call-rows.ts';
+import { digest } from '../kit/check.ts';
+import { factText } from '../kit/facts.ts';
+import { unreadable } from '../kit/failure.ts';
+import { createReport, findSpan, type Report, type ReportSpan } from '../kit/report.ts';
+import type { WrittenRecord } from '../kit/versioned-ledger.ts';
+import { type Connection, defineScript, ledgerSchemaKey, runScript } from './connection.ts';
+
+/*
+ * The record of a call is a field of `records:<hour>`: `<cost> <facts as JSON>`, under its id `<at, 16 digits>:<account and call, as
+ * JSON>`. The ids of an hour are in `calls:<hour>`, those of an account, a user, a key, a session and a request in
+ * `calls-by:<name>:<value>`, all in order. What an hour came to is in `rollup:<hour>`: for each group of
+ * calls its dimensions as JSON, under a short digest of them, and its sums, under that digest and the place of the sum. Hours are Unix
+ * milliseconds.
+ */
+
+/** KEYS: a list of ids. ARGV: last and first id, how many, prefix. Ids and records in turn, newest first. */
+const READ_CALLS = defineScript(`
+local ids, reply = redis.call('ZREVRANGEBYLEX', KEYS[1], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3]), {}
+for i, id in ipairs(ids) do
+  local at = tonumber(string.sub(id, 1, 16))
+  reply[i * 2 - 1] = id
+  reply[i * 2] = redis.call('HGET', ARGV[4] .. ':records:' .. string.format('%.0f', at - at % 3600000), id) or ''
+end
+return reply
+`);
+
+/** A command of Redis, word by word; numbers as texts, because Lua would make doubles of them. */
+export type Command = readonly string[];
+
+/** Longer than records are kept: should nobody forget them, they go by themselves. */
+const LONGEST_MS = 800 * 86_400_000;
+export type Keys = ReturnType<typeof createKeys>;
+
+/** Names the keys of the ledger. What users choose stands behind the hash tag, and is hashed before where it is long or ill-formed. */
+export function createKeys(prefix: string) {
+  const ledger = `${prefix}:{ledger}`;
+  return {
+    ledger,
+    schema: ledgerSchemaKey(prefix),
+    row: (id: string): string => `${ledger}:${id}`,
+    entries: (account: string): string => `${ledger}:entries:${account}`,
+    /** The requests that are held, by the time they expire. */
+    due: `${ledger}:due`,
+    /** The names of accounts, as JSON. */
+    accounts: `${ledger}:accounts`,
+    /** The hours that have a rollup, and those that have records. */
+    hours: `${ledger}:hours`,
+    recordHours: `${ledger}:record-hours`,
+    /** The time from which on the records are whole: the score of its only member. */
+    recordsFrom: `${ledger}:records-from`,
+    rollup: (hour: number): string => `${ledger}:rollup:${hour}`,
+    calls: (at: number): string => `${ledger}:calls:${hourOf(at)}`,
+    records: (at: number): string => `${ledger}:records:${hourOf(at)}`,
+    /** The ids of calls by what they have of this name; a value is a text of a record, which is short. */
+    callsBy: (name: string, value: string): string => `${ledger}:calls-by:${name}:${value}`,
+  };
+}
+
+/** How the id of a record begins: with its time, so that ids are in order. */
+export function placeOf(at: number): string {
+  return String(Math.max(0, at)).padStart(16, '0');
+}
+
+export function idOf({ at, account, ref }: WrittenRecord): string {
+  return `${placeOf(at)}:${JSON.stringify([account, ref])}`;
+}
+
+export function writeRecords(keys: Keys, records: readonly WrittenRecord[]): readonly Command[] {
+  const removed: Command[] = [];
+  const written: Command[] = [];
+  const touched = new Set<string>();
+  for (const record of records) {
+    const { facts, before, cost, at, ref } = record;
+    const id = idOf(record);
+    const own = { id: ref, account: factText(record.name), cost, at };
+    for (const [name, value] of before ? indexedBy({ ...before.facts, ...own }) : [])
+      removed.push(['ZREM', keys.callsBy(name, value), id]);
+    const listed = indexedBy({ ...facts, ...own }).map(([name, value]) => keys.callsBy(name, value));
+    for (const list of [keys.calls(at), ...listed]) {
+      written.push(['ZADD', list, '0', id]);
+      touched.add(list);
+    }
+    const { cost: _, at: __, ...told } = { ...facts, ...own };
+    written.push(['HSET', keys.records(at), id, `${cost} ${JSON.stringify(told)}`]);
+    const hour = String(hourOf(at));
+    written.push(['ZADD', keys.recordHours, hour, hour]);
+    touched.add(keys.records(at));
+  }
+  return [...removed, ...written, ...[...touched].map((key) => ['PEXPIRE', key, String(LONGEST_MS)])];
+}
+
+/** How many characters name a group within its hour. */
+const GROUP = 12;
+
+export function writeSums(
+  keys: Keys,
+  hour: number,
+  dimensions: Dimensions,
+  sums: readonly number[],
+): readonly Command[] {
+  const [rollup, text] = [keys.rollup(hour), JSON.stringify(dimensions)];
+  const group = digest(text).slice(0, GROUP);
+  return [
+    ['ZADD', keys.hours, String(hour), String(hour)],
+    ['HSET', rollup, group, text],
+    ...sums.flatMap((sum, place) => (sum === 0 ? [] : [['HINCRBY', rollup, `${group}.${place}`, String(sum)]])),
+  ];
+}
+
+/** Reads what this gateway has written as JSON. */
+export function readJson<T>(text: string): T {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw unreadable('ledger record', cause);
+  }
+}
+
+/** How many hours are read at once. */
+const AT_ONCE = 16;
+const SCAN_COUNT = 500;
+/** How many records one report reads: it is this process that filters them. */
+const MOST_RECORDS = 500_000;
+
+/** Sums what calls did: whole hours out of their rollups, parts of an hour and sessions out of the records. */
+export async function readReport(
+  connection: Connection,
+  keys: Keys,
+  query: ReportQuery,
+): Promise<readonly ReportRow[]> {
+  const readFrom = async (): Promise<number> =>
+    Number((await connection.read((client) => client.zScore(keys.recordsFrom, 'at'))) ?? 0);
+  for (;;) {
+    const from = await readFrom();
+    const report = createReport(query, from);
+    await readAll(connection, keys, report);
+    // Records that were forgotten meanwhile may be missing: then once more, without them.
+    if ((await readFrom()) === from) return report.rows();
+  }
+}
+
+async function readAll(connection: Connection, keys: Keys, report: Report): Promise<void> {
+  const hours = report.spans.filter(({ of }) => of === 'hours');
+  const [first, last] = [hours[0], hours.at(-1)];
+  if (first && last) await readHours(connection, keys, report, { hours, from: first.from, to: last.to });
+  let left = MOST_RECORDS;
+  for (const span of report.spans)
+    if (span.of === 'calls') left -= await readSpan(connection, keys, report, span, left);
+}
+
+interface Hours {
+  readonly hours: readonly ReportSpan[];
+  readonly from: number;
+  readonly to: number;
+}
+
+async function readHours(
+  connection: Connection,
+  keys: Keys,
+  report: Report,
+  { hours, from, to }: Hours,
+): Promise<void> {
+  const known = await connection.read((client) => client.zRangeByScore(keys.hours, from, to - 1));
+  const readHour = async (hour: number): Promise<void> => {
+    const span = findSpan(hours, hour);
+    if (!span) return;
+    const found = await scanHash(connection, keys.rollup(hour));
+    for (const [group, text] of found) {
+      if (group.length !== GROUP) continue;
+      const dimensions = readJson<Dimensions>(text);
+      const sums = SUM_NAMES.map((_, place) => Number(found.get(`${group}.${place}`) ?? 0));
+      if (report.takes(dimensions)) report.add(span.interval, dimensions, undefined, sums);
+    }
+  };
+  for (let place = 0; place < known.length; place += AT_ONCE)
+    await Promise.all(known.slice(place, place + AT_ONCE).map((hour) => readHour(Number(hour))));
+}
+
+/** All fields of a hash, bit by bit: a large one read at once would keep the server from others. */
+async function scanHash(connection: Connection, key: string): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  let cursor = '0';
+  do {
+    const at = cursor;
+    const reply = await connection.read((client) => client.hScan(key, at, { COUNT: SCAN_COUNT }));
+    for (const { field, value } of reply.entries) found.set(field, value);
+    cursor = reply.cursor;
+  } while (cursor !== '0');
+  return found;
+}
+
+async function readSpan(
+  connection: Connection,
+  keys: Keys,
+  report: Report,
+  { interval, from, to }: ReportSpan,
+  most: number,
+): Promise<number> {
+  let count = 0;
+  for await (const batch of readRecords(connection, keys, { from, to, filter: report.filter })) {
+    count += batch.length;
+    if (count > most) throw tooManyRecords();
+    for (const { call } of batch) {
+      if (!call || !matchesCall(report.filter, call)) continue;
+      report.add(interval, dimensionsOf(call.account, call), call.session, sumsOf(call, call.cost));
+    }
+  }
+  return count;
+}
+
+function tooManyRecords(): GatewayError {
+  return new GatewayError(
+    'invalid_request',
+    `This report would read more than ${MOST_RECORDS} records of calls: ask for less time, name an account, or leave out the session and the outcome.`,
+  );
+}
+
+/** How many records one script reads or forgets. */
+const BATCH = 250;
+
+/** Which records to read: settled from `from` to `to` (exclusive), and before that one when it is told; those of the filter's index, or all. */
+interface RecordSpan {
+  readonly from: number;
+  readonly to: number;
+  readonly before?: { readonly at: number; readonly tie: string } | undefined;
+  readonly filter: CallFilter;
+}
+
+/** A record that was found, and where: a cursor with it goes on behind it. Without a call when it is gone. */
+interface Found {
+  readonly at: number;
+  readonly tie: string;
+  readonly call: CallRow | undefined;
+}
+
+export async function readPage(connection: Connection, keys: Keys, query: CallQuery): Promise<CallPage> {
+  const { limit, ...span } = readCallSpan(query);
+  const filter = cleanFilter(query);
+  const calls: CallRow[] = [];
+  let last: Found | undefined;
+  let count = 0;
+  for await (const batch of readRecords(connection, keys, { ...span, filter })) {
+    for (const found of batch) {
+      const isWanted = found.call !== undefined && matchesCall(filter, found.call);
+      if (last && ((isWanted && calls.length === limit) || count >= MOST_LOOKED_AT))
+        return { calls, next: callCursor(last) };
+      if (isWanted) calls.push(found.call);
+      last = found;
+      count += 1;
+    }
+  }
+  return { calls };
+}
+
+/** Reads records, newest first, in batches. */
+async function* readRecords(
+  connection: Connection,
+  keys: Keys,
+  { from, to, before, filter }: RecordSpan,
+): AsyncGenerator<readonly Found[]> {
+  const first = `[${placeOf(from)}`;
+  let end = `(${placeOf(to)}`;
+  if (before !== undefined && before.at < to) end = `(${placeOf(before.at)}:${before.tie}`;
+  const index = chooseIndex(filter);
+  if (index !== undefined) {
+    const { name, value } = index;
+    yield* readList(connection, keys, keys.callsBy(name, value), end, first);
+    return;
+  }
+  const newest = hourOf(Math.min(to - 1, before?.at ?? to));
+  const hours = await connection.read((client) => client.zRangeByScore(keys.recordHours, hourOf(from), newest));
+  for (const hour of hours.reverse()) yield* readList(connection, keys, keys.calls(Number(hour)), end, first);
+}
+
+/** Reads what a list of ids names, from `end` back to `first`. */
+export async function* readList(
+  connection: Connection,
+  { ledger }: Keys,
+  list: string,
+  end: string,
+  first: string,
+): AsyncGenerator<readonly Found[]> {
+  for (let last = end; ; ) {
+    const args = [last, first, String(BATCH), ledger];
+    const reply = await connection.read((client) => runScript(client, READ_CALLS, [list], args));
+    if (!Array.isArray(reply)) throw unreadable('record of a call');
+    const texts = reply.map(String);
+    const found = texts.flatMap((id, place) => (place % 2 === 0 ? [readFound(id, texts[place + 1] ?? '')] : []));
+    if (found.length > 0) yield found;
+    if (found.length < BATCH) return;
+    last = `(${texts.at(-2)}`;
+  }
+}
+
+function readFound(id: string, record: string): Found {
+  const at = Number(id.slice(0, 16));
+  const tie = id.slice(17);
+  if (record === '') return { at, tie, call: undefined };
+  const blank = record.indexOf(' ');
+  const facts = readJson<Omit<CallRow, 'cost' | 'at'>>(record.slice(blank + 1));
+  return { at, tie, call: { ...facts, cost: Number(record.slice(0, blank)), at } };
+}
