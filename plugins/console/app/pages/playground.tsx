@@ -63,11 +63,6 @@ export function Playground() {
         note={`Calls are made as ${session.value?.user}, within what you may, and booked under that name. No key is needed.`}
       />
       <form class="panel" onSubmit={(event) => void send(event)}>
-        <datalist id="models">
-          {known.data?.data.map(({ id }) => (
-            <option key={id} value={id} />
-          ))}
-        </datalist>
         <div class="pair">
           {models.map((model, place) => (
             <Field key={place} label={place === 0 ? 'Model' : 'Second model'}>
@@ -82,11 +77,6 @@ export function Playground() {
               />
             </Field>
           ))}
-          {models.length === 1 ? (
-            <Field label="Compare">
-              <Button onClick={() => setModels([...models, ''])}>Add a second model</Button>
-            </Field>
-          ) : null}
         </div>
         <div class="pair">
           <Field label="Instructions">
@@ -115,13 +105,22 @@ export function Playground() {
             />
           </Field>
           <div class="actions">
-            {models.length > 1 && <Button onClick={() => setModels(models.slice(0, 1))}>One model</Button>}
+            {models.length === 1 ? (
+              <Button onClick={() => setModels([...models, ''])}>Add a second model</Button>
+            ) : (
+              <Button onClick={() => setModels(models.slice(0, 1))}>One model</Button>
+            )}
             {isBusy && <Button onClick={() => stop.current?.abort()}>Stop</Button>}
             <Button kind="main" type="submit" disabled={isBusy}>
               Send (Ctrl+Enter)
             </Button>
           </div>
         </div>
+        <datalist id="models">
+          {known.data?.data.map(({ id }) => (
+            <option key={id} value={id} />
+          ))}
+        </datalist>
       </form>
       {outputs.length > 0 && (
         <div class="grid">

@@ -1,0 +1,350 @@
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { expect } from 'chai';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { build } from 'vite';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { completion, delta, events, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+
+const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
+const ROOT = path.join(import.meta.dirname, '../..');
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+const HOSTILE = '<img src=x onerror="document.title=\'taken\'">';
+const IMAGES = path.join(ROOT, 'docs/images');
+
+/** The pages, each with something that has to be on it. */
+const PAGES: Readonly<Record<string, RegExp>> = {
+  '': /Does it work\?[\s\S]*(left alone|is tried again)[\s\S]*What failed[\s\S]*How to connect/,
+  calls: /provider_unavailable/,
+  'calls?outcome=error': /south\/m/,
+  keys: /laptop/,
+  usage: /By user[\s\S]*lena/,
+  budgets: /everyone[\s\S]*of the file/,
+  targets: /south\/m[\s\S]*(left alone|is tried again)[\s\S]*could not be reached/,
+  models: /smart[\s\S]*alias of south\/m, then north\/m/,
+  playground: /Calls are made as ann/,
+  plugins: /authenticate \(post\)/,
+  configuration: /providers\.north\.baseUrl/,
+  audit: /key\.create/,
+};
+
+interface AxeResult {
+  readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
+}
+
+describe('the console in a browser', function () {
+  this.timeout(240_000);
+  let gateway: TestGateway;
+  let vendors: readonly ScriptedUpstream[];
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+  let adminKey: string;
+  /** What no page may do: errors in its console, requests to elsewhere, windows that ask something. */
+  let faults: string[];
+  /** Errors that a test is about. */
+  let expected: RegExp | undefined;
+
+  before(async function () {
+    if (!existsSync(CHROMIUM)) return this.skip();
+    await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
+    vendors = [await startVendor(), await startVendor()];
+    const [north, south] = vendors;
+    if (!north || !south) throw new Error('there are two vendors');
+    gateway = await startGateway({
+      providers: {
+        echo: {},
+        north: openAiVendor(north, { models: ['m', '*'], prices: tokenPrices(3, 15) }),
+        south: openAiVendor(south, { models: ['m'], prices: tokenPrices(1, 4) }),
+      },
+      models: { smart: ['south/m', 'north/m'] },
+      budgets: [{ name: 'everyone', amount_usd: 10, every: 'day' }],
+    });
+    ({ api_key: adminKey } = await gateway.command<{ api_key: string }>('keys', 'create', '--admin', '--user', 'ann'));
+    browser = await chromium.launch({
+      executablePath: CHROMIUM,
+      args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--no-first-run'],
+    });
+    context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+    context.setDefaultTimeout(15_000);
+    page = await context.newPage();
+    watch(page);
+  });
+
+  after(async () => {
+    await browser?.close();
+    await gateway?.stop();
+    await Promise.all((vendors ?? []).map((vendor) => vendor.close()));
+  });
+
+  beforeEach(() => {
+    faults = [];
+    expected = undefined;
+  });
+  afterEach(() => {
+    expect(faults.filter((fault) => !expected?.test(fault))).to.deep.equal([]);
+  });
+
+  /** A vendor that responds whole or as a stream; `please fail` has it fail. */
+  const startVendor = () =>
+    startScriptedUpstream((wire) => {
+      const body = wire.request.body.toString();
+      if (body.includes('please fail'))
+        return wire.send(answer(500, { error: { message: `${HOSTILE} engine on fire` } }));
+      if (!body.includes('"stream":true'))
+        return wire.send(answer(200, completion('fine', { usage: usageOf(200, 50) })));
+      const usage = JSON.stringify({ ...JSON.parse(delta('')), choices: [], usage: usageOf(200, 50) });
+      return events([delta('It '), delta('works'), delta('', 'stop'), usage])(wire);
+    });
+
+  const watch = (watched: Page): void => {
+    watched.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) faults.push(`console: ${message.text()}`);
+    });
+    watched.on('pageerror', (error) => faults.push(`error: ${error.message}`));
+    watched.on('dialog', (dialog) => {
+      faults.push(`dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    watched.on('request', (request) => {
+      const url = request.url();
+      if (!url.startsWith(`${gateway.url}/`) && !url.startsWith('data:')) faults.push(`elsewhere: ${url}`);
+    });
+  };
+
+  const admin = async <T>(method: string, where: string, body?: unknown): Promise<T> => {
+    const response = await fetch(`${gateway.url}/api/core/admin${where}`, {
+      method,
+      headers: { authorization: `Bearer ${adminKey}`, 'content-type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    return (await response.json()) as T;
+  };
+
+  const call = async (key: string, model: string, content = 'Hello there', stream = false): Promise<number> => {
+    const body = { model, stream, messages: [{ role: 'user', content }] };
+    const response = await gateway.post('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
+    await response.text();
+    return response.status;
+  };
+
+  const show = async (where: string): Promise<void> => {
+    await page.goto(`${gateway.url}/console#/${where}`);
+  };
+
+  const link = async (): Promise<string> =>
+    (await gateway.command<{ url: string }>('console', '--user', 'ann', '--url', gateway.url)).url;
+
+  it('signs in by a link whose token does not stay in the address, and begins with a line to try', async () => {
+    await page.goto(await link());
+    await page.getByRole('heading', { name: 'Make the first call' }).waitFor();
+    expect(page.url()).to.equal(`${gateway.url}/console#/`);
+    await page.getByRole('button', { name: 'Make a key for me' }).click();
+    await page.getByText('shown this once').waitFor();
+    const line = await page.locator('pre').textContent();
+    expect(line).to.match(/authorization: Bearer tg_/);
+    const key = /tg_\w+/.exec(String(line))?.[0] ?? '';
+    expect(await call(key, 'echo/echo')).to.equal(200);
+  });
+
+  it('shows a call as soon as it is over, with the filter that the gateway applies, and why it went so', async () => {
+    const { api_key: lena } = await admin<{ api_key: string }>('POST', '/keys', { user_id: 'lena', name: 'laptop' });
+    const { api_key: hostile } = await admin<{ api_key: string }>('POST', '/keys', { user_id: HOSTILE, name: HOSTILE });
+    await show('calls?user=lena');
+    await page.getByText('live', { exact: true }).waitFor();
+    await call(hostile, 'north/m');
+    await call(hostile, `north/${HOSTILE}`);
+    await call(lena, 'north/m', 'Hello there', true);
+    const rows = page.locator('tbody tr');
+    await page.getByText('north/m').waitFor();
+    expect(await rows.count()).to.equal(1);
+
+    await call(lena, 'north/m', 'please fail');
+    await page.getByText('provider_unavailable').waitFor();
+    await rows.first().getByRole('link').first().focus();
+    await page.keyboard.press('Enter');
+    const drawer = page.getByRole('dialog');
+    await drawer.getByText('engine on fire').waitFor();
+    expect(await drawer.textContent()).to.include('(500)');
+    await page.keyboard.press('Escape');
+    await drawer.waitFor({ state: 'detached' });
+    expect(page.url()).to.equal(`${gateway.url}/console#/calls?user=lena`);
+  });
+
+  it('says on Home that a vendor died, and what to do', async () => {
+    await vendors[1]?.close();
+    for (let number = 0; number < 8; number += 1) await call(gateway.key, 'smart');
+    await call(gateway.key, 'south/m');
+    await show('');
+    await page.getByText('do not work').waitFor();
+    await page.getByText('could not be reached').first().waitFor();
+    const text = await page.locator('main').textContent();
+    expect(text).to.include('does the vendor answer?');
+  });
+
+  for (const [where, pattern] of Object.entries(PAGES))
+    it(`can be read by everybody: #/${where}`, async () => {
+      const reader = await (
+        await browser.newContext({ bypassCSP: true, storageState: await context.storageState() })
+      ).newPage();
+      watch(reader);
+      for (const colorScheme of ['light', 'dark'] as const)
+        for (const width of [1280, 360]) {
+          await reader.emulateMedia({ colorScheme });
+          await reader.setViewportSize({ width, height: 860 });
+          await reader.goto(`${gateway.url}/console#/${where}`);
+          await reader.reload();
+          await reader.waitForFunction(`${pattern}.test(document.querySelector('main')?.innerText)`);
+          await reader.addScriptTag({ path: AXE });
+          const { violations } = (await reader.evaluate('axe.run()')) as AxeResult;
+          const label = `${where} ${colorScheme} ${width}`;
+          expect(violations.map(({ id, nodes }) => `${label}: ${id} ${nodes[0]?.html}`)).to.deep.equal([]);
+          const beyond = await reader.evaluate('document.documentElement.scrollWidth - innerWidth');
+          expect(beyond, `${label} scrolls sideways`).to.equal(0);
+        }
+      expect(await reader.title()).not.to.equal('taken');
+      await reader.context().close();
+    });
+
+  it('makes a key with a budget, shows it once, and tells why it is refused when the budget is spent', async () => {
+    await show('keys');
+    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByRole('textbox', { name: /^User Whose/ }).fill('max');
+    await page.getByRole('textbox', { name: /^Name/ }).fill('Claude Code');
+    await page.getByLabel('Budget in US dollars, by period', { exact: false }).fill('0.01');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByText('it cannot be shown again').waitFor();
+    const key = String(await page.getByRole('dialog').locator('code').first().textContent()).trim();
+    await page.getByRole('button', { name: 'Done' }).click();
+    await page.getByText('$0.01 a day').waitFor();
+    let status = 200;
+    for (let number = 0; status === 200 && number < 20; number += 1) status = await call(key, 'north/m');
+    expect(status).to.equal(402);
+    await show('calls?user=max&outcome=refused');
+    await page.locator('tbody a').first().click();
+    await page.getByRole('dialog').getByText('raise it, or wait for its next period').waitFor();
+    await page.keyboard.press('Escape');
+  });
+
+  it('shows that somebody else changed a key meanwhile, overwrites nothing, and keeps what was typed', async () => {
+    expected = /412/;
+    await show('keys?user=lena');
+    await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: /^Edit tg_/ }).click();
+    await page.getByLabel('Calls a minute').fill('7');
+    const { data } = await admin<{ data: readonly { id: string }[] }>('GET', '/keys?user=lena');
+    const id = data[0]?.id;
+    await admin('PATCH', `/keys/${id}`, { tpm: 5000 });
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Nothing was overwritten').waitFor();
+    expect((await admin<{ rpm: number | null }>('GET', `/keys/${id}`)).rpm).to.equal(null);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('Nothing was overwritten').waitFor({ state: 'detached' });
+    expect(await page.getByLabel('Calls a minute').inputValue()).to.equal('7');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('7 calls a minute · 5000 tokens a minute').waitFor();
+  });
+
+  it('chats in the playground as the person, and says what it cost', async () => {
+    await show('playground?model=north/m');
+    await page.getByRole('button', { name: 'Add a second model' }).click();
+    await page.getByLabel('Second model').fill('echo/echo');
+    await page.getByLabel('Prompt').fill('Say it');
+    await page.keyboard.press('Control+Enter');
+    await page.getByText('It works').waitFor();
+    await page.getByText(/\$0\.00135.*by north\/m/).waitFor();
+    await page.getByText('by echo/echo').waitFor();
+    const { data } = await admin<{ data: readonly { key: string }[] }>('GET', '/calls?user=ann&session=console');
+    expect(data.map(({ key }) => key)).to.deep.equal(['-', '-']);
+  });
+
+  it('finds every page by the keyboard alone', async () => {
+    await show('');
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.locator('.brand').focus();
+    for (const name of ['Home', 'Calls', 'Keys and people', 'Usage']) {
+      await page.keyboard.press('Tab');
+      expect(await page.evaluate('document.activeElement.textContent')).to.equal(name);
+    }
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Usage' }).waitFor();
+    // It is read from its heading on.
+    await page.locator('h1:focus').waitFor();
+  });
+
+  it('says that a session has ended, and lets an admin key in', async () => {
+    expected = /401/;
+    await context.clearCookies();
+    await show('targets');
+    await page.reload();
+    await page.getByLabel('Admin key', { exact: false }).fill('tg_nothing');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('alert').waitFor();
+    await page.getByLabel('Admin key', { exact: false }).fill(adminKey);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Targets' }).waitFor();
+    await page.getByText('south/m').first().waitFor();
+    await context.clearCookies();
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByText('Your session has ended').waitFor();
+    await page.goto('about:blank');
+    await page.goto(await link());
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+  });
+
+  it('refuses a link that was used, with a sentence', async () => {
+    expected = /401/;
+    const used = await link();
+    await page.goto('about:blank');
+    await page.goto(used);
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('You are signed out.').waitFor();
+    await page.goto('about:blank');
+    await page.goto(used);
+    await page.getByText('This link was used already').waitFor();
+    await page.goto('about:blank');
+    await page.goto(await link());
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+  });
+
+  it('looks as the README shows it', async function () {
+    // `WRITE_IMAGES=1` writes the picture, of a gateway with names as people give them.
+    if (process.env['WRITE_IMAGES'] === undefined) return this.skip();
+    const [atlas, boreas] = [await startVendor(), await startVendor()];
+    const shown = await startGateway({
+      providers: {
+        atlas: openAiVendor(atlas, { models: ['large', 'small'], prices: tokenPrices(3, 15) }),
+        boreas: openAiVendor(boreas, { models: ['fast'], prices: tokenPrices(1, 4) }),
+      },
+      models: { smart: ['boreas/fast', 'atlas/large'] },
+      budgets: [{ name: 'everyone', amount_usd: 0.1, every: 'day' }],
+    });
+    try {
+      const make = async (user: string, ...more: string[]): Promise<string> =>
+        (await shown.command<{ api_key: string }>('keys', 'create', '--user', user, ...more)).api_key;
+      const keys = [await make('lena'), await make('research-bot'), await make('max', '--budget', '0.001')];
+      const ask = async (key: string, model: string): Promise<void> => {
+        const body = { model, messages: [{ role: 'user', content: 'Hello there' }] };
+        await (await shown.post('/v1/chat/completions', body, { authorization: `Bearer ${key}` })).text();
+      };
+      for (const model of ['smart', 'atlas/large', 'atlas/small']) for (const key of keys) await ask(key, model);
+      await boreas.close();
+      for (let number = 0; number < 8; number += 1) await ask(keys[0] ?? '', 'smart');
+      for (let number = 0; number < 2; number += 1) await ask(keys[1] ?? '', 'boreas/fast');
+      const { url } = await shown.command<{ url: string }>('console', '--user', 'ann', '--url', shown.url);
+      const viewer = await (await browser.newContext({ viewport: { width: 1280, height: 760 } })).newPage();
+      await viewer.goto(url);
+      await viewer.getByText('do not work').waitFor();
+      await mkdir(IMAGES, { recursive: true });
+      await viewer.screenshot({ path: path.join(IMAGES, 'console.png') });
+      await viewer.context().close();
+    } finally {
+      await shown.stop();
+      await atlas.close();
+    }
+  });
+});
