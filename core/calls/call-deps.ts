@@ -31,10 +31,10 @@ export interface CallDeps {
   readonly log: Log;
   readonly seals: Seals;
   readonly planOf: PlanFinder;
-  /** Calls, and what goes on beside them, such as `finish` hooks; the end of the generation waits for it. */
+  /** Calls, and what goes on after them, such as `finish` hooks; the end of the generation waits for it. */
   readonly pending: Pending;
   /** Fires when the generation closes and has waited for its calls long enough. */
   readonly closing: AbortSignal;
-  /** Throws for an operation that nobody registered. */
+  /** Throws for an operation that is not registered. */
   partsOf(operation: Operation): OperationParts;
 }

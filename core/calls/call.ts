@@ -41,8 +41,8 @@ export function createId(prefix: string): string {
 let last = 0;
 
 /**
- * An id as long as {@link createId}'s that is greater, as text, than those this process made before it and (but for clocks)
- * those that others did: what is stored under it lies beside what was stored just before. 72 bits of it are random.
+ * An id as long as {@link createId}'s that is greater, as text, than those this process made before it and, as far as clocks agree,
+ * those that others did: what is stored under it lies next to what was stored just before. 72 bits of it are random.
  */
 export function createOrderedId(prefix: string): string {
   // Room for a thousand ids a millisecond; ten digits until the year 2083.
@@ -236,7 +236,7 @@ export class Call implements CallView {
 
 /** What came of a call that ends, with its cost to the caller. */
 function outcomeOf({ record, elapsedMs }: Call, status: OutcomeStatus, error: GatewayError | undefined): Outcome {
-  const { target, attempts, refusedBy, lane, saved, beside, upstreamMs } = record;
+  const { target, attempts, refusedBy, lane, saved, hedged, upstreamMs } = record;
   const { firstByteMs, firstTokenMs, lastTokenMs } = record;
   const metered = owedBy(record);
   const usage = record.usage ?? (metered && usageOfUnits(metered.units));
@@ -244,7 +244,7 @@ function outcomeOf({ record, elapsedMs }: Call, status: OutcomeStatus, error: Ga
     status,
     attempts: attempts.length === 0 ? NO_ATTEMPTS : attempts.map(showAttempt),
     estimated: metered?.estimated ?? false,
-    sent: record.sentTo.length > 0 || beside !== undefined,
+    sent: record.sentTo.length > 0 || hedged !== undefined,
     upstreamMs,
     durationMs: elapsedMs,
   };
@@ -283,7 +283,7 @@ export interface CallRecord {
   isLetThrough: boolean;
   /** What refused it before that. */
   refusedBy: string | undefined;
-  /** The attempt that nothing is known of yet, or whose stream goes on: the end of the call says how its target does. */
+  /** The attempt that has not ended yet, or whose stream goes on: the end of the call reports its target's health. */
   running: TargetAttempt | undefined;
   /** The status of the last attempt; undefined when its provider sent none. */
   status: number | undefined;
@@ -294,7 +294,7 @@ export interface CallRecord {
   serviceTier: string | undefined;
   metered: Metered | undefined;
   /** What is owed to targets that were asked at the same time and left when another one responded. */
-  beside: Metered | undefined;
+  hedged: Metered | undefined;
   /** What a kept response has saved. */
   saved: number | undefined;
   firstByteMs: number | undefined;
@@ -321,7 +321,7 @@ const EMPTY = Object.freeze({
   usage: undefined,
   serviceTier: undefined,
   metered: undefined,
-  beside: undefined,
+  hedged: undefined,
   saved: undefined,
   firstByteMs: undefined,
   firstTokenMs: undefined,
@@ -342,7 +342,7 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
     skipped: all.flatMap(({ skipped }) => skipped),
     firstByteMs: last.firstByteMs ?? all.find(({ firstByteMs }) => firstByteMs !== undefined)?.firstByteMs,
     target: last.target ?? all.findLast(({ target }) => target)?.target,
-    beside: all.reduce<Metered | undefined>((metered, { beside }) => owedBy({ metered, beside }), undefined),
+    hedged: all.reduce<Metered | undefined>((metered, { hedged }) => owedBy({ metered, hedged }), undefined),
   });
 }
 
@@ -357,8 +357,8 @@ function showAttempt({ target, ms, status, class: kind, reason }: NotedAttempt):
 }
 
 /** All that a call owes; undefined while nothing was metered. */
-export function owedBy({ metered, beside }: Pick<CallRecord, 'metered' | 'beside'>): Metered | undefined {
-  return metered && beside ? addMetered(metered, beside) : (metered ?? beside);
+export function owedBy({ metered, hedged }: Pick<CallRecord, 'metered' | 'hedged'>): Metered | undefined {
+  return metered && hedged ? addMetered(metered, hedged) : (metered ?? hedged);
 }
 
 /** The cost of both is not known when that of one is not. */

@@ -1,7 +1,7 @@
 import type { AssistantMessage, ChatChunk, ChatDelta, ChatResponse } from '../contract/chat.ts';
 import { usageChunk } from '../contract/chunks.ts';
 
-/** A whole answer as the chunks of a stream: for vendors that answer a stream request with one JSON object. */
+/** A non-streaming response as the chunks of a stream: for vendors that answer a stream request with one JSON object. */
 export function chunksOfResponse(response: ChatResponse): readonly ChatChunk[] {
   const { id, created, model, choices, usage } = response;
   const base = { id, object: 'chat.completion.chunk', created, model } as const;
@@ -22,10 +22,10 @@ function deltasOf({ order = [], ...message }: AssistantMessage): readonly ChatDe
   const { role, content, refusal, reasoning_content, reasoning_details = [], tool_calls = [], ...rest } = message;
   const calls = tool_calls.map((call, at) => ({ index: at, ...call }));
   const reasoning = reasoning_content === undefined ? {} : { reasoning_content };
-  const told = { ...rest, ...(refusal !== null && { refusal }) };
+  const others = { ...rest, ...(refusal !== null && { refusal }) };
   if (order.length < 2) {
     const details = reasoning_details.length > 0 && { reasoning_details };
-    return [{ role, content, ...reasoning, ...details, ...(calls.length > 0 && { tool_calls: calls }), ...told }];
+    return [{ role, content, ...reasoning, ...details, ...(calls.length > 0 && { tool_calls: calls }), ...others }];
   }
   const blocks = order.flatMap((block): readonly ChatDelta[] => {
     const [kind, at] = block.split(':');
@@ -37,7 +37,7 @@ function deltasOf({ order = [], ...message }: AssistantMessage): readonly ChatDe
     if (!detail) return index === 0 ? [reasoning] : [];
     return [{ ...(detail.text !== undefined && { reasoning_content: detail.text }), reasoning_details: [detail] }];
   });
-  return [{ role, ...blocks[0] }, ...blocks.slice(1), ...(Object.keys(told).length > 0 ? [told] : [])];
+  return [{ role, ...blocks[0] }, ...blocks.slice(1), ...(Object.keys(others).length > 0 ? [others] : [])];
 }
 
 /** Whether a chunk holds something of the answer, of whatever kind, or its end. */
@@ -47,7 +47,7 @@ export function hasContent(chunk: ChatChunk): boolean {
   );
 }
 
-/** Whether a chunk tells why a choice has ended. */
+/** Whether a chunk has the reason why a choice has ended. */
 export function isFinished({ choices }: ChatChunk): boolean {
   return choices.some(({ finish_reason }) => finish_reason !== null);
 }

@@ -86,7 +86,7 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
   return { call, headers, target, isStreaming: true, first, source, destroy: () => upstreamResponse.destroy() };
 }
 
-/** The clock of a stream's first content: when it runs out the vendor is left, and another target may respond. */
+/** The timeout of a stream's first content: when it has passed the vendor is left, and another target may respond. */
 function startClock(
   limitMs: number | undefined,
   startedMs: number,
@@ -130,7 +130,7 @@ export function readChunks(opened: OpenedChat): Batches {
   return isWhole(opened) ? readWholeStream(opened) : readEventStream(opened);
 }
 
-/** Some vendors answer a stream request with one JSON object: an error, or the whole response. */
+/** Some vendors answer a stream request with one JSON object: an error, or a non-streaming response. */
 function isWhole({ upstreamResponse: { headers } }: OpenedChat): boolean {
   return headers['content-type']?.startsWith('application/json') === true;
 }
@@ -200,7 +200,7 @@ function brokenOff(): GatewayError {
 export interface ChatStream extends ResponseNotes {
   /**
    * To be iterated once: what goes to the caller, as it came; its last batch has a usage chunk. Throws the GatewayError that the
-   * caller is told; the call ends when the iteration does, also when it is left before its end.
+   * caller gets; the call ends when the iteration does, also when it is left before its end.
    */
   readonly batches: AsyncIterable<Batch>;
   /** Ends the call of a stream that is not iterated to its end. Harmless after it. */
@@ -275,7 +275,7 @@ class RunningStream {
     return Promise.resolve({ value: this.#opened.first });
   }
 
-  /** The next batch, which nobody gets any more once the caller has left. */
+  /** The next batch, which is not passed on once the caller has left. */
   async #next(): Promise<Batch | undefined> {
     for (;;) {
       const { done, value } = await this.#read();
@@ -366,7 +366,7 @@ class RunningStream {
     if (record.metered || !target) return;
     record.upstreamMs += performance.now() - this.#startedMs;
     const writtenTokens = () => Math.ceil(this.#writtenBytes / BYTES_PER_TOKEN);
-    // Of a stream that was cut, what the vendor told on its way may be less than what it has written.
+    // Of a stream that was cut, what the vendor reported on its way may be less than what it has written.
     const isTold = this.#isRead || (this.#usage?.completion_tokens ?? 0) >= writtenTokens();
     meterChat(this.#deps, this.#call, target, isTold ? this.#usage : undefined, writtenTokens);
   }

@@ -4,13 +4,13 @@ import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
 import type { FailureClass, Timeouts } from '../contract/provider.ts';
-import type { TargetAttempt, WaitingAttempt } from '../routing/health-book.ts';
+import type { TargetAttempt } from '../routing/health-book.ts';
 import { retryDelayMs } from '../routing/retries.ts';
 import type { Verdict } from '../routing/target-health.ts';
 import { attemptReport, type FailedAttempt, readFailedAttempt, redact } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { hedge } from './hedge.ts';
+import { hedge, nameOf, type RunningAttempt, type SendTo, type Step } from './hedge.ts';
 
 /** Until something of the response is there, in milliseconds; providers and aliases may set others. */
 const DEFAULTS = Object.freeze({
@@ -53,35 +53,12 @@ export function timeoutsFor(
   return { ...set, firstTokenMs, firstByteMs: Math.min(firstByteMs, firstTokenMs) };
 }
 
-/** A target that is tried next, and how long to wait before when that is for the second time. */
-export interface Step {
-  readonly target: Target;
-  readonly delayMs?: number;
-}
-
-/** One attempt: alone, or one of two that run at the same time on copies of the call. */
-export interface RunningAttempt {
-  readonly call: Call;
-  readonly target: Target;
-  /** Milliseconds from the start of the call. */
-  readonly startedMs: number;
-  /** Whether it was begun because another one takes long. */
-  readonly isSecond: boolean;
-  /** The attempts of the call that run now, itself among them; undefined where there is one only. */
-  readonly rivals?: Set<RunningAttempt> | undefined;
-  /** Its place among those that wait for a response. */
-  readonly waiting: WaitingAttempt;
-}
-
-/** Sends the call to a target; where two attempts run at once, each gets a copy of the call. */
-export type SendTo<T extends object> = (deps: CallDeps, call: Call, target: Target) => Promise<T>;
-
 /** Tries the targets in order until one responds; throws what the last one failed with. */
 export async function tryTargets<T extends object>(deps: CallDeps, call: Call, send: SendTo<T>): Promise<T> {
   const { shared, hedges } = deps.routing;
   const { hedge: rule, alias } = call.route;
   shared?.refresh();
-  if (rule && alias !== undefined) hedges.enter(alias, rule);
+  if (rule && alias !== undefined) hedges.deposit(alias, rule);
   const failover = new Failover(deps, call);
   try {
     for (let step = failover.nextTarget(); step; ) {
@@ -162,7 +139,7 @@ export class Failover {
   secondTarget(): Target | undefined {
     const { alias } = this.#call.route;
     const target = this.#working();
-    return target && alias !== undefined && this.#deps.routing.hedges.take(alias) ? this.#take(target) : undefined;
+    return target && alias !== undefined && this.#deps.routing.hedges.withdraw(alias) ? this.#take(target) : undefined;
   }
 
   #working(): Target | undefined {
@@ -280,11 +257,6 @@ export class Failover {
       cause,
     });
   }
-}
-
-/** A target in a line of the log; callers make names up. */
-export function nameOf({ provider, model }: Target): string {
-  return `${provider}/${model.slice(0, 100)}`;
 }
 
 /** What came of an attempt, and what is done now. */

@@ -1,9 +1,47 @@
 import type { HedgeRule } from '../../config/model-routes.ts';
 import type { Target } from '../contract/call.ts';
+import type { WaitingAttempt } from '../routing/health-book.ts';
 import { type Call, joinRecords, owedBy } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { type Failover, nameOf, type RunningAttempt, type SendTo, type Step } from './failover.ts';
 import { meterUnfinished } from './meter.ts';
+
+/** A target that is tried next, and how long to wait before when that is for the second time. */
+export interface Step {
+  readonly target: Target;
+  readonly delayMs?: number;
+}
+
+/** One attempt: alone, or one of two that run at the same time on copies of the call. */
+export interface RunningAttempt {
+  readonly call: Call;
+  readonly target: Target;
+  /** Milliseconds from the start of the call. */
+  readonly startedMs: number;
+  /** Whether it was begun because another one takes long. */
+  readonly isSecond: boolean;
+  /** The attempts of the call that run now, itself among them; undefined where there is one only. */
+  readonly rivals?: Set<RunningAttempt> | undefined;
+  /** Its place among those that wait for a response. */
+  readonly waiting: WaitingAttempt;
+}
+
+/** Sends the call to a target; where two attempts run at once, each gets a copy of the call. */
+export type SendTo<T extends object> = (deps: CallDeps, call: Call, target: Target) => Promise<T>;
+
+/** A target in a line of the log; callers make names up. */
+export function nameOf({ provider, model }: Target): string {
+  return `${provider}/${model.slice(0, 100)}`;
+}
+
+/** The targets of one call: what begins and ends its attempts. */
+interface Attempts {
+  begin(call: Call, target: Target, rivals: Set<RunningAttempt>): RunningAttempt;
+  succeed(attempt: RunningAttempt, response: object): void;
+  /** Returns what is tried now; an abort is thrown on. */
+  fail(attempt: RunningAttempt, thrown: unknown): Step | undefined;
+  /** The target to ask concurrently with one that takes long, if any. */
+  secondTarget(): Target | undefined;
+}
 
 /** A response, or what is tried now. */
 type Ended<T> = { readonly response: T } | { readonly next: Step | undefined };
@@ -25,18 +63,18 @@ export async function hedge<T extends object>(
   deps: CallDeps,
   call: Call,
   rule: HedgeRule,
-  failover: Failover,
+  attempts: Attempts,
   target: Target,
   send: SendTo<T>,
 ): Promise<Ended<T>> {
   const rivals = new Set<RunningAttempt>();
-  const first = start(deps, call, failover, target, rivals, send);
+  const first = start(deps, call, attempts, target, rivals, send);
   const afterMs = deps.routing.hedges.afterMs(rule, target, call.stream);
   await endOrTime(first.ended, afterMs);
   // One that ended at the same moment has decided what is tried now.
-  const other = rivals.size > 0 ? failover.secondTarget() : undefined;
+  const other = rivals.size > 0 ? attempts.secondTarget() : undefined;
   if (!other) return settle(deps, call, first);
-  const second = start(deps, call, failover, other, rivals, send);
+  const second = start(deps, call, attempts, other, rivals, send);
   const earlier = await Promise.race([first, second].map((each) => each.ended.then(() => each)));
   const later = earlier === first ? second : first;
   const winner = hasResponded(await earlier.ended) || !hasResponded(await later.ended) ? earlier : later;
@@ -60,21 +98,21 @@ export async function hedge<T extends object>(
 function start<T extends object>(
   deps: CallDeps,
   call: Call,
-  failover: Failover,
+  attempts: Attempts,
   target: Target,
   rivals: Set<RunningAttempt>,
   send: SendTo<T>,
 ): Runner<T> {
   const hangUp = new AbortController();
   const own = call.fork(AbortSignal.any([call.signal, hangUp.signal]));
-  const attempt = failover.begin(own, target, rivals);
+  const attempt = attempts.begin(own, target, rivals);
   const run = async (): Promise<Ended<T>> => {
     try {
       const response = await send(deps, own, target);
-      failover.succeed(attempt, response);
+      attempts.succeed(attempt, response);
       return { response };
     } catch (thrown) {
-      return { next: failover.fail(attempt, thrown) };
+      return { next: attempts.fail(attempt, thrown) };
     }
   };
   return { attempt, leave: () => hangUp.abort(), ended: run().catch((thrown: unknown) => ({ thrown })) };
@@ -96,7 +134,7 @@ async function settle<T extends object>(
     const { record } = left.attempt.call;
     if (record.running) health.leave(record.running);
     meterUnfinished(deps, left.attempt.call);
-    record.beside = owedBy(record);
+    record.hedged = owedBy(record);
     record.sentTo.length = 0;
     note(left);
   }

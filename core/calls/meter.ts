@@ -32,7 +32,7 @@ function estimateWritten(deps: CallDeps, call: Call, { provider, model }: Target
 }
 
 /**
- * What a call owes whose response never came to its end (the caller left, a clock ran out, the vendor broke off) although the vendor
+ * What a call owes whose response never came to its end (the caller left, a timeout passed, the vendor broke off) although the vendor
  * may have worked on it: what was to be sent, estimated, once, at the price of the target that was sent it last. An error
  * status, or nothing sent, owes nothing.
  */
@@ -122,7 +122,7 @@ const MAX_MICRO = 1_000_000_000_000_000;
 
 /**
  * Whole micro-dollars of a call's usage; undefined when the price is not known. A tier's rates replace the base ones
- * for the whole call; cached and cache-write tokens cost as input where no rate of their own is known.
+ * for all of the call; cached and cache-write tokens cost as input where no rate of their own is known.
  */
 export function costOf(usage: Usage, price: Price | undefined, serviceTier?: string): number | undefined {
   if (!price) return undefined;

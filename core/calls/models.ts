@@ -189,7 +189,7 @@ interface Family {
   readonly endings?: Readonly<Record<string, Facts>>;
 }
 
-/** What may stand behind a listed name for the whole to be the same model at some date. */
+/** What may stand behind a listed name for both together to be the same model at some date. */
 const DATED = /^[-@](?:(?:preview|exp)-)?(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{2}|\d{2}-\d{4}|\d{3,8}|latest)$/;
 
 /** Reads `config/models.json` of this package. Throws when the file is missing or is no JSON: the install is broken. */

@@ -59,7 +59,7 @@ interface Responded {
   /** Whether the response goes on after the call: then its end ends the call. */
   readonly isStreaming: boolean;
   readonly headers: Readonly<Record<string, string>>;
-  /** Hangs up on a provider whose response nobody will read. */
+  /** Hangs up on a provider whose response is not read. */
   destroy(): void;
 }
 

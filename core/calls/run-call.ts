@@ -78,7 +78,7 @@ export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers: 
 }
 
 /**
- * Holds other models that a vendor is told to call to the caller's allow-list, and the vendor's tools to its key and plan. Returns
+ * Holds other models that a vendor is to call to the caller's allow-list, and the vendor's tools to its key and plan. Returns
  * the places of optional things that this caller may not have.
  */
 async function checkNeeds({ partsOf, planOf }: CallDeps, call: Call, client: Ingress): Promise<readonly string[]> {

@@ -22,7 +22,7 @@ export interface Principal {
   readonly plan?: string;
   /** Whether it may use the routes of operators: a key that was made for it, or a token or session with the permission. */
   readonly isAdmin?: boolean;
-  /** What its calls are booked under beside the user, such as `team=search`: those of the key or token, which a request cannot change, then those that the request named. */
+  /** What its calls are booked under in addition to the user, such as `team=search`: those of the key or token, which a request cannot change, then those that the request named. */
   readonly tags?: readonly string[];
   /** What a token permits, such as `keys:write`. */
   readonly permissions?: readonly string[];
@@ -31,7 +31,7 @@ export interface Principal {
   /** Provider allow-list by instance name; absent allows all. */
   readonly providers?: readonly string[];
   /**
-   * Tools that a vendor runs with the operator's account, such as `web_search`, which this key may use beside those of its plan; a
+   * Tools that a vendor runs with the operator's account, such as `web_search`, which this key may use in addition to those of its plan; a
    * name allows its dated versions. None unless set.
    */
   readonly serverTools?: readonly string[];
@@ -145,7 +145,7 @@ export interface Call<O extends Operation = Operation> {
   /** Limits that this call does not count against, because its parent already did (`rpm`, `concurrency`). */
   readonly skip: ReadonlySet<'rpm' | 'concurrency'>;
   readonly state: Map<symbol, unknown>;
-  /** What the caller is told beside the response, such as `x-tollgate-budget-warning`; names in lower case. Not read once it began. */
+  /** Headers of the response, such as `x-tollgate-budget-warning`; names in lower case. Not read once it began. */
   readonly headers: Map<string, string>;
 }
 
@@ -175,9 +175,9 @@ export interface Outcome {
   readonly attempts: readonly CallAttempt[];
   /** Of a call that was refused before any target was tried: the limit, budget, check or plugin that refused it. */
   readonly refusedBy?: string;
-  /** How the request went to that target: as the client wrote it, translated, or some of both; absent where that is not told apart. */
+  /** How the request went to that target: as the client wrote it, translated, or some of both; absent where that is not known. */
   readonly lane?: 'native' | 'mixed' | 'translated';
-  /** Token counts; `estimated` when the provider told none. */
+  /** Token counts; `estimated` when the provider reported none. */
   readonly usage?: Usage;
   /** What was used, by unit; tokens of {@link usage} among them. Absent when nothing was metered. */
   readonly units?: Units;
@@ -240,7 +240,7 @@ export interface TargetReport extends Target {
   readonly errorRate: number;
   /** Attempts that were judged. */
   readonly attempts: number;
-  /** Milliseconds to a whole response, and to the first token of a stream; later ones count more. */
+  /** Milliseconds to a non-streaming response, and to the first token of a stream; later ones count more. */
   readonly wholeMs?: number;
   readonly firstTokenMs?: number;
   readonly lastError?: TargetError;

@@ -181,10 +181,10 @@ function isHttpUrl(text: string): boolean {
   return (protocol === 'https:' || protocol === 'http:') && hostname !== '';
 }
 
-/** Unix milliseconds by a clock that neither jumps nor goes back when somebody sets that of the machine: for windows, leases, and how long something lasts. */
+/** Unix milliseconds by a clock that neither jumps nor goes back when that of the machine is set: for windows, leases, and how long something lasts. */
 export const steadyNow = (): number => Math.round(performance.timeOrigin + performance.now());
 
-/** What calls may be booked under beside their user: `name=value`, from the list of the configuration (`tags:`). */
+/** What calls may be booked under in addition to their user: `name=value`, from the list of the configuration (`tags:`). */
 
 /** The values that each name may have; `*` takes any. */
 export type TagRules = Readonly<Record<string, readonly string[] | '*'>>;
@@ -198,7 +198,7 @@ export const TAG_NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 /** What a value may be: no comma, which stands between tags, and nothing that is not printed. */
 export const TAG_VALUE = /^[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+-]{0,62}[A-Za-z0-9._:/@+-])?$/;
 
-/** The tag's name: what stands before the first `=`; the whole where there is none. */
+/** The tag's name: what stands before the first `=`; all of it where there is none. */
 export function tagName(tag: string): string {
   const at = tag.indexOf('=');
   return at === -1 ? tag : tag.slice(0, at);

@@ -14,7 +14,7 @@ const owners = new WeakMap<object, string>();
 
 /**
  * Whether any plugin runs that does not come with the package. Entering a storage once makes every promise of the process dearer
- * in Node 20: 14 % of a call. Built-in plugins do without, an error of theirs that nobody caught has their file in its stack.
+ * in Node 20: 14 % of a call. Built-in plugins do without, an uncaught error of theirs has their file in its stack.
  */
 export const attribution = { isOn: false };
 
@@ -25,7 +25,7 @@ export function noteOthers({ config, builtins }: Pick<LoadedConfig, 'config' | '
   attribution.isOn ||= ![config.store, ...config.instances].every(isBuiltin);
 }
 
-/** Runs code of a plugin, so that whatever it starts (timers, emitters, promises nobody waits for) is known as its own. */
+/** Runs code of a plugin, so that whatever it starts (timers, emitters, promises that are not awaited) is known as its own. */
 export function runAs<T, Args extends readonly unknown[]>(owner: string, run: (...args: Args) => T, ...args: Args): T {
   return attribution.isOn ? running.run(owner, run, ...args) : run(...args);
 }

@@ -20,7 +20,6 @@ import {
 import { deepFreeze, isObject } from '../contract/json.ts';
 import type { HttpRequest } from '../contract/provider.ts';
 import { attribution, own, pluginError, runAs } from './attribution.ts';
-import type { Pending } from './foundation.ts';
 
 type Handler = (...args: readonly unknown[]) => unknown;
 
@@ -47,7 +46,7 @@ export interface ChunkTransform {
 type Awaitable<T> = T | Promise<T>;
 
 /**
- * The hooks of one operation, each as one function; one that nobody uses is undefined. Requests and responses are plain objects
+ * The hooks of one operation, each as one function; one that no plugin uses is undefined. Requests and responses are plain objects
  * here: which operation they belong to is known where they are run.
  */
 export interface CompiledHooks {
@@ -75,7 +74,7 @@ interface CompileOptions {
   /** Gets what a hook that only observes threw; the call does not. */
   onObserverError(owner: string, name: HookName, error: unknown): void;
   /** Counts work of such a hook, which no call waits for. */
-  readonly pending: Pick<Pending, 'begin' | 'end'>;
+  readonly pending: { begin(what: string): void; end(what: string): void };
 }
 
 /** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */

@@ -275,7 +275,7 @@ export interface CallServices {
   routing(): RoutingState;
 }
 
-/** Opens the store; it tells the watcher of each of its operations. */
+/** Opens the store; it reports each of its operations to the watcher. */
 export type OpenStore = (observe: StoreWatcher) => Promise<Store>;
 
 /** What the APIs of all instances of a generation are made with. */

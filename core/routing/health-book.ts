@@ -1,8 +1,7 @@
 import type { OpenCause, RoutingState, Target, TargetReport } from '../contract/call.ts';
 import type { Counters } from '../contract/store.ts';
 import { steadyNow } from '../contract/units.ts';
-import { Hedges } from './hedges.ts';
-import { RetryBudget } from './retries.ts';
+import { Hedges, RetryBudget } from './retries.ts';
 import { StickyTargets } from './sticky-targets.ts';
 import {
   type Attempt,
@@ -165,16 +164,17 @@ export class HealthBook {
 
   reportOf(target: Target): TargetReport {
     const now = this.#now();
-    const [whole, part] = namesOf(target).map((name) => this.#of(name)) as [Health, Health];
-    const worst = (part.openUntil ?? 0) >= (whole.openUntil ?? 0) ? part : whole;
-    const lastError = (part.lastError?.at ?? 0) >= (whole.lastError?.at ?? 0) ? part.lastError : whole.lastError;
-    const { wholeMs, streamMs, attempts, errorRate } = part;
+    const [provider, model] = namesOf(target).map((name) => this.#of(name)) as [Health, Health];
+    const worst = (model.openUntil ?? 0) >= (provider.openUntil ?? 0) ? model : provider;
+    const lastError =
+      (model.lastError?.at ?? 0) >= (provider.lastError?.at ?? 0) ? model.lastError : provider.lastError;
+    const { wholeMs, streamMs, attempts, errorRate } = model;
     return {
       ...target,
       state: stateOf(worst, now),
       ...(worst.cause && { cause: worst.cause }),
       ...(worst.openUntil !== undefined && { openUntil: worst.openUntil }),
-      errorRate: Math.max(errorRate, whole.failures > 0 ? whole.errorRate : 0),
+      errorRate: Math.max(errorRate, provider.failures > 0 ? provider.errorRate : 0),
       attempts,
       ...(wholeMs !== undefined && { wholeMs }),
       ...(streamMs !== undefined && { firstTokenMs: streamMs }),
@@ -240,27 +240,27 @@ const EVERY_MS = 2_000;
 /** Names that are looked at in one round: those that were used last. */
 const MAX_NAMES = 32;
 
-/** A number that grows with every change: while it stays, nobody looks further. */
+/** Version counter: while it is unchanged there is nothing to read. */
 const VERSION = 'health.version';
 
 const OPEN = 'open';
 
-/** Not a place that anybody waits for: it is gone at once. */
+/** A lease that is taken to read whether there is room, and gone at once. */
 const READER = 'reader';
 const READ_MS = 1;
 const MAX_OURS = 1_000;
 const MANY = 1_000;
 
-/** What workers and nodes of one store tell each other. */
+/** What workers and nodes of one store share. */
 interface SharedHealth {
   /** Learns from the others now and then; to be called with each call, which does not wait for it. */
   refresh(): void;
-  /** Whether anybody has opened a target or provider. */
+  /** Whether any of them has opened a target or provider. */
   isOpen(name: string): Promise<boolean>;
 }
 
 /**
- * Shares which targets are open with the other workers and nodes of a store. A target that was opened has a lease for as long. Nobody
+ * Shares which targets are open with the other workers and nodes of a store. A target that was opened has a lease for as long. No call
  * waits for the store: what it does not answer is not known.
  */
 export function shareHealth(counters: Counters, health: HealthBook, now: () => number = steadyNow): SharedHealth {
@@ -398,7 +398,7 @@ export interface Routing {
   readonly sticky: StickyTargets;
   readonly waiting: WaitingAttempts;
   readonly hedges: Hedges;
-  /** Absent where nobody else can open the store. */
+  /** Absent where no other process can open the store. */
   readonly shared: SharedHealth | undefined;
 }
 

@@ -1,6 +1,6 @@
 import type { RoutingState, TargetReport } from '../contract/call.ts';
 
-/** The topic under which the processes of one gateway tell what they know of targets. */
+/** The topic under which the processes of one gateway share what they know of targets. */
 export const ROUTING_TOPIC = 'core.routing';
 
 /** By severity. */

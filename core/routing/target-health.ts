@@ -84,7 +84,7 @@ const COOL_DOWN_MS = Object.freeze({
 /** Cap for Retry-After. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
 
-/** How long a call that tests a target keeps others away, when it never tells what came of it. */
+/** How long a call that tests a target keeps others away, when its outcome is never reported. */
 const LONGEST_TEST_MS = 60_000;
 
 export function stateOf({ openUntil }: Health, now: number): TargetState {

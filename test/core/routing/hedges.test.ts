@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Hedges } from '../../../core/routing/hedges.ts';
+import { Hedges } from '../../../core/routing/retries.ts';
 
 const A = { provider: 'a', model: 'm' };
 const P95 = { after: 'p95', maxExtra: 0.05 } as const;
@@ -8,8 +8,8 @@ const P95 = { after: 'p95', maxExtra: 0.05 } as const;
 function countOf(hedges: Hedges, calls: number, maxExtra: number): number {
   let count = 0;
   for (let n = 0; n < calls; n++) {
-    hedges.enter('alias', { after: 1, maxExtra });
-    if (hedges.take('alias')) count += 1;
+    hedges.deposit('alias', { after: 1, maxExtra });
+    if (hedges.withdraw('alias')) count += 1;
   }
   return count;
 }
@@ -27,16 +27,16 @@ describe('calls that may be asked twice', () => {
 
   it('are ten in a row at most, however many calls did without', () => {
     const hedges = new Hedges();
-    for (let n = 0; n < 10_000; n++) hedges.enter('alias', P95);
+    for (let n = 0; n < 10_000; n++) hedges.deposit('alias', P95);
     let count = 0;
-    while (hedges.take('alias')) count += 1;
+    while (hedges.withdraw('alias')) count += 1;
     expect(count).to.equal(10);
   });
 
   it('are counted for each alias, and none for an alias without calls', () => {
     const hedges = new Hedges();
-    hedges.enter('one', P95);
-    expect([hedges.take('one'), hedges.take('other')]).to.deep.equal([true, false]);
+    hedges.deposit('one', P95);
+    expect([hedges.withdraw('one'), hedges.withdraw('other')]).to.deep.equal([true, false]);
   });
 });
 
