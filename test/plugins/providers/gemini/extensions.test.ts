@@ -14,30 +14,6 @@ const opaque = (value: unknown, dialect = 'gemini') => ({ type: 'opaque' as cons
 const contentsOf = (messages: readonly ChatMessage[]) => send({ messages }).body['contents'];
 
 describe('gemini’s extension fields', () => {
-  it('go back as they came: signed thinking, words and calls in their order', () => {
-    const said: ChatMessage = {
-      ...{ role: 'assistant', content: 'So', order: ['tool:0', 'reasoning:0', 'content:0'] },
-      reasoning_details: [{ kind: 'text', text: 'hm', signature: 'c2ln', format: 'gemini' }],
-      tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
-    };
-    const parts = (
-      contentsOf([user, said, { role: 'tool', tool_call_id: 'a', content: 'x', is_error: true }]) as {
-        parts: object[];
-      }[]
-    ).map((one) => one.parts);
-    expect(parts[1]?.map((part) => Object.keys(part)[0])).to.deep.equal(['functionCall', 'text', 'text']);
-    expect(parts[1]?.[1]).to.deep.equal({ text: 'hm', thought: true, thoughtSignature: 'c2ln' });
-    expect(parts[2]?.[0]).to.deep.include({ functionResponse: { id: 'a', name: 'f', response: { error: 'x' } } });
-  });
-
-  it('never hold the thinking of another vendor', () => {
-    const detail = { kind: 'text' as const, text: 'hm', signature: 'theirs', format: 'anthropic' };
-    const body = send({
-      messages: [user, { role: 'assistant', content: 'So', reasoning_details: [detail] }, user],
-    }).body;
-    expect(JSON.stringify(body)).not.to.match(/theirs|hm/);
-  });
-
   it('go back as opaque blocks of its own format; those of others as their text or not at all', () => {
     const code = { executableCode: { code: 'print(1)' } };
     const content = [
@@ -91,14 +67,6 @@ describe('gemini’s extension fields', () => {
     expect(() => send({ tools: own }))
       .to.throw()
       .with.property('param', 'tools[0]');
-  });
-
-  it('G25: cache marks of other formats are left out and told, with and without a time to live', () => {
-    const cache_control = { type: 'ephemeral', ttl: '1h' };
-    const messages = [{ role: 'user' as const, content: [{ type: 'text', text: 'Hi', cache_control }], cache_control }];
-    const { body, dropped } = send({ messages, cache_control });
-    expect(JSON.stringify(body)).not.to.match(/ephemeral|cache/);
-    expect(dropped).to.deep.equal(['cache_control']);
   });
 
   const candidate = {

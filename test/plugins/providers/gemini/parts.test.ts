@@ -2,10 +2,9 @@ import { expect } from 'chai';
 import type { ChatMessage, ChatRequest } from '../../../../core/index.ts';
 import type { GeminiRequest } from '../../../../plugins/formats/google/types.ts';
 import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
-import { called, chatRequest, codecCall, result, user } from '../../../support/formats/codec.ts';
+import { chatRequest, codecCall, user } from '../../../support/formats/codec.ts';
 
 const MODEL = 'gemini-3.8-flash';
-const OLD_MODEL = 'gemini-2.5-flash';
 
 function translate(fields: Partial<ChatRequest>, model = MODEL): GeminiRequest {
   return geminiRequest(chatRequest(fields), codecCall({ model })).body as GeminiRequest;
@@ -74,15 +73,4 @@ describe('gemini parts', () => {
         .with.property('param', param);
     });
   }
-
-  it('puts the images of a result inside it for Gemini 3, and beside it before', () => {
-    const messages = [user('x'), called('a'), result('a', [{ type: 'image_url', image_url: { url: PNG } }])];
-    const newer = contents(messages) as { parts: { functionResponse: { parts?: unknown[] } }[] }[];
-    const older = contents(messages, OLD_MODEL) as { parts: unknown[] }[];
-    expect(newer[2]?.parts[0]?.functionResponse.parts).to.have.length(1);
-    expect(older[2]?.parts.slice(1)).to.deep.equal([
-      { text: 'Result of call a:' },
-      { inlineData: { mimeType: 'image/png', data: PNG.split(',')[1] } },
-    ]);
-  });
 });

@@ -10,69 +10,12 @@ const tool = (name: string, more: object = {}): NonNullable<ChatRequest['tools']
   type: 'function',
   function: { name, description: 'd', parameters: { type: 'object', properties: { a: { type: 'string' } } }, ...more },
 });
-const SCHEMA = { type: 'object', properties: { answer: { type: 'string' } }, required: ['answer'] };
-const FORMAT = { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA } } as const;
 
 function translate(fields: Partial<ChatRequest>, model = 'gemini-3.8-flash'): GeminiRequest {
   return geminiRequest(chatRequest(fields), codecCall({ model })).body as GeminiRequest;
 }
 
-function mode(fields: Partial<ChatRequest>, model?: string): unknown {
-  return translate({ tools: [tool('f'), tool('g')], ...fields }, model).toolConfig?.functionCallingConfig;
-}
-
 describe('gemini tools', () => {
-  it('declares functions by JSON Schema, and none where there are no parameters', () => {
-    const body = translate({
-      tools: [tool('f'), tool('g', { parameters: { type: 'object', properties: {} }, description: undefined })],
-    });
-    expect(body.tools).to.deep.equal([
-      {
-        functionDeclarations: [
-          {
-            name: 'f',
-            description: 'd',
-            parametersJsonSchema: { type: 'object', properties: { a: { type: 'string' } } },
-          },
-          { name: 'g', description: '' },
-        ],
-      },
-    ]);
-  });
-
-  for (const [choice, expected] of [
-    [undefined, { mode: 'AUTO' }],
-    ['auto', { mode: 'AUTO' }],
-    ['none', { mode: 'NONE' }],
-    ['required', { mode: 'ANY' }],
-    [
-      { type: 'function', function: { name: 'g' } },
-      { mode: 'ANY', allowedFunctionNames: ['g'] },
-    ],
-    [
-      {
-        type: 'allowed_tools',
-        allowed_tools: { mode: 'auto', tools: [{ type: 'function', function: { name: 'f' } }] },
-      },
-      { mode: 'VALIDATED', allowedFunctionNames: ['f'] },
-    ],
-    [
-      {
-        type: 'allowed_tools',
-        allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'f' } }] },
-      },
-      { mode: 'ANY', allowedFunctionNames: ['f'] },
-    ],
-  ] as const) {
-    it(`maps tool_choice ${JSON.stringify(choice) ?? 'that is absent'}`, () => {
-      expect(mode({ tool_choice: choice } as Partial<ChatRequest>)).to.deep.equal(expected);
-    });
-  }
-
-  it('has calls of strict tools validated', () => {
-    expect(mode({ tools: [tool('f', { strict: true })] })).to.deep.equal({ mode: 'VALIDATED' });
-  });
-
   for (const [title, fields, param] of [
     ['a tool of another kind', { tools: [{ type: 'web_search' }] }, 'tools[0].type'],
     ['a name that begins with a digit', { tools: [tool('9lives')] }, 'tools[0].function.name'],
@@ -95,60 +38,11 @@ describe('gemini tools', () => {
 });
 
 describe('gemini answer formats', () => {
-  it('asks for JSON by media type', () => {
-    expect(translate({ response_format: { type: 'json_object' } }).generationConfig).to.deep.equal({
-      responseMimeType: 'application/json',
-    });
-  });
-
-  it('asks for a schema natively', () => {
-    expect(translate({ response_format: FORMAT }).generationConfig).to.deep.equal({
-      responseMimeType: 'application/json',
-      responseJsonSchema: SCHEMA,
-    });
-  });
-
-  it('asks for both schema and tools from Gemini 3 on', () => {
-    const body = translate({ tools: [tool('f')], response_format: FORMAT });
-    expect(body.generationConfig).to.have.property('responseJsonSchema');
-    expect(body.toolConfig?.functionCallingConfig.mode).to.equal('AUTO');
-  });
-
-  it('makes the schema a function beside the tools before Gemini 3, which refuses the two together', () => {
-    const body = translate({ tools: [tool('f')], response_format: FORMAT }, 'gemini-2.5-flash');
-    expect(body).to.not.have.property('generationConfig');
-    expect(body.tools?.[0]?.functionDeclarations.map(({ name }) => name)).to.deep.equal(['f', ANSWER_TOOL]);
-    expect(body.toolConfig?.functionCallingConfig).to.deep.equal({
-      mode: 'ANY',
-      allowedFunctionNames: ['f', ANSWER_TOOL],
-    });
-  });
-
   it('shows a call of that function as the answer’s text', () => {
     const part = { functionCall: { name: ANSWER_TOOL, args: { answer: '42' } } };
     const answer = { candidates: [{ content: { parts: [part] }, finishReason: 'STOP' }] };
     const { message, finish_reason } = geminiResponse(answer, codecCall()).choices[0]!;
     expect([message.content, message.tool_calls, finish_reason]).to.deep.equal(['{"answer":"42"}', undefined, 'stop']);
-  });
-
-  it('instructs the model where plain JSON and tools meet before Gemini 3', () => {
-    const body = translate({ tools: [tool('f')], response_format: { type: 'json_object' } }, 'gemini-2.5-flash');
-    expect(body.systemInstruction?.parts[0]?.text).to.include('JSON');
-    expect(body).to.not.have.property('generationConfig');
-  });
-
-  for (const choice of ['required', { type: 'function', function: { name: 'f' } }] as const) {
-    it(`leaves the format out beside the forced call ${JSON.stringify(choice)}`, () => {
-      expect(translate({ tools: [tool('f')], tool_choice: choice, response_format: FORMAT })).to.not.have.property(
-        'generationConfig',
-      );
-    });
-  }
-
-  it('leaves the tools out when none may be called and a format is asked for', () => {
-    const body = translate({ tools: [tool('f')], tool_choice: 'none', response_format: FORMAT }, 'gemini-2.5-flash');
-    expect(body).to.not.have.property('tools');
-    expect(body.generationConfig).to.have.property('responseJsonSchema');
   });
 });
 
