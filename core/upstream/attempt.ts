@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { AttemptResponse } from '../contract/operation.ts';
-import type { FailureClass, ResponseHeaders, Timeouts } from '../contract/provider.ts';
+import type { FailureClass, HttpRequest, ResponseHeaders, Timeouts, Transport } from '../contract/provider.ts';
 
 /** What carries an attempt: a socket, or a provider's own transport. */
 export interface Source {
@@ -237,6 +237,48 @@ export class Attempt implements UpstreamResponse {
     this.source?.stop();
     this.#stop?.abort(this.error);
   }
+}
+
+/** Lets a provider's own {@link Transport} serve a request, with the same deadlines and abort as the network. */
+export async function sendByTransport(transport: Transport, request: HttpRequest, attempt: Attempt): Promise<void> {
+  let chunks: AsyncIterator<Uint8Array> | undefined;
+  attempt.source = {
+    isSent: () => true,
+    async read() {
+      const next = await inTime(chunks?.next(), 'idle', attempt);
+      if (!next || next.done) return undefined;
+      const { buffer, byteOffset, byteLength } = next.value;
+      return Buffer.from(buffer, byteOffset, byteLength);
+    },
+    // Not waited for: a transport that hangs would never come to it.
+    stop: () => void chunks?.return?.().catch(() => {}),
+  } satisfies Source;
+  try {
+    const { status, headers, body } = await inTime(transport(request, attempt.signal), 'firstByte', attempt);
+    chunks = body[Symbol.asyncIterator]();
+    attempt.open(status, headers);
+  } catch (error) {
+    attempt.explain(error, 'firstByte');
+  }
+}
+
+/** Waits for some work, until its deadline has passed or the attempt is stopped. */
+function inTime<T>(work: T | Promise<T>, phase: 'firstByte' | 'idle', attempt: Attempt): Promise<T> {
+  const { signal, timeouts } = attempt;
+  return new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => attempt.expire(phase), timeouts[`${phase}Ms`]).unref();
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', onAbort);
+    void Promise.resolve(work)
+      .then(resolve, reject)
+      .finally(() => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', onAbort);
+      });
+  });
 }
 
 const USELESS = Object.freeze({ failure: 'upstream_error', phase: 'body' } as const);
