@@ -6,8 +6,8 @@ import { createId } from '../calls/call.ts';
 import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/plugin.ts';
 import { ownerOf } from '../plugins/attribution.ts';
+import type { RequestState } from './lifecycle.ts';
 import { RequestAborted } from './read-body.ts';
-import type { RequestState } from './request-state.ts';
 
 /**
  * Answers an error as JSON in the one format. What is not a GatewayError is logged and told as `internal_error`; a caller

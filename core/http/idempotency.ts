@@ -8,7 +8,7 @@ import type { Counters } from '../contract/store.ts';
 import { steadyNow } from '../contract/units.ts';
 import { urlCredentialsOf } from './authenticate.ts';
 import type { InnerRequests } from './inner-requests.ts';
-import type { RequestState } from './request-state.ts';
+import type { RequestState } from './lifecycle.ts';
 
 interface IdempotencyDeps {
   readonly inner: InnerRequests;

@@ -1,6 +1,6 @@
 import http, { type IncomingMessage, type Server } from 'node:http';
 import { type Duplex, duplexPair } from 'node:stream';
-import type { RequestState } from './request-state.ts';
+import type { RequestState } from './lifecycle.ts';
 import { feedConnection } from './server.ts';
 
 /**

@@ -28,11 +28,11 @@ import {
 import { answerError, requestError } from './error-answer.ts';
 import type { RespondOnce } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
+import { clientAddress, type Lifecycle, normalisePath, RequestState } from './lifecycle.ts';
 import { createMemory, type Memory, ownerOf } from './memory.ts';
 import type { CountAdmin } from './operator-routes.ts';
 import { type Form, formBytes, RequestBody, readForm } from './read-body.ts';
-import { clientAddress, normalisePath, RequestState } from './request-state.ts';
-import { type Lifecycle, MAX_HEADERS } from './server.ts';
+import { MAX_HEADERS } from './server.ts';
 
 /** Socket errors of callers who left; Koa reports each closed tab as one. */
 const CALLER_LEFT = new Set([

@@ -7,9 +7,9 @@ import type { ModelRow, Route, RouteContext } from '../contract/plugin.ts';
 import { callOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { dialectOfList, MODELS_PATH } from './authenticate.ts';
+import type { Phase } from './lifecycle.ts';
 import { type AdminRouteDeps, adminRoutes } from './operator-routes.ts';
 import { docsRoutes } from './routes/docs.ts';
-import type { Phase } from './server.ts';
 
 type CoreRouteDeps = HealthRouteDeps & AdminRouteDeps & Omit<ModelRouteDeps, 'created'>;
 

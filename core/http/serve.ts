@@ -16,11 +16,11 @@ import { createDialectRoutes } from './dialect-routes.ts';
 import { createIdempotency, createKeptResults, type KeptResult, type RespondOnce } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import { createKoa, createRouter } from './koa.ts';
+import type { Lifecycle } from './lifecycle.ts';
 import type { Memory } from './memory.ts';
 import { createOpenApi } from './openapi.ts';
 import type { CountAdmin } from './operator-routes.ts';
 import { coreRoutes } from './routes.ts';
-import type { Lifecycle } from './server.ts';
 import type { UpgradeRules } from './upgrades.ts';
 
 /** A generation as HTTP sees it. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
-import { clientAddress } from '../../../core/http/request-state.ts';
+import { clientAddress } from '../../../core/http/lifecycle.ts';
 
 const request = (forwarded?: string) =>
   ({

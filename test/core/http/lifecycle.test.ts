@@ -1,7 +1,8 @@
 import http, { type ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { isShutdown } from '../../../core/calls/run-call.ts';
-import { Lifecycle, listen } from '../../../core/http/server.ts';
+import { Lifecycle } from '../../../core/http/lifecycle.ts';
+import { listen } from '../../../core/http/server.ts';
 import { until } from '../../support/wait.ts';
 
 describe('a server', () => {

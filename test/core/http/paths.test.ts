@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { normalisePath } from '../../../core/http/request-state.ts';
+import { normalisePath } from '../../../core/http/lifecycle.ts';
 
 describe('the path of a request', () => {
   const ROWS: readonly (readonly [path: string, seen: string])[] = [

@@ -3,7 +3,8 @@ import type Koa from 'koa';
 import type { Principal } from '../../../core/contract/call.ts';
 import type { Route } from '../../../core/contract/plugin.ts';
 import { createKoa, createRouter, type RouterDeps } from '../../../core/http/koa.ts';
-import { createHttpServer, Lifecycle, listen } from '../../../core/http/server.ts';
+import { Lifecycle } from '../../../core/http/lifecycle.ts';
+import { createHttpServer, listen } from '../../../core/http/server.ts';
 import { createRequestSchemas } from '../../../core/plugins/registry.ts';
 import { createSilentLog } from '../../support/log.ts';
 

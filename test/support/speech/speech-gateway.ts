@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { LoadedConfig } from '../../../config/load-config.ts';
 import { createGeneration } from '../../../core/calls/generation.ts';
 import { createKoa, createRouter } from '../../../core/http/koa.ts';
-import { Lifecycle } from '../../../core/http/server.ts';
+import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { type Call, definePlugin, type Outcome, type Plugin, type Principal } from '../../../core/index.ts';
 import { openFoundation } from '../../../core/plugins/foundation.ts';
 import { createRequestSchemas } from '../../../core/plugins/registry.ts';
