@@ -3,7 +3,7 @@ import { steadyNow } from '../kit/index.ts';
 
 /** This process takes at most one in so many of what is left of a window, or of the places. */
 const PART = 20;
-/** A part that fewer calls than these would use up is not taken: each call asks the store. */
+/** A part of a window that fewer calls than these would use up is not taken: each call asks the store. */
 const LEAST_CALLS = 10;
 /** How long a part is kept that no call uses, and how soon one call must follow another for a part to be taken. */
 const KEEP_MS = 1000;
@@ -223,7 +223,7 @@ export class Leases {
     if (!known?.all.has(place)) return false;
     const { all, idle } = known;
     const most = Math.floor((place.limit - all.size + idle.length) / PART);
-    if (most < LEAST_CALLS || idle.length >= most) return false;
+    if (idle.length >= most) return false;
     place.since = undefined;
     idle.push(place);
     this.#returnLater();

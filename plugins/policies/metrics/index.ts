@@ -14,7 +14,7 @@ import { boundedLabel, countCalls, countRequests } from './series.ts';
 
 /** Counts attempts, and shows what is known of targets. */
 interface TargetMetrics {
-  countAttempt(call: Call, attempt: AttemptReport): void;
+  readonly countAttempt: (call: Call, attempt: AttemptReport) => void;
   /** Reads the state of targets from now on with this; another generation brings another one. */
   watch(watched: Watched): void;
 }
@@ -261,7 +261,7 @@ export default definePlugin({
     const isListed = ({ provider, model }: Target): boolean =>
       named.has(`${provider}/${model}`) || api.models().some(({ id }) => id === `${provider}/${model}`);
     const finish = (call: Call, outcome: Outcome): void => countCall(call, outcome, isListed);
-    api.hook('attempt', (call, attempt) => targets.countAttempt(call, attempt));
+    api.hook('attempt', targets.countAttempt);
     api.watchStore(kept.watchStore);
     api.onReady(() => {
       targets.watch({ read: () => api.routing(), isListed, aliases: api.aliases() });

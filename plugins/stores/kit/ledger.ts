@@ -116,8 +116,10 @@ export function createLedgerChanges({
   return {
     reserve(reservation) {
       const { account, requestId, budgets = [] } = reservation;
-      const keys = { ...keysOf('charge', account, requestId), budgets: budgets.map(({ id }) => storeKey(id)) };
-      return transact('ledger.reserve', keys, (rows) => reserve(rows, reservation, keys.budgets));
+      const ids: string[] = [];
+      for (const { id } of budgets) ids.push(storeKey(id));
+      const keys = { ...keysOf('charge', account, requestId), budgets: ids };
+      return transact('ledger.reserve', keys, (rows) => reserve(rows, reservation, ids));
     },
     settle: ({ account, requestId, ...ending }) =>
       transact('ledger.settle', keysOf('charge', account, requestId), (rows, now) => {

@@ -3,6 +3,8 @@ import fc from 'fast-check';
 import type { Counters, Window } from '../../../../core/index.ts';
 import { createLocalCounters, steadyNow } from '../../../../core/operators.ts';
 import { Leases, type Place } from '../../../../plugins/policies/limits/leases.ts';
+import { openSqlite } from '../../../../plugins/stores/sqlite/index.ts';
+import { useTempFolder } from '../../../support/folders.ts';
 import { eventually } from '../../../support/wait.ts';
 
 const LEASE_MS = 60_000;
@@ -30,6 +32,7 @@ function countedCounters() {
 const windowOf = (key: string, limit: number, amount = 1): Window => ({ key, limit, amount, windowMs: MINUTE_MS });
 
 describe('parts of limits that a process takes', () => {
+  const folder = useTempFolder('leases');
   const leftIn = async (counters: Counters, key: string, limit: number): Promise<number> =>
     (await counters.take([windowOf(key, limit, 0)], NOW)).states[0]?.remaining ?? -1;
 
@@ -99,6 +102,24 @@ describe('parts of limits that a process takes', () => {
       ),
       { numRuns: 300 },
     ));
+
+  it('let exactly the limit through over two processes of one file that go on until both are refused', async () => {
+    const stores = await Promise.all([openSqlite({ folder }), openSqlite({ folder })]);
+    const processes = stores.map(({ counters }) => new Leases(counters, LEASE_MS));
+    let admitted = 0;
+    const call = async (leases: Leases): Promise<boolean> => {
+      const isAdmitted = (await leases.take([windowOf('shared', 1000)], NOW)).refused === undefined;
+      if (isAdmitted) admitted += 1;
+      return isAdmitted;
+    };
+    for (let isOpen = true; isOpen; ) {
+      const calls = processes.flatMap((leases) => Array.from({ length: 20 }, () => call(leases)));
+      isOpen = (await Promise.all(calls)).includes(true);
+    }
+    expect(admitted).to.equal(1000);
+    await Promise.all(processes.map((each) => each.giveBack()));
+    await Promise.all(stores.map((store) => store.close()));
+  });
 
   it('go back by themselves', async () => {
     const { counters } = countedCounters();
