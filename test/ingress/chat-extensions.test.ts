@@ -7,7 +7,7 @@ import {
   receiveChat,
   vendorScript,
 } from '../support/clients/chat-client.ts';
-import { CUTS, type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
+import { CUT, type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const THOUGHT = { type: 'reasoning.text', text: 'Hm, é.', signature: 'sig', format: 'anthropic-claude-v1', index: 0 };
@@ -56,49 +56,48 @@ describe('chat beyond OpenAI’s fields', () => {
   const post = (model: string, content: readonly object[]) =>
     rig.gateway.post('/v1/chat/completions', { model, messages: [{ role: 'user', content }] });
 
-  for (const stream of [false, true])
-    for (const cut of CUTS) {
-      const how = `${stream ? 'streamed' : 'whole'}, ${cut} bytes at a time`;
-      const think = (model: string) => {
-        const deltas = [
-          { reasoning: 'Hm, ', reasoning_details: [{ ...THOUGHT, text: 'Hm, ', signature: null }] },
-          { reasoning: 'é.', reasoning_details: [{ ...THOUGHT, text: 'é.', signature: null }] },
-          { reasoning_details: [{ ...THOUGHT, text: null }] },
-          { reasoning_details: [SECRET] },
-          { content: 'So.' },
-        ];
-        const message = { content: 'So.', reasoning: 'Hm, é.', reasoning_details: [THOUGHT, SECRET] };
-        vendor.script(vendorScript(completion(message, 'stop'), completionEvents(deltas, 'stop'), cut));
-        return receiveChat(rig, { model, stream });
-      };
-      const goOn = async (model: string, turn: object) => {
-        vendor.script(
-          vendorScript(completion({ content: 'x' }, 'stop'), completionEvents([{ content: 'x' }], 'stop'), cut),
-        );
-        const messages = [{ role: 'user', content: 'Hi' }, turn, { role: 'user', content: 'And?' }];
-        const { headers } = await receiveChat(rig, { model, stream, messages });
-        return { details: lastMessages()[1]?.['reasoning_details'], dropped: headers.get('x-tollgate-dropped') };
-      };
+  for (const stream of [false, true]) {
+    const how = stream ? 'streamed' : 'whole';
+    const think = (model: string) => {
+      const deltas = [
+        { reasoning: 'Hm, ', reasoning_details: [{ ...THOUGHT, text: 'Hm, ', signature: null }] },
+        { reasoning: 'é.', reasoning_details: [{ ...THOUGHT, text: 'é.', signature: null }] },
+        { reasoning_details: [{ ...THOUGHT, text: null }] },
+        { reasoning_details: [SECRET] },
+        { content: 'So.' },
+      ];
+      const message = { content: 'So.', reasoning: 'Hm, é.', reasoning_details: [THOUGHT, SECRET] };
+      vendor.script(vendorScript(completion(message, 'stop'), completionEvents(deltas, 'stop'), CUT));
+      return receiveChat(rig, { model, stream });
+    };
+    const goOn = async (model: string, turn: object) => {
+      vendor.script(
+        vendorScript(completion({ content: 'x' }, 'stop'), completionEvents([{ content: 'x' }], 'stop'), CUT),
+      );
+      const messages = [{ role: 'user', content: 'Hi' }, turn, { role: 'user', content: 'And?' }];
+      const { headers } = await receiveChat(rig, { model, stream, messages });
+      return { details: lastMessages()[1]?.['reasoning_details'], dropped: headers.get('x-tollgate-dropped') };
+    };
 
-      it(`G52: reasoning that a relay’s vendor encrypted comes back to the account that made it, and to no other (${how})`, async () => {
-        const turn = turnOf(await think('openrouter/openai/gpt-5'));
-        expect(JSON.stringify(turn)).to.include('tg1.shared.');
-        const there = { details: [{ ...SECRET, index: 1 }], dropped: 'reasoning' };
-        expect(await goOn('openrouter/openai/gpt-5', turn)).to.deep.equal(there);
-        expect(await goOn('sister/openai/gpt-5', turn)).to.deep.equal(there);
-        const elsewhere = await goOn('stranger/openai/gpt-5', turn);
-        expect(elsewhere.details).to.equal(undefined);
-        expect(elsewhere.dropped).to.equal('reasoning');
-      });
+    it(`G52: reasoning that a relay’s vendor encrypted comes back to the account that made it, and to no other (${how})`, async () => {
+      const turn = turnOf(await think('openrouter/openai/gpt-5'));
+      expect(JSON.stringify(turn)).to.include('tg1.shared.');
+      const there = { details: [{ ...SECRET, index: 1 }], dropped: 'reasoning' };
+      expect(await goOn('openrouter/openai/gpt-5', turn)).to.deep.equal(there);
+      expect(await goOn('sister/openai/gpt-5', turn)).to.deep.equal(there);
+      const elsewhere = await goOn('stranger/openai/gpt-5', turn);
+      expect(elsewhere.details).to.equal(undefined);
+      expect(elsewhere.dropped).to.equal('reasoning');
+    });
 
-      it(`G27: a signed thought is in thinking_blocks, and goes back byte for byte from there (${how})`, async () => {
-        const { thinking_blocks } = turnOf(await think('openrouter/anthropic/claude-sonnet-5'));
-        expect(thinking_blocks).to.deep.equal([{ type: 'thinking', thinking: 'Hm, é.', signature: 'sig' }]);
-        const turn = { role: 'assistant', content: 'So.', thinking_blocks };
-        expect((await goOn('openrouter/anthropic/claude-sonnet-5', turn)).details).to.deep.equal([THOUGHT]);
-        expect((await goOn('openrouter/openai/gpt-5', turn)).details).to.equal(undefined);
-      });
-    }
+    it(`G27: a signed thought is in thinking_blocks, and goes back byte for byte from there (${how})`, async () => {
+      const { thinking_blocks } = turnOf(await think('openrouter/anthropic/claude-sonnet-5'));
+      expect(thinking_blocks).to.deep.equal([{ type: 'thinking', thinking: 'Hm, é.', signature: 'sig' }]);
+      const turn = { role: 'assistant', content: 'So.', thinking_blocks };
+      expect((await goOn('openrouter/anthropic/claude-sonnet-5', turn)).details).to.deep.equal([THOUGHT]);
+      expect((await goOn('openrouter/openai/gpt-5', turn)).details).to.equal(undefined);
+    });
+  }
 
   it('refuses a file of the operator’s account unless he allows it', async () => {
     const part = { type: 'file', file: { file_id: 'file-1' } };

@@ -1,7 +1,7 @@
 /** What other gateways did wrong with chat completions that takes two turns, or names made at random; the other cases are in test/exchanges. */
 import { expect } from 'chai';
 import { completionEvents, receiveChat, vendorScript } from '../support/clients/chat-client.ts';
-import { type IngressRig, MODEL_OF, startIngressRig, WIRES, type Wire } from '../support/gateways/ingress-rig.ts';
+import { CUT, type IngressRig, MODEL_OF, startIngressRig, WIRES, type Wire } from '../support/gateways/ingress-rig.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
 
 /** Vendors of OpenAI's wire. */
@@ -11,8 +11,6 @@ const TOOLS = ['search', 'look'].map((name) => ({
   type: 'function',
   function: { name, parameters: { type: 'object', properties: {} } },
 }));
-/** In how many bytes at a time a vendor sends. */
-const CUT = 7;
 const FORMS = [
   ['whole', false],
   ['streamed', true],

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { CUTS, type IngressRig, MODEL_OF, type Said, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
+import { type IngressRig, MODEL_OF, type Said, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
 
 const SAID: Said = {
   pieces: [
@@ -12,6 +12,9 @@ const SAID: Said = {
 const TOOLS = [
   { type: 'function' as const, function: { name: 'look', parameters: { type: 'object', properties: {} } } },
 ];
+
+/** In how many bytes at a time a vendor sends. */
+const CUTS = [1, 7, 65_536] as const;
 
 describe('the scripted vendors of the ways in', () => {
   let rig: IngressRig;
