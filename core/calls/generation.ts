@@ -6,7 +6,7 @@ import type { ChatChunk } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import { isObject } from '../contract/json.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
-import type { GatewaySettings } from '../contract/plugin.ts';
+import type { GatewaySettings, Log } from '../contract/plugin.ts';
 import type { Offer, Provider } from '../contract/provider.ts';
 import type { Records } from '../contract/store.ts';
 import { CORE, noteOthers } from '../plugins/attribution.ts';
@@ -66,7 +66,7 @@ export interface Generation {
 /** How long the close waits for calls and for what hooks do after them. */
 const PENDING_TIMEOUT_MS = 3000;
 
-/** How long calls that are cut then may take to write their books. */
+/** How long calls that are cut then may take to be charged. */
 const CUT_TIMEOUT_MS = 1000;
 
 /** Sets the plugins of a configuration up one by one, in its order, and makes calls possible. */
@@ -80,16 +80,8 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const ready: { services?: CallServices } = {};
   const pending = new Pending();
   const closing = new AbortController();
-  const close = async (): Promise<void> => {
-    let waiting = await pending.idle(PENDING_TIMEOUT_MS);
-    if (waiting.length > 0) {
-      closing.abort(SHUTDOWN);
-      waiting = await pending.idle(CUT_TIMEOUT_MS);
-    }
-    if (waiting.length > 0) log.error({ waiting }, 'closes although not all that plugins do has ended');
-    const closers = [...kept.release(identity), ...registry.closers];
-    await runClosers(closers, (error) => log.error({ err: error }, 'a plugin failed to close'));
-  };
+  const close = (): Promise<void> =>
+    closeGeneration(log, pending, closing, () => [...kept.release(identity), ...registry.closers]);
   const ownStore = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
   const records = createRecordBook(ownStore);
   const audit = createAuditLog({ store: ownStore, keepForMs: loaded.config.auditKeepForMs, log });
@@ -128,21 +120,42 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     return {
       refuseBlocked: createBlockedUsers(records<UserRecord>(USERS)),
       ...{ loaded, registry, settings, foundation, deps, services, audit, requests, catalog, close },
-      ready: () =>
-        runReady(registry.ready).catch((error: unknown) => {
-          throw locateProblem(error, loaded);
-        }),
-      takeOver() {
-        gatherer.serve(readers);
-        foundation.storeWatch.watchers = registry.storeWatchers;
-        routing.health.useKeys(keysOf(registry));
-        routing.health.useTargets(configuredTargets(deps));
-      },
+      ready: () => runReady(registry.ready).catch((error: unknown) => Promise.reject(locateProblem(error, loaded))),
+      takeOver: () => activate(foundation, registry, deps, readers),
     };
   } catch (error) {
     await close();
     throw locateProblem(error, loaded);
   }
+}
+
+/** Makes a generation the one that answers other workers, and whose keys and targets routing knows. */
+function activate(
+  { gatherer, storeWatch }: Foundation,
+  registry: Registry,
+  deps: CallDeps,
+  readers: ReadonlyMap<string, () => unknown>,
+): void {
+  gatherer.serve(readers);
+  storeWatch.watchers = registry.storeWatchers;
+  deps.routing.health.useKeys(keysOf(registry));
+  deps.routing.health.useTargets(configuredTargets(deps));
+}
+
+/** Waits for what goes on, cuts calls that take too long, and runs the closers of the plugins. */
+async function closeGeneration(
+  log: Log,
+  pending: Pending,
+  closing: AbortController,
+  closersOf: () => Parameters<typeof runClosers>[0],
+): Promise<void> {
+  let waiting = await pending.idle(PENDING_TIMEOUT_MS);
+  if (waiting.length > 0) {
+    closing.abort(SHUTDOWN);
+    waiting = await pending.idle(CUT_TIMEOUT_MS);
+  }
+  if (waiting.length > 0) log.error({ waiting }, 'closes although not all that plugins do has ended');
+  await runClosers(closersOf(), (error) => log.error({ err: error }, 'a plugin failed to close'));
 }
 
 const isChatResponse = (value: unknown): boolean =>

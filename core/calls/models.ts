@@ -45,8 +45,10 @@ export function targetsOfRequest(
 ): { readonly targets: readonly Target[]; readonly requested?: string; readonly alias?: string } {
   const { catalog } = names;
   const named = splitModel(model);
-  if (named.provider !== '' && catalog.has(named.provider))
-    return { targets: [targetOfPath(catalog, named.provider, named.model)] };
+  if (catalog.has(named.provider)) {
+    if (catalog.find(named.provider, named.model)) return { targets: [named] };
+    throw unsupportedModel(catalog, named.provider, named.model);
+  }
   const alias = aliasOf(names, model);
   if (alias)
     return {

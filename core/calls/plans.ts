@@ -48,7 +48,7 @@ export function createPlanBook({
   };
   const reads = createFreshReads(read, KNOWN_MS, 1);
   stored.onChange(reads.forget);
-  return () => reads.get(ALL_PLANS);
+  return reads.get.bind(reads, ALL_PLANS);
 }
 
 function joinPlans(stored: StoredPlans, ofFile: Readonly<Record<string, Plan>>): PlanBook {

@@ -58,7 +58,7 @@ export function createSeals(sets: () => Sets): Seals {
         reading = undefined;
         throw error;
       });
-      // For those who do not wait for it: chat seldom seals anything, so it goes on where the store is down.
+      // A route that does not need the keys does not wait for them.
       reading.catch(() => undefined);
       return reading;
     },

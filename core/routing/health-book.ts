@@ -352,7 +352,7 @@ export class WaitingAttempts {
   readonly #waiting = new Map<string, Waiting>();
   readonly #now: () => number;
 
-  constructor(now: () => number = () => performance.now()) {
+  constructor(now: () => number = steadyNow) {
     this.#now = now;
   }
 
