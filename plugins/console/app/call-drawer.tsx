@@ -33,65 +33,11 @@ function WholeCall({ call }: { call: OneCall }) {
           {step && <p class="muted">{step}</p>}
         </div>
       )}
-      <Facts
-        rows={[
-          ['Ended', wholeTime(call.at)],
-          [
-            'Request',
-            <span key="id">
-              <code>{call.request_id}</code> <Copy text={call.request_id} />
-            </span>,
-          ],
-          [
-            'User',
-            <a key="user" href={linkTo('calls', { user: call.user_id })}>
-              {call.user_id}
-            </a>,
-          ],
-          ['Account', call.account],
-          [
-            'Key',
-            call.key === '-' ? (
-              'none'
-            ) : (
-              <a key="key" href={linkTo('calls', { key: call.key })}>
-                {call.key}
-              </a>
-            ),
-          ],
-          ['Asked for', model],
-          [
-            'How',
-            `${call.operation}, ${call.stream ? 'as a stream' : 'as a whole'}${call.lane ? `, ${call.lane}` : ''}`,
-          ],
-          [
-            'Session',
-            call.session && (
-              <a key="session" href={linkTo('calls', { session: call.session })}>
-                {call.session}
-              </a>
-            ),
-          ],
-          ['Tags', call.tags.join(', ') || '–'],
-        ]}
-      />
+      <CallFacts call={call} model={model} />
       <h3>Time</h3>
       <Attempts call={call} />
       <h3>Cost</h3>
-      <Table
-        label="Units and cost"
-        rows={[
-          ...Object.entries(call.units).map(([unit, number]) => [unit.replaceAll('_', ' '), count(number)] as const),
-          ['cost', call.priced ? usd(call.cost_usd) : 'no price known'] as const,
-        ]}
-        keyOf={([unit]) => unit}
-        columns={[
-          { name: 'Unit', cell: ([unit]) => unit },
-          { name: 'Amount', isNumber: true, cell: ([, amount]) => amount },
-        ]}
-      />
-      {call.estimated && <p class="muted">The units are an estimate: the vendor told none.</p>}
-      {call.saved_usd && <p class="muted">A kept response was given again: {usd(call.saved_usd)} saved.</p>}
+      <Costs call={call} />
       <h3>What was said</h3>
       {call.bodies ? (
         <Code text={JSON.stringify(call.bodies, null, 2)} />
@@ -103,6 +49,55 @@ function WholeCall({ call }: { call: OneCall }) {
           Try {model} in the playground
         </a>
       </p>
+    </>
+  );
+}
+
+/** Whose call it was, and how it was made; links lead to others like it. */
+function CallFacts({ call, model }: { call: OneCall; model: string }) {
+  const alike = (word: 'user' | 'key' | 'session', value: string) => (
+    <a key={word} href={linkTo('calls', { [word]: value })}>
+      {value}
+    </a>
+  );
+  const how = [call.operation, call.stream ? 'as a stream' : 'as a whole', call.lane].filter(Boolean).join(', ');
+  const request = (
+    <span key="request">
+      <code>{call.request_id}</code> <Copy text={call.request_id} />
+    </span>
+  );
+  return (
+    <Facts
+      rows={[
+        ['Ended', wholeTime(call.at)],
+        ['Request', request],
+        ['User', alike('user', call.user_id)],
+        ['Account', call.account],
+        ['Key', call.key === '-' ? 'none' : alike('key', call.key)],
+        ['Requested', model],
+        ['How', how],
+        ['Session', call.session && alike('session', call.session)],
+        ['Tags', call.tags.join(', ') || '–'],
+      ]}
+    />
+  );
+}
+
+function Costs({ call }: { call: OneCall }) {
+  const units = Object.entries(call.units).map(([unit, number]) => [unit.replaceAll('_', ' '), count(number)] as const);
+  return (
+    <>
+      <Table
+        label="Units and cost"
+        rows={[...units, ['cost', call.priced ? usd(call.cost_usd) : 'no price known'] as const]}
+        keyOf={([unit]) => unit}
+        columns={[
+          { name: 'Unit', cell: ([unit]) => unit },
+          { name: 'Amount', isNumber: true, cell: ([, amount]) => amount },
+        ]}
+      />
+      {call.estimated && <p class="muted">The units are an estimate: the vendor told none.</p>}
+      {call.saved_usd && <p class="muted">A kept response was given again: {usd(call.saved_usd)} saved.</p>}
     </>
   );
 }

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { change, getVersion, session } from './api.ts';
 import { CLIENTS, type Client, connectLines } from './connect-lines.ts';
 import type { Key } from './shapes.ts';
-import { Button, Choice, Code, Copy, Dialog, Field, Problem, Spinner, useLoad } from './ui.tsx';
+import { Button, Choice, Code, Copy, Dialog, Problem, Spinner, Text, useLoad } from './ui.tsx';
 
 /** What a form of a key has, as it was typed. */
 interface Draft {
@@ -45,20 +45,20 @@ function bodyOf({ name, budget_usd, amount, every, rpm, tpm, models, expires }: 
 }
 
 function KeyFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
+  const text = (name: keyof Omit<Draft, 'isAdmin'>) => ({
+    value: draft[name],
+    onType: (typed: string) => set({ [name]: typed }),
+  });
   return (
     <>
-      <Field label="Name" hint="What it is for, such as laptop or Claude Code.">
-        <input value={draft.name} maxLength={100} onInput={(event) => set({ name: event.currentTarget.value })} />
-      </Field>
+      <Text label="Name" hint="What it is for, such as laptop or Claude Code." maxLength={100} {...text('name')} />
       <div class="pair">
-        <Field label="Budget in US dollars, by period" hint="Refused with 402 once it is spent.">
-          <input
-            inputMode="decimal"
-            value={draft.amount}
-            placeholder="none"
-            onInput={(event) => set({ amount: event.currentTarget.value })}
-          />
-        </Field>
+        <Text
+          label="Budget in US dollars, by period"
+          hint="Refused with 402 once it is spent."
+          placeholder="none"
+          {...text('amount')}
+        />
         <Choice
           label="Each"
           value={draft.every}
@@ -66,44 +66,17 @@ function KeyFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>)
           onPick={(every) => set({ every })}
         />
       </div>
-      <Field label="Budget in US dollars, in all">
-        <input
-          inputMode="decimal"
-          value={draft.budget_usd}
-          placeholder="none"
-          onInput={(event) => set({ budget_usd: event.currentTarget.value })}
-        />
-      </Field>
+      <Text label="Budget in US dollars, in all" placeholder="none" {...text('budget_usd')} />
       <div class="pair">
-        <Field label="Calls a minute">
-          <input
-            type="number"
-            min={1}
-            value={draft.rpm}
-            placeholder="no limit"
-            onInput={(event) => set({ rpm: event.currentTarget.value })}
-          />
-        </Field>
-        <Field label="Tokens a minute">
-          <input
-            type="number"
-            min={1}
-            value={draft.tpm}
-            placeholder="no limit"
-            onInput={(event) => set({ tpm: event.currentTarget.value })}
-          />
-        </Field>
+        <Text label="Calls a minute" type="number" placeholder="no limit" {...text('rpm')} />
+        <Text label="Tokens a minute" type="number" placeholder="no limit" {...text('tpm')} />
       </div>
-      <Field label="Models" hint="provider/model, provider/* or an alias, with commas; empty allows all.">
-        <input
-          value={draft.models}
-          spellcheck={false}
-          onInput={(event) => set({ models: event.currentTarget.value })}
-        />
-      </Field>
-      <Field label="Works until the end of (UTC)">
-        <input type="date" value={draft.expires} onInput={(event) => set({ expires: event.currentTarget.value })} />
-      </Field>
+      <Text
+        label="Models"
+        hint="provider/model, provider/* or an alias, with commas; empty allows all."
+        {...text('models')}
+      />
+      <Text label="Works until the end of (UTC)" type="date" {...text('expires')} />
     </>
   );
 }
@@ -130,14 +103,14 @@ export function NewKey({ user = '', onClose }: { user?: string | undefined; onCl
   return (
     <Dialog title="New key" onClose={onClose} isDrawer>
       <form onSubmit={submit}>
-        <Field label="User" hint="Whose key it is: anyone you name.">
-          <input
-            value={draft.user_id}
-            required
-            maxLength={300}
-            onInput={(event) => set({ user_id: event.currentTarget.value })}
-          />
-        </Field>
+        <Text
+          label="User"
+          hint="Whose key it is: anyone you name."
+          required
+          maxLength={300}
+          value={draft.user_id}
+          onType={(user_id) => set({ user_id })}
+        />
         <KeyFields draft={draft} set={set} />
         <label class="check">
           <input

@@ -226,6 +226,35 @@ export function Field({ label, hint, children }: { label: string; hint?: string;
   );
 }
 
+interface TextProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onType: (text: string) => void;
+  readonly hint?: string;
+  readonly type?: 'text' | 'number' | 'date' | 'password';
+  readonly placeholder?: string;
+  readonly required?: boolean;
+  readonly maxLength?: number;
+  /** The id of a list of what it may be. */
+  readonly list?: string;
+}
+
+export function Text({ label, hint, onType, type = 'text', ...rest }: TextProps) {
+  return (
+    <Field label={label} {...(hint !== undefined && { hint })}>
+      <input
+        // The types of Preact want to know which of them it is.
+        type={type as 'text'}
+        autocomplete="off"
+        spellcheck={false}
+        {...(type === 'number' && { min: 1 })}
+        {...rest}
+        onInput={(event) => onType(event.currentTarget.value)}
+      />
+    </Field>
+  );
+}
+
 export function Choice({
   label,
   value,

@@ -3,7 +3,20 @@ import { change, get, getVersion, type Page, type Versioned } from '../api.ts';
 import { BudgetLine } from '../budget-line.tsx';
 import { day, until, usd } from '../format.ts';
 import type { Budget } from '../shapes.ts';
-import { Badge, Button, Choice, Dialog, Field, PageHead, Problem, Spinner, Table, Time, useLoad } from '../ui.tsx';
+import {
+  Badge,
+  Button,
+  Choice,
+  type Column,
+  Dialog,
+  PageHead,
+  Problem,
+  Spinner,
+  Table,
+  Text,
+  Time,
+  useLoad,
+} from '../ui.tsx';
 
 type Work = { readonly kind: 'new' } | { readonly kind: 'edit' | 'raise'; readonly budget: Budget };
 
@@ -33,55 +46,7 @@ export function Budgets() {
           rows={budgets.data.data}
           keyOf={({ name }) => name}
           empty="No budget is set: calls are paid until the vendors’ own limits."
-          columns={[
-            {
-              name: 'Budget',
-              cell: ({ name, owner }) => (
-                <>
-                  <b>{name}</b> {owner === 'file' && <Badge tone="dim">of the file</Badge>}
-                </>
-              ),
-            },
-            { name: 'Of', cell: ({ of }) => of },
-            { name: 'Each', cell: ({ every, timezone }) => `${every}, ${timezone}` },
-            { name: 'Spent', cell: (budget) => <BudgetLine budget={budget} isShort /> },
-            {
-              name: 'Left',
-              isNumber: true,
-              cell: ({ left }) => usd(left),
-            },
-            { name: 'Begins anew', cell: ({ resets_at }) => (resets_at ? until(resets_at) : 'never') },
-            {
-              name: 'Raised',
-              isExtra: true,
-              cell: ({ raises }) =>
-                raises.map(({ amount, until: end }) => `${usd(amount)} until ${day(end)}`).join(', ') || '–',
-            },
-            {
-              name: 'Actions',
-              isQuiet: true,
-              cell: (budget) => (
-                <div class="actions">
-                  <Button
-                    kind="quiet"
-                    aria-label={`Raise ${budget.name}`}
-                    onClick={() => setWork({ kind: 'raise', budget })}
-                  >
-                    Raise
-                  </Button>
-                  {budget.owner === 'store' && (
-                    <Button
-                      kind="quiet"
-                      aria-label={`Edit ${budget.name}`}
-                      onClick={() => setWork({ kind: 'edit', budget })}
-                    >
-                      Edit
-                    </Button>
-                  )}
-                </div>
-              ),
-            },
-          ]}
+          columns={columnsOf(setWork)}
         />
       )}
       {work?.kind === 'new' && <BudgetForm onClose={close} />}
@@ -89,6 +54,50 @@ export function Budgets() {
       {work?.kind === 'raise' && <Raise budget={work.budget} onClose={close} />}
     </>
   );
+}
+
+function columnsOf(work: (work: Work) => void): readonly Column<Budget>[] {
+  return [
+    {
+      name: 'Budget',
+      cell: ({ name, owner }) => (
+        <>
+          <b>{name}</b> {owner === 'file' && <Badge tone="dim">of the file</Badge>}
+        </>
+      ),
+    },
+    { name: 'Of', cell: ({ of }) => of },
+    { name: 'Each', cell: ({ every, timezone }) => `${every}, ${timezone}` },
+    { name: 'Spent', cell: (budget) => <BudgetLine budget={budget} isShort /> },
+    {
+      name: 'Left',
+      isNumber: true,
+      cell: ({ left }) => usd(left),
+    },
+    { name: 'Begins anew', cell: ({ resets_at }) => (resets_at ? until(resets_at) : 'never') },
+    {
+      name: 'Raised',
+      isExtra: true,
+      cell: ({ raises }) =>
+        raises.map(({ amount, until: end }) => `${usd(amount)} until ${day(end)}`).join(', ') || '–',
+    },
+    {
+      name: 'Actions',
+      isQuiet: true,
+      cell: (budget) => (
+        <div class="actions">
+          <Button kind="quiet" aria-label={`Raise ${budget.name}`} onClick={() => work({ kind: 'raise', budget })}>
+            Raise
+          </Button>
+          {budget.owner === 'store' && (
+            <Button kind="quiet" aria-label={`Edit ${budget.name}`} onClick={() => work({ kind: 'edit', budget })}>
+              Edit
+            </Button>
+          )}
+        </div>
+      ),
+    },
+  ];
 }
 
 function EditBudget({ name, onClose }: { name: string; onClose: () => void }) {
@@ -147,20 +156,9 @@ function BudgetForm({
   return (
     <Dialog title={known ? `Edit ${name}` : 'New budget'} onClose={onClose} isDrawer>
       <form onSubmit={submit}>
-        {!known && (
-          <Field label="Name">
-            <input value={name} required maxLength={63} onInput={(event) => setName(event.currentTarget.value)} />
-          </Field>
-        )}
+        {!known && <Text label="Name" required maxLength={63} value={name} onType={setName} />}
         <div class="pair">
-          <Field label="US dollars">
-            <input
-              value={amount}
-              required
-              inputMode="decimal"
-              onInput={(event) => setAmount(event.currentTarget.value)}
-            />
-          </Field>
+          <Text label="US dollars" required value={amount} onType={setAmount} />
           <Choice
             label="Each"
             value={every}
@@ -175,11 +173,7 @@ function BudgetForm({
             options={KINDS.map((word) => [word, word === 'all' ? 'all' : `of one ${word}`] as const)}
             onPick={(word) => setKind(KINDS.find((each) => each === word) ?? 'all')}
           />
-          {kind !== 'all' && (
-            <Field label={`Which ${kind}`}>
-              <input value={of} required onInput={(event) => setOf(event.currentTarget.value)} />
-            </Field>
-          )}
+          {kind !== 'all' && <Text label={`Which ${kind}`} required value={of} onType={setOf} />}
         </div>
         <Problem error={error} {...(reload && { retry: reload })} />
         <div class="actions">
@@ -224,14 +218,7 @@ function Raise({ budget, onClose }: { budget: Budget; onClose: () => void }) {
           )}
           .
         </p>
-        <Field label="More US dollars">
-          <input
-            value={amount}
-            required
-            inputMode="decimal"
-            onInput={(event) => setAmount(event.currentTarget.value)}
-          />
-        </Field>
+        <Text label="More US dollars" required value={amount} onType={setAmount} />
         <Problem error={error} />
         <div class="actions">
           <Button kind="main" type="submit">

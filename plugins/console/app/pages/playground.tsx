@@ -1,9 +1,9 @@
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, type Page, sendChat, session } from '../api.ts';
 import { count, milliseconds, usd } from '../format.ts';
 import { linkTo, route } from '../routing.ts';
 import type { Model } from '../shapes.ts';
-import { Button, Code, Field, PageHead, Problem, useLoad } from '../ui.tsx';
+import { Button, Code, Field, PageHead, Problem, Text, useLoad } from '../ui.tsx';
 
 interface Done {
   readonly request_id: string;
@@ -15,41 +15,51 @@ interface Done {
 }
 
 interface Output {
+  readonly model: string;
   readonly text: string;
   readonly firstMs?: number | undefined;
   readonly done?: Done;
   readonly error?: unknown;
 }
 
-/** One or two models at the same prompt, streaming, as the person who signed in. */
-export function Playground() {
-  const [models, setModels] = useState<readonly string[]>([route.value.query['model'] ?? 'echo/echo']);
-  const [system, setSystem] = useState('');
-  const [prompt, setPrompt] = useState('Hello there');
-  const [most, setMost] = useState('');
-  const [outputs, setOutputs] = useState<readonly (Output | undefined)[]>([]);
-  const [isBusy, setBusy] = useState(false);
-  const stop = useRef<AbortController | undefined>(undefined);
-  const known = useLoad('models', () => get<Page<Model>>('/catalog', { limit: 1000 }));
+interface Draft {
+  readonly models: readonly string[];
+  readonly system: string;
+  readonly prompt: string;
+  readonly most: string;
+}
 
-  const bodyOf = (model: string): object => ({
+/** The request of a draft to one of its models. */
+function bodyOf({ system, prompt, most }: Draft, model: string): object {
+  return {
     model,
     messages: [...(system.trim() ? [{ role: 'system', content: system }] : []), { role: 'user', content: prompt }],
     ...(most.trim() !== '' && { max_tokens: Number(most) }),
     stream: true,
     stream_options: { include_usage: true },
-  });
-  const send = async (event: Event): Promise<void> => {
-    event.preventDefault();
+  };
+}
+
+/** One or two models at the same prompt, streaming, as the person who signed in. */
+export function Playground() {
+  const model = route.value.query['model'] ?? 'echo/echo';
+  const [draft, setDraft] = useState<Draft>({ models: [model], system: '', prompt: 'Hello there', most: '' });
+  const [outputs, setOutputs] = useState<readonly Output[]>([]);
+  const [isBusy, setBusy] = useState(false);
+  const stop = useRef<AbortController | undefined>(undefined);
+  // Who leaves the page wants no more of it.
+  useEffect(() => () => stop.current?.abort(), []);
+
+  const send = async (): Promise<void> => {
     const abort = new AbortController();
     stop.current = abort;
     setBusy(true);
-    setOutputs(models.map(() => ({ text: '' })));
+    setOutputs(draft.models.map((name) => ({ model: name, text: '' })));
     const put = (place: number, change: (before: Output) => Output): void =>
-      setOutputs((before) => before.map((output, at) => (at === place ? change(output ?? { text: '' }) : output)));
+      setOutputs((before) => before.map((output, at) => (at === place ? change(output) : output)));
     await Promise.all(
-      models.map((model, place) =>
-        readOutput(bodyOf(model), abort.signal, (change) => put(place, change)).catch(
+      draft.models.map((name, place) =>
+        readOutput(bodyOf(draft, name), abort.signal, (change) => put(place, change)).catch(
           (error: unknown) => !abort.signal.aborted && put(place, (before) => ({ ...before, error })),
         ),
       ),
@@ -62,85 +72,103 @@ export function Playground() {
         title="Playground"
         note={`Calls are made as ${session.value?.user}, within what you may, and booked under that name. No key is needed.`}
       />
-      <form class="panel" onSubmit={(event) => void send(event)}>
-        <div class="pair">
-          {models.map((model, place) => (
-            <Field key={place} label={place === 0 ? 'Model' : 'Second model'}>
-              <input
-                list="models"
-                required
-                value={model}
-                spellcheck={false}
-                onInput={(event) =>
-                  setModels(models.map((each, at) => (at === place ? event.currentTarget.value : each)))
-                }
-              />
-            </Field>
-          ))}
+      <form
+        class="panel"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send();
+        }}
+      >
+        <PromptFields draft={draft} set={(change) => setDraft({ ...draft, ...change })} />
+        <div class="actions">
+          <Button kind="main" type="submit" disabled={isBusy}>
+            Send (Ctrl+Enter)
+          </Button>
+          {isBusy && <Button onClick={() => stop.current?.abort()}>Stop</Button>}
         </div>
-        <div class="pair">
-          <Field label="Instructions">
-            <textarea value={system} onInput={(event) => setSystem(event.currentTarget.value)} />
-          </Field>
-          <Field label="Prompt">
-            <textarea
-              required
-              value={prompt}
-              onInput={(event) => setPrompt(event.currentTarget.value)}
-              onKeyDown={(event) => {
-                if (event.key === 'Enter' && (event.ctrlKey || event.metaKey))
-                  event.currentTarget.form?.requestSubmit();
-              }}
-            />
-          </Field>
-        </div>
-        <div class="spread">
-          <Field label="At most (tokens)">
-            <input
-              type="number"
-              min={1}
-              value={most}
-              placeholder="the model’s"
-              onInput={(event) => setMost(event.currentTarget.value)}
-            />
-          </Field>
-          <div class="actions">
-            {models.length === 1 ? (
-              <Button onClick={() => setModels([...models, ''])}>Add a second model</Button>
-            ) : (
-              <Button onClick={() => setModels(models.slice(0, 1))}>One model</Button>
-            )}
-            {isBusy && <Button onClick={() => stop.current?.abort()}>Stop</Button>}
-            <Button kind="main" type="submit" disabled={isBusy}>
-              Send (Ctrl+Enter)
-            </Button>
-          </div>
-        </div>
-        <datalist id="models">
-          {known.data?.data.map(({ id }) => (
-            <option key={id} value={id} />
-          ))}
-        </datalist>
       </form>
       {outputs.length > 0 && (
         <div class="grid">
           {outputs.map((output, place) => (
-            <section key={place} class="panel" aria-label={`Response of ${models[place]}`} aria-busy={isBusy}>
-              <header>
-                <h2>{models[place]}</h2>
-              </header>
-              <p class="said">{output?.text}</p>
-              <Problem error={output?.error} />
-              {output && <Figures output={output} />}
-            </section>
+            <OutputPanel key={place} output={output} isBusy={isBusy} />
           ))}
         </div>
       )}
       <details class="panel">
         <summary>The same with curl</summary>
-        <Code text={curlOf(bodyOf(models[0] ?? ''))} />
+        <Code text={curlOf(bodyOf(draft, draft.models[0] ?? ''))} />
       </details>
     </>
+  );
+}
+
+function PromptFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
+  const known = useLoad('models', () => get<Page<Model>>('/catalog', { limit: 1000 }));
+  const { models, system, prompt, most } = draft;
+  const sendByKeys = (event: KeyboardEvent): void => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && event.currentTarget instanceof HTMLTextAreaElement)
+      event.currentTarget.form?.requestSubmit();
+  };
+  return (
+    <>
+      <div class="pair">
+        {models.map((model, place) => (
+          <Text
+            key={place}
+            label={place === 0 ? 'Model' : 'Second model'}
+            list="models"
+            required
+            value={model}
+            onType={(text) => set({ models: models.map((each, at) => (at === place ? text : each)) })}
+          />
+        ))}
+      </div>
+      <div class="pair">
+        <Field label="Instructions">
+          <textarea value={system} onInput={(event) => set({ system: event.currentTarget.value })} />
+        </Field>
+        <Field label="Prompt">
+          <textarea
+            required
+            value={prompt}
+            onInput={(event) => set({ prompt: event.currentTarget.value })}
+            onKeyDown={sendByKeys}
+          />
+        </Field>
+      </div>
+      <div class="spread">
+        <Text
+          label="At most (tokens)"
+          type="number"
+          placeholder="the model’s"
+          value={most}
+          onType={(text) => set({ most: text })}
+        />
+        {models.length === 1 ? (
+          <Button onClick={() => set({ models: [...models, ''] })}>Add a second model</Button>
+        ) : (
+          <Button onClick={() => set({ models: models.slice(0, 1) })}>One model</Button>
+        )}
+      </div>
+      <datalist id="models">
+        {known.data?.data.map(({ id }) => (
+          <option key={id} value={id} />
+        ))}
+      </datalist>
+    </>
+  );
+}
+
+function OutputPanel({ output, isBusy }: { output: Output; isBusy: boolean }) {
+  return (
+    <section class="panel" aria-label={`Response of ${output.model}`} aria-busy={isBusy}>
+      <header>
+        <h2>{output.model}</h2>
+      </header>
+      <p class="said">{output.text}</p>
+      <Problem error={output.error} />
+      <Figures output={output} />
+    </section>
   );
 }
 

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { hasOpenId, signInByKey, signInNote } from '../api.ts';
-import { Button, Code, Field, Problem } from '../ui.tsx';
+import { Button, Code, Problem, Text } from '../ui.tsx';
 
 /** How somebody comes in: by a link, an admin key or an OpenID provider. */
 export function SignIn() {
@@ -32,19 +32,15 @@ export function SignIn() {
       <section>
         <h2>With an admin key</h2>
         <form onSubmit={submit}>
-          <Field
+          <Text
             label="Admin key"
             hint="tollgate keys create --admin --user you makes one. It is not kept in this browser."
-          >
-            <input
-              type="password"
-              value={key}
-              autocomplete="off"
-              required
-              placeholder="tg_…"
-              onInput={(event) => setKey(event.currentTarget.value)}
-            />
-          </Field>
+            type="password"
+            required
+            placeholder="tg_…"
+            value={key}
+            onType={setKey}
+          />
           <Problem error={error} />
           <Button kind="main" type="submit">
             Sign in
