@@ -154,7 +154,12 @@ export function responseNotes(call: Call, target: Target | undefined, input: Not
       const { attempts, upstreamMs, lane, skipped } = call.record;
       const metered = owedBy(call.record);
       const gatewayMs = Math.max(call.elapsedMs - upstreamMs, 0);
-      const told = endpoint ? readRateLimits(endpoint, upstream) : {};
+      const told: Record<string, string> = {};
+      const limits = endpoint ? (endpoint.rateLimits?.(upstream) ?? upstream) : {};
+      for (const name of Object.keys(limits)) {
+        const value = limits[name];
+        if (RATE_LIMIT.test(name) && value !== undefined && RATE_VALUE.test(value)) told[name] = value;
+      }
       if (target) {
         told['x-tollgate-provider'] = target.provider;
         told['x-tollgate-model'] = headerSafe(target.model);
@@ -179,22 +184,12 @@ function headerSafe(text: string): string {
   return /^[\x20-\x7e]*$/.test(text) ? text : encodeURIComponent(text);
 }
 
+/** A vendor's own limits, passed on as `x-ratelimit-*`. */
 const RATE_LIMIT = /^x-ratelimit-(limit|remaining|reset)-(requests|tokens)$/;
 
 /** Numbers (`12`, `1.5`), spans (`6m0s`, `20ms`) and times (`2026-01-01T00:00:00Z`): nothing else is a limit, and words may be secrets. */
 const RATE_VALUE =
   /^(?:-?\d{1,15}(?:\.\d{1,9})?|(?:\d{1,9}(?:\.\d{1,9})?(?:ms|us|µs|ns|d|h|m|s))+|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))$/;
-
-/** A vendor's own limits as `x-ratelimit-*`. Values that are none are left out. */
-function readRateLimits(endpoint: Endpoint, headers: ResponseHeaders): Record<string, string> {
-  const told = endpoint.rateLimits?.(headers) ?? headers;
-  const limits: Record<string, string> = {};
-  for (const name of Object.keys(told)) {
-    const value = told[name];
-    if (RATE_LIMIT.test(name) && value !== undefined && RATE_VALUE.test(value)) limits[name] = value;
-  }
-  return limits;
-}
 
 /** A failed attempt: what the caller would be told, and whether another target may be asked instead. */
 export interface FailedAttempt {

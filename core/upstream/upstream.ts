@@ -79,13 +79,6 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
   const running = new RunningAttempts();
   let isClosed = false;
 
-  function connectionsTo(origin: string, connectMs: number): Connections {
-    const name = `${connectMs} ${origin}`;
-    const connections = pools.get(name) ?? new Connections(origin, connectMs, limits);
-    pools.set(name, connections);
-    return connections;
-  }
-
   return {
     send(endpoint, request, { signal, deadlines, heldUntil }) {
       if (isClosed) return Promise.reject(new UpstreamError(CLOSING, ABORTED));
@@ -99,7 +92,10 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
           if (endpoint.transport) void sendByTransport(endpoint.transport, request, attempt);
           else {
             const prepared = prepareRequest(endpoint, request);
-            new NetworkSource(prepared, connectionsTo(prepared.origin, timeouts.connectMs), attempt, log).send();
+            const pool = `${timeouts.connectMs} ${prepared.origin}`;
+            const connections = pools.get(pool) ?? new Connections(prepared.origin, timeouts.connectMs, limits);
+            pools.set(pool, connections);
+            new NetworkSource(prepared, connections, attempt, log).send();
           }
         } catch (error) {
           attempt.refuse(error);
