@@ -1,8 +1,8 @@
-import { type BudgetValues, isTimeZone, readBudget, WEEKDAYS } from '../core/contract/budgets.ts';
 import { GatewayError } from '../core/contract/errors.ts';
 import { isObject } from '../core/contract/json.ts';
 import type { Plan } from '../core/contract/plugin.ts';
 import { parseUsd, refuseTag, type TagRules, tagName } from '../core/contract/units.ts';
+import { type BudgetValues, isTimeZone, readBudget, WEEKDAYS } from './budgets.ts';
 import { CORE_PROPERTIES, type CoreValues } from './core-schema.ts';
 import { childPointer, didYouMean, type ProblemAt } from './problems.ts';
 import { validateValue } from './validate.ts';

@@ -1,7 +1,8 @@
-import { BUDGET, type BudgetRule, MAX_OWN_BUDGETS, OWN_BUDGET } from '../core/contract/budgets.ts';
+import type { BudgetRule } from '../core/contract/budgets.ts';
 import type { FromSchema, Schema } from '../core/contract/json.ts';
 import type { Plan, PluginKind } from '../core/contract/plugin.ts';
 import type { TagRules } from '../core/contract/units.ts';
+import { BUDGET, MAX_OWN_BUDGETS, OWN_BUDGET } from './budgets.ts';
 import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
 import { TLS_SCHEMA, type TlsConfig } from './tls.ts';
 

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { cosmiconfig, type Loader, type PublicExplorer } from 'cosmiconfig';
-import { readBudget } from '../core/contract/budgets.ts';
 import { isObject, type Json, type JsonObject, parseJson as readJson, type Schema } from '../core/contract/json.ts';
 import { parseDuration, parseSize } from '../core/contract/units.ts';
+import { readBudget } from './budgets.ts';
 import { planOf } from './check-budgets.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
 import { createLookup, type Lookup } from './interpolate.ts';

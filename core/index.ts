@@ -1,5 +1,6 @@
 /** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
 
+export type { BudgetValues } from '../config/budgets.ts';
 export { nearest } from '../config/problems.ts';
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';

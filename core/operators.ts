@@ -1,5 +1,6 @@
 /** What core has for plugins that operators work with; `tollgate/operators` (plugins/policies/kit) passes it on with their own. */
 
+export { BUDGET, isTimeZone, MAX_OWN_BUDGETS, OWN_BUDGET, readBudget, WEEKDAYS } from '../config/budgets.ts';
 export { checkBudget, PLAN_SCHEMA, readPlan } from '../config/check-budgets.ts';
 export {
   ACCOUNTS,
@@ -12,8 +13,7 @@ export {
   USERS,
 } from './calls/plans.ts';
 export { auditActor } from './contract/audit.ts';
-export { BUDGET, isTimeZone, MAX_OWN_BUDGETS, OWN_BUDGET, readBudget, WEEKDAYS } from './contract/budgets.ts';
 export { SESSION_COOKIE } from './contract/route.ts';
 export { MAX_TAGS, refuseTag, steadyNow, tagName } from './contract/units.ts';
 export { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from './http/operator-routes.ts';
-export { changedMeanwhile, createLocalCounters } from './plugins/instance-store.ts';
+export { changedMeanwhile } from './plugins/instance-store.ts';

@@ -3,7 +3,7 @@ import type { ModelCatalog, Operation } from '../contract/call.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
-import type { Pending } from '../plugins/foundation.ts';
+import type { Pending } from '../plugins/attribution.ts';
 import type { CompiledHooks } from '../plugins/hook-runner.ts';
 import type { Routing } from '../routing/health-book.ts';
 import type { Upstream } from '../upstream/upstream.ts';

@@ -215,7 +215,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     const principal = found instanceof Promise ? await found : found;
     if (principal) {
       hold.assign(ownerOf(principal));
-      if (countAdmin) await countAdmin(principal);
+      countAdmin?.(principal);
       state.principal =
         TAG_HEADER in ctx.headers ? withRequestTags(principal, ctx.headers, deps.tags ?? {}, route) : principal;
     }

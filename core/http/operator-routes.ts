@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Generation } from '../calls/generation.ts';
 import { type AuditChange, auditActor } from '../contract/audit.ts';
 import type { Principal, RoutingState } from '../contract/call.ts';
@@ -5,7 +6,6 @@ import { GatewayError } from '../contract/errors.ts';
 import { readObject, type Schema } from '../contract/json.ts';
 import type { Route as AdminRoute } from '../contract/plugin.ts';
 import type { Route, RouteContext } from '../contract/route.ts';
-import { createLocalCounters } from '../plugins/instance-store.ts';
 import { mergeStates, ROUTING_TOPIC, targetRows } from '../routing/routing-states.ts';
 
 /** What the routes of operators have in common: who may call them, pages of lists, versions against lost updates. */
@@ -302,21 +302,26 @@ function describePlugins({ loaded, registry }: AdminRouteDeps['generation']): re
 /** How many requests a minute an operator may send to the routes of operators, by process. */
 const ADMIN_RPM = 600;
 const MINUTE_MS = 60_000;
+const MAX_OPERATORS = 10_000;
 
 /** Counts a request to a route of operators; throws `rate_limited` for one too many. */
-export type CountAdmin = (principal: Principal) => Promise<void>;
+export type CountAdmin = (principal: Principal) => void;
 
 /** Counts in this process: operators look at targets also while the store is down. */
 export function createAdminRate(): CountAdmin {
-  const counters = createLocalCounters();
-  return async ({ userId, keyId }) => {
-    const window = { key: keyId ?? `user ${userId}`, limit: ADMIN_RPM, windowMs: MINUTE_MS, amount: 1 };
-    const { refused, states } = await counters.take([window], Date.now());
-    if (refused === undefined) return;
-    throw new GatewayError(
-      'rate_limited',
-      `An operator may send ${ADMIN_RPM} requests a minute to the admin API. Try again later, or ask for larger pages.`,
-      { retryAfterMs: states[0]?.resetMs ?? MINUTE_MS },
-    );
+  const windows = new LRUCache<string, { readonly until: number; sent: number }>({ max: MAX_OPERATORS });
+  return ({ userId, keyId }) => {
+    const now = Date.now();
+    const key = keyId ?? `user ${userId}`;
+    const known = windows.get(key);
+    const window = known && known.until > now ? known : { until: now + MINUTE_MS, sent: 0 };
+    windows.set(key, window);
+    if (window.sent >= ADMIN_RPM)
+      throw new GatewayError(
+        'rate_limited',
+        `An operator may send ${ADMIN_RPM} requests a minute to the admin API. Try again later, or ask for larger pages.`,
+        { retryAfterMs: window.until - now },
+      );
+    window.sent += 1;
   };
 }

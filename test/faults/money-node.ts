@@ -3,7 +3,7 @@ import { createServices } from '../../core/calls/generation.ts';
 import { createCatalog } from '../../core/calls/models.ts';
 import { createSeals } from '../../core/calls/seals.ts';
 import type { Ledger, Provider, Store } from '../../core/index.ts';
-import { Pending } from '../../core/plugins/foundation.ts';
+import { Pending } from '../../core/plugins/attribution.ts';
 import { compileHooks } from '../../core/plugins/hook-runner.ts';
 import type { CallServices } from '../../core/plugins/plugin-api.ts';
 import { Registry } from '../../core/plugins/registry.ts';

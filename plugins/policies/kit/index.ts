@@ -8,7 +8,6 @@ export {
   BUDGET,
   changedMeanwhile,
   checkBudget,
-  createLocalCounters,
   createPlanBook,
   createPlanFinder,
   FOR_OPERATORS,
@@ -46,4 +45,5 @@ export {
 } from './budgets.ts';
 export type { CallField, CallFieldType, CallSummary } from './call-fields.ts';
 export { CALL_FIELDS, FACT_NAMES, plannedFacts, summaryOf, UNKNOWN_FACTS } from './call-fields.ts';
+export { createLocalCounters } from './local-counters.ts';
 export { matchVersion, sendVersion } from './versions.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Pending } from '../../../core/plugins/foundation.ts';
+import { Pending } from '../../../core/plugins/attribution.ts';
 
 describe('work that goes on beside its request', () => {
   it('is waited for until the last of it has ended', async () => {

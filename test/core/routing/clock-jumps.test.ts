@@ -1,8 +1,8 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { createLocalCounters } from '../../../core/operators.ts';
 import { HealthBook, shareHealth } from '../../../core/routing/health-book.ts';
 import { StickyTargets } from '../../../core/routing/sticky-targets.ts';
+import { createLocalCounters } from '../../../plugins/policies/kit/index.ts';
 import { eventually } from '../../support/wait.ts';
 
 const TARGET = { provider: 'a', model: 'm' };

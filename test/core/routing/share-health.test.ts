@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Counters } from '../../../core/index.ts';
-import { createLocalCounters } from '../../../core/operators.ts';
 import { HealthBook, shareHealth } from '../../../core/routing/health-book.ts';
+import { createLocalCounters } from '../../../plugins/policies/kit/index.ts';
 import { eventually } from '../../support/wait.ts';
 
 const TARGET = { provider: 'a', model: 'm' };

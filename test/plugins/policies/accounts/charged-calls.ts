@@ -1,7 +1,7 @@
 import { Call } from '../../../../core/calls/call.ts';
 import type { CallDeps } from '../../../../core/calls/call-deps.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../../../core/index.ts';
-import { Pending } from '../../../../core/plugins/foundation.ts';
+import { Pending } from '../../../../core/plugins/attribution.ts';
 import { compileHooks } from '../../../../core/plugins/hook-runner.ts';
 import { Kept } from '../../../../core/plugins/kept.ts';
 import type { CallServices } from '../../../../core/plugins/plugin-api.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Counters, Window } from '../../../../core/index.ts';
-import { createLocalCounters, steadyNow } from '../../../../core/operators.ts';
+import { createLocalCounters, steadyNow } from '../../../../plugins/policies/kit/index.ts';
 import { Leases, type Place } from '../../../../plugins/policies/limits/leases.ts';
 import { openSqlite } from '../../../../plugins/stores/sqlite/index.ts';
 import { useTempFolder } from '../../../support/folders.ts';

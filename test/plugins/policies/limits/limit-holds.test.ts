@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { type Counters, GatewayError, isGatewayError, type Outcome } from '../../../../core/index.ts';
-import { createLocalCounters } from '../../../../core/operators.ts';
+import { createLocalCounters } from '../../../../plugins/policies/kit/index.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
 import {
   type Limit,
