@@ -43,7 +43,6 @@ export type { TagRules } from './contract/units.ts';
 export {
   estimateTextTokens,
   formatUsd,
-  maxEntries,
   parseDuration,
   parseSize,
   parseUsd,

@@ -14,6 +14,6 @@ export {
 } from './calls/plans.ts';
 export { auditActor } from './contract/audit.ts';
 export { SESSION_COOKIE } from './contract/route.ts';
-export { MAX_TAGS, refuseTag, steadyNow, tagName } from './contract/units.ts';
+export { MAX_TAGS, maxEntries, refuseTag, steadyNow, tagName } from './contract/units.ts';
 export { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from './http/operator-routes.ts';
 export { changedMeanwhile } from './plugins/instance-store.ts';

@@ -5,12 +5,11 @@ import {
   GatewayError,
   isGatewayError,
   type Log,
-  maxEntries,
   type PluginApi,
   type Principal,
   problemsOf,
 } from '../../../core/index.ts';
-import { createPlanBook, KEY_ORIGINS, type KeyOrigin } from '../../policies/kit/index.ts';
+import { createPlanBook, KEY_ORIGINS, type KeyOrigin, maxEntries } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { ID_END, ID_START, KEY_PATTERN, parseKey } from './format.ts';
 import { createKeyIndex } from './key-index.ts';

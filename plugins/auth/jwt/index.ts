@@ -7,7 +7,6 @@ import {
   GatewayError,
   isGatewayError,
   type Log,
-  maxEntries,
   OptionError,
   type PluginApi,
   type Principal,
@@ -15,6 +14,7 @@ import {
   parseUsd,
   problemsOf,
 } from '../../../core/index.ts';
+import { maxEntries } from '../../policies/kit/index.ts';
 import { fetchDiscovery, readEndpoint } from '../kit/discovery.ts';
 import { fetchJson } from '../kit/fetch-json.ts';
 import { createKeySource } from '../kit/key-source.ts';

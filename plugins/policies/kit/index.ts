@@ -16,6 +16,7 @@ export {
   listOf,
   MAX_OWN_BUDGETS,
   MAX_TAGS,
+  maxEntries,
   OWN_BUDGET,
   PAGE_QUERY,
   PLAN_SCHEMA,
