@@ -44,7 +44,7 @@ export default definePlugin({
   setup(api, config) {
     const { onStoreFailure } = config;
     const findPlan = createPlanFinder(api);
-    const limiter = createLimiter(api, { onStoreFailure, leaseMs: parseDuration(config.leaseFor) });
+    const limiter = new Limiter(api, { onStoreFailure, leaseMs: parseDuration(config.leaseFor) });
 
     /** Without a plan, when the store cannot say which one: then the limits of the key alone count. */
     const planOrNone = async (found: Promise<NamedPlan | undefined>): Promise<NamedPlan | undefined> => {
@@ -70,7 +70,7 @@ export default definePlugin({
     api.hook('send', limiter.send);
     api.hook('finish', limiter.finish);
     api.onReady(() => api.onClose(limiter.start()));
-    api.onClose(limiter.close);
+    api.onClose(() => limiter.close());
   },
 });
 
@@ -83,100 +83,105 @@ interface CountedCall extends CountedRequest {
   readonly holds: LimitHold[];
 }
 
+type LimiterApi = Pick<PluginApi, 'stores' | 'log' | 'estimate' | 'keep'>;
+
 interface LimiterOptions {
   readonly onStoreFailure: 'degrade' | 'closed' | 'open';
   /** How long a call of a gateway that died still counts as one at once. */
   readonly leaseMs: number;
 }
 
-/** Counts calls against their limits. */
-interface Limiter {
-  /** Counts a call's request and its place against the limits of key, plan and first provider; throws `rate_limited`. */
-  admit(call: Call, plan: NamedPlan | undefined): Promise<void> | undefined;
-  /** Counts the tokens that will be sent. */
-  reserve(call: Call): Promise<void> | undefined;
-  /** Counts a call against the limits of a provider that it comes to later. */
-  send(call: Call, request: unknown, target: Target): Promise<undefined> | undefined;
-  /** Frees what the call held, and corrects its tokens to what was used. */
-  finish(call: Call, outcome: Outcome): Promise<void> | undefined;
-  /** Begins to renew leases; returns how to stop. */
-  start(): () => void;
-  close(): Promise<void>;
-}
-
 const COUNTED = Symbol('limits.counted');
 
 const HALVES: readonly LimitHalf[] = Object.freeze(['requests', 'tokens']);
 
-function createLimiter(
-  { stores, log, estimate, keep }: Pick<PluginApi, 'stores' | 'log' | 'estimate' | 'keep'>,
-  { onStoreFailure, leaseMs }: LimiterOptions,
-): Limiter {
-  const leases = new Leases(stores.counters, leaseMs);
-  // What was counted here goes on to count when the configuration changes.
-  const local = keep('counters', () => new Leases(createLocalCounters(), leaseMs));
-  const queue = createWriteQueue({ log, otherwise: 'limits come right by their time' });
+/** Counts calls against their limits. */
+class Limiter {
+  readonly #options: LimiterOptions;
+  readonly #estimate: PluginApi['estimate'];
+  readonly #leases: Leases;
+  /** For while the store is down. What was counted here goes on to count when the configuration changes. */
+  readonly #local: Leases;
+  readonly #queue: WriteQueue;
+
+  constructor({ stores, log, estimate, keep }: LimiterApi, options: LimiterOptions) {
+    this.#options = options;
+    this.#estimate = estimate;
+    this.#leases = new Leases(stores.counters, options.leaseMs);
+    this.#local = keep('counters', () => new Leases(createLocalCounters(), options.leaseMs));
+    this.#queue = createWriteQueue({ log, otherwise: 'limits come right by their time' });
+  }
+
+  /** Counts a call's request and its place against the limits of key, plan and first provider; throws `rate_limited`. */
+  admit(call: Call, plan: NamedPlan | undefined): Promise<void> | undefined {
+    const sources = sourcesOf(call.principal, plan);
+    const counted: CountedCall = { call, plan, estimate: this.#estimate, sources, counted: [], holds: [] };
+    call.state.set(COUNTED, counted);
+    return this.#hold(counted, 'requests', sources, call.targets[0]?.provider);
+  }
+
+  /** Counts the tokens that will be sent. */
+  readonly reserve = (call: Call): Promise<void> | undefined => {
+    const counted = call.state.get(COUNTED) as CountedCall | undefined;
+    return counted && this.#hold(counted, 'tokens', counted.sources, call.targets[0]?.provider);
+  };
+
+  /** Counts a call against the limits of a provider that it comes to later. */
+  readonly send = (call: Call, _request: unknown, { provider }: Target): Promise<undefined> | undefined => {
+    const counted = call.state.get(COUNTED) as CountedCall | undefined;
+    if (!counted?.plan?.plan.providers) return undefined;
+    const halves = HALVES.filter((half) => !counted.counted.includes(`${half} ${provider}`));
+    return halves.length === 0 ? undefined : this.#holdProvider(counted, halves, provider);
+  };
+
+  /** Frees what the call held, and corrects its tokens to what was used. */
+  readonly finish = (call: Call, outcome: Outcome): Promise<void> | undefined => {
+    const counted = call.state.get(COUNTED) as CountedCall | undefined;
+    return counted && settleLimits(this.#queue, call.id, counted.holds, outcome, this.#options.leaseMs);
+  };
+
+  /** Begins to renew leases; returns how to stop. */
+  start(): () => void {
+    const stops = [this.#leases.start(), this.#local.start()];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#leases.giveBack();
+    await this.#queue.close();
+  }
 
   /** Counts one half of the limits of these sources, and of a provider within the plan. */
-  const hold = (
+  #hold(
     counted: CountedCall,
     half: LimitHalf,
     sources: readonly Source[],
     provider: string | undefined,
-  ): Promise<void> | undefined => {
+  ): Promise<void> | undefined {
     if (provider !== undefined) counted.counted.push(`${half} ${provider}`);
     const limits = limitsOf(counted, half, sources, provider);
     if (limits.windows.length === 0 && limits.slots.length === 0) return undefined;
-    const held = reserveLimits(leases, counted.call, limits);
-    if (held instanceof Promise) return holdLater(counted, limits, held);
+    const held = reserveLimits(this.#leases, counted.call, limits);
+    if (held instanceof Promise) return this.#holdLater(counted, limits, held);
     counted.holds.push(held);
     return undefined;
-  };
-  const holdLater = async ({ call, holds }: CountedCall, limits: Limits, held: Promise<LimitHold>): Promise<void> => {
+  }
+
+  async #holdLater({ call, holds }: CountedCall, limits: Limits, held: Promise<LimitHold>): Promise<void> {
+    const { onStoreFailure } = this.#options;
     try {
       holds.push(await held);
     } catch (error) {
       if (!isStoreFailure(error) || onStoreFailure === 'closed') throw error;
-      if (onStoreFailure === 'degrade') holds.push(await reserveLimits(local, call, limits));
+      if (onStoreFailure === 'degrade') holds.push(await reserveLimits(this.#local, call, limits));
     }
-  };
-  const holdProvider = async (counted: CountedCall, halves: readonly LimitHalf[], provider: string) => {
-    for (const half of halves) await hold(counted, half, [], provider);
-    return undefined;
-  };
+  }
 
-  return {
-    admit(call, plan) {
-      const sources = sourcesOf(call.principal, plan);
-      const counted: CountedCall = { call, plan, estimate, sources, counted: [], holds: [] };
-      call.state.set(COUNTED, counted);
-      return hold(counted, 'requests', sources, call.targets[0]?.provider);
-    },
-    reserve(call) {
-      const counted = call.state.get(COUNTED) as CountedCall | undefined;
-      return counted && hold(counted, 'tokens', counted.sources, call.targets[0]?.provider);
-    },
-    send(call, _request, { provider }) {
-      const counted = call.state.get(COUNTED) as CountedCall | undefined;
-      if (!counted?.plan?.plan.providers) return undefined;
-      const halves = HALVES.filter((half) => !counted.counted.includes(`${half} ${provider}`));
-      return halves.length === 0 ? undefined : holdProvider(counted, halves, provider);
-    },
-    finish(call, outcome) {
-      const counted = call.state.get(COUNTED) as CountedCall | undefined;
-      return counted && settleLimits(queue, call.id, counted.holds, outcome, leaseMs);
-    },
-    start() {
-      const stops = [leases.start(), local.start()];
-      return () => {
-        for (const stop of stops) stop();
-      };
-    },
-    async close() {
-      await leases.giveBack();
-      await queue.close();
-    },
-  };
+  async #holdProvider(counted: CountedCall, halves: readonly LimitHalf[], provider: string): Promise<undefined> {
+    for (const half of halves) await this.#hold(counted, half, [], provider);
+  }
 }
 
 /** What a call holds while it runs, to be released or corrected at its end. */
