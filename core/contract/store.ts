@@ -162,7 +162,10 @@ export interface Ledger {
    * moment unless given). After a sweep it corrects that charge to 0.
    */
   release(account: string, requestId: string, facts?: CallFacts, now?: number): Promise<boolean>;
-  /** Adds money (or takes it, when negative) once per `id`; answers false when this id was already credited. */
+  /**
+   * Adds money (or takes it, when negative) once per `id`; answers false when this id was already credited. Rejects with
+   * `invalid_request` when all credits of the account would come to more than 9,000,000 USD.
+   */
   credit(account: string, id: string, amount: number, reason: string, now: number): Promise<boolean>;
   balance(account: string): Promise<AccountBalance>;
   /** All accounts that were ever credited or charged, in an order of the store's, after the account `after`. */

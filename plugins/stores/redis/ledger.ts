@@ -183,7 +183,7 @@ class Books implements VersionedRows {
     return [
       ...(n === 1 ? [['ZADD', this.keys.accounts, '0', JSON.stringify(name)]] : []),
       ['RPUSH', key, JSON.stringify([n, kind, amount, reason, ref, at, balance])],
-      ['LTRIM', key, String(-this.#keepEntries), '-1'],
+      ...(n > this.#keepEntries ? [['LTRIM', key, String(-this.#keepEntries), '-1']] : []),
     ];
   }
 
