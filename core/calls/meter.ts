@@ -130,7 +130,9 @@ export function costOf(usage: Usage, price: Price | undefined, serviceTier?: str
   const cached = shareOf(prompt, details?.cached_tokens);
   const written = shareOf(prompt - cached, details?.cache_write_tokens);
   const hour = shareOf(written, details?.cache_write_1h_tokens);
-  const rates = ratesFor(prompt, price, serviceTier);
+  const base = rateTables.get(price) ?? compileRates(price);
+  const table = (serviceTier !== undefined && base.services.get(serviceTier)) || base;
+  const rates = table.tiers.find(({ above }) => prompt > above)?.rates ?? table.rates;
   const pico =
     (prompt - cached - written) * rates.input +
     cached * rates.cached +
@@ -158,13 +160,6 @@ interface RateTable {
 
 /** Made once for each price of the catalogue. */
 const rateTables = new WeakMap<object, RateTable>();
-
-function ratesFor(promptTokens: number, price: Price, serviceTier: string | undefined): Rates {
-  const table = rateTables.get(price) ?? compileRates(price);
-  const { tiers, rates } = (serviceTier !== undefined && table.services.get(serviceTier)) || table;
-  for (const tier of tiers) if (promptTokens > tier.above) return tier.rates;
-  return rates;
-}
 
 function compileRates(price: Price): RateTable {
   const { tiers = [], service_tiers = {} } = price;
