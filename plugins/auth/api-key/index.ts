@@ -46,28 +46,7 @@ function createVerifier(
   /** Keys as the store had them a moment ago, and ids that it did not know. */
   const known = new LRUCache<string, CachedKey>(maxEntries(KNOWN_MAX));
   const unknown = new LRUCache<string, CachedKey>(maxEntries(UNKNOWN_MAX));
-  const loading = new Map<string, Promise<CachedKey>>();
-
-  /** Reads the store: once for all that need one id at the same time. */
-  const load = (id: string, now: number): Promise<CachedKey> => {
-    const running = loading.get(id);
-    if (running) return running;
-    const promise: Promise<CachedKey> = readKey(records, readPeppers, id, now).then(
-      (entry) => {
-        if (loading.get(id) === promise) {
-          loading.delete(id);
-          (entry.stored ? known : unknown).set(id, entry);
-        }
-        return entry;
-      },
-      (error) => {
-        if (loading.get(id) === promise) loading.delete(id);
-        throw error;
-      },
-    );
-    loading.set(id, promise);
-    return promise;
-  };
+  const loader = createLoader(records, readPeppers, (key) => (key.stored ? known : unknown).set(key.id, key));
 
   /** Only who holds the secret learns that a key is revoked or expired. */
   const accept = (key: CachedKey, credential: string, now: number): Principal => {
@@ -95,12 +74,12 @@ function createVerifier(
       if (id === undefined) throw invalidKey();
       const found = key ?? ifFresh(unknown.get(id), UNKNOWN_MS, now);
       if (found) return accept(found, credential, now);
-      return load(id, now).then((loaded) => accept(loaded, credential, now));
+      return loader.load(id, now).then((loaded) => accept(loaded, credential, now));
     },
     forget(id) {
       known.delete(id);
       unknown.delete(id);
-      loading.delete(id);
+      loader.forget(id);
     },
   };
 }
@@ -149,17 +128,48 @@ interface CachedKey {
   proof: Buffer | undefined;
 }
 
-async function readKey(
+interface Loader {
+  /** Reads the store: once for all that need one id at the same time. */
+  load(id: string, now: number): Promise<CachedKey>;
+  /** A look-up of this id that is under way is not kept. */
+  forget(id: string): void;
+}
+
+function createLoader(
   records: Pick<KeyRecords, 'find'>,
   readPeppers: () => Promise<Peppers>,
-  id: string,
-  now: number,
-): Promise<CachedKey> {
-  const peppers = await readPeppers();
-  const stored = await records.find(id);
-  const principal = stored && toPrincipal(stored.record);
-  const hash = stored ? Buffer.from(stored.record.hash, 'hex') : NO_HASH;
-  return { id, readAt: now, stored, principal, hash, peppers, proof: undefined };
+  keep: (key: CachedKey) => void,
+): Loader {
+  const loading = new Map<string, Promise<CachedKey>>();
+  const read = async (id: string, now: number): Promise<CachedKey> => {
+    const peppers = await readPeppers();
+    const stored = await records.find(id);
+    const principal = stored && toPrincipal(stored.record);
+    const hash = stored ? Buffer.from(stored.record.hash, 'hex') : NO_HASH;
+    return { id, readAt: now, stored, principal, hash, peppers, proof: undefined };
+  };
+  return {
+    load(id, now) {
+      const running = loading.get(id);
+      if (running) return running;
+      const promise: Promise<CachedKey> = read(id, now).then(
+        (key) => {
+          if (loading.get(id) === promise) {
+            loading.delete(id);
+            keep(key);
+          }
+          return key;
+        },
+        (error) => {
+          if (loading.get(id) === promise) loading.delete(id);
+          throw error;
+        },
+      );
+      loading.set(id, promise);
+      return promise;
+    },
+    forget: (id) => void loading.delete(id),
+  };
 }
 
 /** A clock that was set back makes an entry old, never young. */
