@@ -1,7 +1,10 @@
+import { writeFile } from 'node:fs/promises';
 import http from 'node:http';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { WebSocket } from 'ws';
+import { loadConfig } from '../../config/load-config.ts';
 import { frameOf, RawWebSocket } from '../support/clients/raw-websocket.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
@@ -241,6 +244,23 @@ describe('a websocket of a dialect', function () {
     expect((await client.send({ say: 'x' })).at(-1)).to.deep.equal({ done: true });
     await gateway.command('keys', 'revoke', api_key_info.id);
     expect(await client.closed()).to.equal(1008);
+  });
+
+  it('outlives a change of the configuration, and is closed when that has it off', async () => {
+    gateway = await start();
+    const client = await Client.open(gateway);
+    const use = async (name: string, socket: string): Promise<void> => {
+      const configPath = path.join(gateway.folder, `${name}.json`);
+      await writeFile(path.join(gateway.folder, `${name}.mjs`), dialect(socket));
+      const dialects = { tiny: { plugin: `./${name}.mjs` } };
+      const base = { providers: { echo: {} }, server: { port: 0 }, store: 'sqlite:./data', auth: { 'api-key': {} } };
+      await writeFile(configPath, JSON.stringify({ ...base, dialects }));
+      await gateway.use(await loadConfig({ cwd: gateway.folder, env: {}, configPath }));
+    };
+    await use('same', SOCKET);
+    expect((await client.send({ say: 'still here' })).at(-1)).to.deep.equal({ done: true });
+    await use('off', '');
+    expect(await client.closed()).to.equal(1012);
   });
 
   it('is closed as going away when the gateway drains, without holding it up', async () => {
