@@ -275,24 +275,34 @@ describe('the console in a browser', function () {
     await page.locator('h1:focus').waitFor();
   });
 
-  it('says that a session has ended, and lets an admin key in', async () => {
+  it('lets an admin key in, and no other', async () => {
     expected = /401/;
     await context.clearCookies();
     await show('targets');
     await page.reload();
-    await page.getByLabel('Admin key', { exact: false }).fill('tg_nothing');
+    await page.getByRole('textbox', { name: /^Admin key/ }).fill('tg_nothing');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('alert').waitFor();
-    await page.getByLabel('Admin key', { exact: false }).fill(adminKey);
+    await page.getByRole('textbox', { name: /^Admin key/ }).fill(adminKey);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('heading', { name: 'Targets' }).waitFor();
-    await page.getByText('south/m').first().waitFor();
+  });
+
+  it('says that a session has ended, and keeps what was typed until the person is back', async () => {
+    expected = /401/;
+    await show('keys');
+    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByRole('textbox', { name: /^User Whose/ }).fill('kim');
     await context.clearCookies();
-    await page.getByRole('button', { name: 'Refresh' }).click();
-    await page.getByText('Your session has ended').waitFor();
-    await page.goto('about:blank');
-    await page.goto(await link());
-    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+    await page.getByRole('textbox', { name: /^Admin key/ }).fill(adminKey);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'detached' });
+    expect(await page.getByRole('textbox', { name: /^User Whose/ }).inputValue()).to.equal('kim');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByText('it cannot be shown again').waitFor();
+    await page.getByRole('button', { name: 'Done' }).click();
   });
 
   it('refuses a link that was used, with a sentence', async () => {

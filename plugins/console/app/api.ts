@@ -26,6 +26,8 @@ export interface Session {
 
 /** Undefined until it is known, null for nobody. */
 export const session = signal<Session | null | undefined>(undefined);
+/** Whether the session ended while its pages are open: they stay, with what was typed, until the person signs in again. */
+export const isLost = signal(false);
 /** Why the person has to sign in, where there is a reason. */
 export const signInNote = signal('');
 
@@ -73,10 +75,7 @@ async function send(
   }
   if (response.ok) return response;
   const error = await readError(response);
-  if (error.status === 401 && session.value) {
-    signInNote.value = 'Your session has ended. Sign in again; what you typed elsewhere is not kept.';
-    session.value = null;
-  }
+  if (error.status === 401 && session.value) isLost.value = true;
   throw error;
 }
 
@@ -142,7 +141,11 @@ export async function findSession(): Promise<void> {
   } catch (error) {
     signInNote.value = error instanceof Error ? error.message : '';
   }
-  session.value = (await ownSession()) ?? (await openIdSession());
+  const found = (await ownSession()) ?? (await openIdSession());
+  // Whose session was lost keeps the pages until there is another one.
+  if (found === null && isLost.value) return;
+  isLost.value = false;
+  session.value = found;
 }
 
 async function ownSession(): Promise<Session | undefined> {
@@ -177,5 +180,6 @@ export async function signOut(): Promise<void> {
   await change('POST', '/console/sign-out').catch(() => undefined);
   if (hasOpenId.value) await change('POST', '/logout').catch(() => undefined);
   signInNote.value = 'You are signed out.';
+  isLost.value = false;
   session.value = null;
 }

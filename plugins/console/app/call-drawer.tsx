@@ -128,8 +128,8 @@ function Attempts({ call }: { call: OneCall }) {
         ))}
       </ol>
       <p class="muted">
-        {call.first_byte_ms !== null && `First byte after ${milliseconds(call.first_byte_ms)}, `}whole call{' '}
-        {milliseconds(call.duration_ms)}.
+        Whole call {milliseconds(call.duration_ms)}
+        {call.first_byte_ms !== null && `, first byte after ${milliseconds(call.first_byte_ms)}`}.
       </p>
     </>
   );

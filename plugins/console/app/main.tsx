@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { type ComponentType, render } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { findSession, session, signOut } from './api.ts';
+import { findSession, isLost, session, signOut } from './api.ts';
 import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
 import { Calls } from './pages/calls.tsx';
@@ -11,7 +11,7 @@ import { Keys } from './pages/keys.tsx';
 import { Models } from './pages/models.tsx';
 import { Playground } from './pages/playground.tsx';
 import { Plugins } from './pages/plugins.tsx';
-import { SignIn } from './pages/sign-in.tsx';
+import { SignIn, SignInAgain } from './pages/sign-in.tsx';
 import { Targets } from './pages/targets.tsx';
 import { Usage } from './pages/usage.tsx';
 import { linkTo, route } from './routing.ts';
@@ -120,6 +120,7 @@ function App() {
       </aside>
       <main>
         <Page key={name} />
+        {isLost.value && <SignInAgain />}
       </main>
     </div>
   );

@@ -1,9 +1,36 @@
 import { useState } from 'preact/hooks';
-import { hasOpenId, signInByKey, signInNote } from '../api.ts';
-import { Button, Code, Problem, Text } from '../ui.tsx';
+import { findSession, hasOpenId, isLost, signInByKey, signInNote } from '../api.ts';
+import { Button, Code, Dialog, Problem, Text } from '../ui.tsx';
+
+/** Who comes without a session. */
+export function SignIn() {
+  return (
+    <main class="alone">
+      <h1>
+        <span aria-hidden="true" class="mark" /> Sign in to Tollgate
+      </h1>
+      {signInNote.value && <p role="status">{signInNote.value}</p>}
+      <Ways />
+    </main>
+  );
+}
+
+/** Who was signed in until now: the page beneath stays as it is. */
+export function SignInAgain() {
+  const close = (): void => {
+    isLost.value = false;
+  };
+  return (
+    <Dialog title="Your session has ended" onClose={close}>
+      <p role="status">Sign in again. What you typed stays.</p>
+      <Ways />
+      <Button onClick={() => void findSession()}>I signed in by a link in another tab</Button>
+    </Dialog>
+  );
+}
 
 /** How somebody comes in: by a link, an admin key or an OpenID provider. */
-export function SignIn() {
+function Ways() {
   const [key, setKey] = useState('');
   const [error, setError] = useState<unknown>();
   const submit = (event: Event): void => {
@@ -12,11 +39,7 @@ export function SignIn() {
     signInByKey(key.trim()).catch(setError);
   };
   return (
-    <main class="alone">
-      <h1>
-        <span aria-hidden="true" class="mark" /> Sign in to Tollgate
-      </h1>
-      {signInNote.value && <p role="status">{signInNote.value}</p>}
+    <>
       {hasOpenId.value && (
         <p>
           <a class="button main" href="/api/core/admin/login?return_to=/console">
@@ -47,6 +70,6 @@ export function SignIn() {
           </Button>
         </form>
       </section>
-    </main>
+    </>
   );
 }

@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+import { startCli } from '../support/processes/cli.ts';
+import { eventually } from '../support/wait.ts';
+
+const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
+const LINK = /http:\/\/127\.0\.0\.1:\d+\/console#sign-in=([\w-]{43})/;
+
+const CONFIG = {
+  server: { port: 0, workers: 2, drainTimeout: '1s' },
+  store: 'sqlite:./data',
+  providers: { echo: {} },
+  auth: { 'api-key': {} },
+};
+
+describe('the link to the console that a start prints', function () {
+  this.timeout(120_000);
+  let folder: string;
+
+  beforeEach(() => {
+    folder = makeFolder({ 'tollgate.config.json': JSON.stringify(CONFIG) });
+  });
+  afterEach(removeFolders);
+
+  it('is there at a terminal, and signs in once over all workers', async () => {
+    const node = `exec "${process.execPath}" --import "${import.meta.resolve('tsx/esm')}" "${MAIN}" start`;
+    const child = spawn('script', ['-qefc', node, '/dev/null'], {
+      cwd: folder,
+      env: { ...process.env, NO_COLOR: '1' },
+    });
+    let text = '';
+    child.stdout.on('data', (bytes) => {
+      text += String(bytes);
+    });
+    const closed = new Promise((resolve) => child.once('close', resolve));
+    try {
+      await eventually(async () => expect(text).to.match(LINK), 40_000);
+      const [link = '', token] = LINK.exec(text) ?? [];
+      const { origin } = new URL(link);
+      const sign = async (): Promise<number> => {
+        // A connection of its own each: whichever worker gets it.
+        const headers = { origin, 'content-type': 'application/json', connection: 'close' };
+        const body = JSON.stringify({ token });
+        return (await fetch(`${origin}/api/core/admin/console/link`, { method: 'POST', headers, body })).status;
+      };
+      const statuses = await Promise.all([sign(), sign(), sign(), sign()]);
+      expect(statuses.sort()).to.deep.equal([204, 401, 401, 401]);
+    } finally {
+      child.kill('SIGTERM');
+      await closed;
+    }
+  });
+
+  it('is not there without a terminal, where what is printed ends up in a log', async () => {
+    const { child, seen, stderr, stdout, finished } = startCli(['start'], folder);
+    try {
+      await seen(/listens on (http:\S+)/);
+      expect(`${stderr()}${stdout()}`).not.to.include('sign-in');
+    } finally {
+      child.kill('SIGTERM');
+      await finished;
+    }
+  });
+});
