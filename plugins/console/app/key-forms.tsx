@@ -175,7 +175,7 @@ export function EditKey({ id, onClose }: { id: string; onClose: () => void }) {
   const draft = loaded.data && { ...draftOf(loaded.data.value), ...typed };
   const submit = (event: Event): void => {
     event.preventDefault();
-    if (!draft || !loaded.data) return;
+    if (!draft) return;
     setError(undefined);
     // Only what was typed is sent: a form that knows one budget of several takes none away.
     const before: Record<string, unknown> = bodyOf(draftOf(loaded.data.value));
