@@ -42,8 +42,6 @@ export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers: 
     const facts = definition ? undefined : factsOf(call.request as ChatRequest);
     const disguised = facts ? facts.disguised : findDisguised(call.request, definition?.request ?? {});
     if (disguised) assertNoDisguisedFields(disguised);
-    // Without the keys, as where the store is down, sealed reasoning is left out.
-    if (facts && facts.reasoning.length > 0) await deps.seals.ready().catch(() => undefined);
     const { targets, requested, alias } = input.findTargets();
     call.replaceTargets(targets);
     call.route.alias = alias;

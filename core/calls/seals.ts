@@ -58,7 +58,7 @@ export function createSeals(sets: () => Sets): Seals {
         reading = undefined;
         throw error;
       });
-      // A route that does not need the keys does not wait for them.
+      // For chat, which does not wait for it: it seldom seals anything, so it goes on where the store is down.
       reading.catch(() => undefined);
       return reading;
     },

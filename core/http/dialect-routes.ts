@@ -56,11 +56,10 @@ export function createDialectRoutes(
           headers: withoutCredentials(ctx.headers, dialect.credentials?.headers),
           route: row,
         };
+        const keys = deps.seals.ready();
         // Only a dialect with a native lane seals what it writes.
         if (!dialect.native && !dialect.expand) return respond(ctx, input);
-        return expand(deps.seals.ready(), { owner, value: dialect }, input, ctx).then((expanded) =>
-          respond(ctx, expanded),
-        );
+        return expand(keys, { owner, value: dialect }, input, ctx).then((expanded) => respond(ctx, expanded));
       });
       spoken.set(route, dialect);
       return { owner, value: route };
