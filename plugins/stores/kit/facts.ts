@@ -42,8 +42,9 @@ function put<N extends keyof CallFacts>(
 }
 
 function cleanUnits(units: CallFacts['units']): CallFacts['units'] {
-  const kept = Object.entries(units).slice(0, MAX_UNITS);
-  return Object.fromEntries(kept.map(([unit, amount]) => [factText(unit), whole(amount)]));
+  const kept: Record<string, number> = {};
+  for (const [unit, amount] of Object.entries(units).slice(0, MAX_UNITS)) kept[factText(unit)] = whole(amount);
+  return kept;
 }
 
 function cleanAttempt({ target, status, class: kind, reason, ms }: CallAttempt): CallAttempt {

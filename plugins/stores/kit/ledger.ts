@@ -89,8 +89,8 @@ export interface LedgerChange<T> {
   readonly account?: AccountBalance;
   readonly request?: RequestRow;
   readonly budgets?: readonly BudgetRow[];
-  readonly entry?: Pick<LedgerEntry, 'kind' | 'amount' | 'reason' | 'at'>;
-  readonly record?: CallRecord;
+  readonly entry?: Pick<LedgerEntry, 'kind' | 'amount' | 'reason' | 'at'> | undefined;
+  readonly record?: CallRecord | undefined;
 }
 
 /** What a store does so that {@link createLedgerChanges} makes a ledger of it. */
@@ -197,28 +197,21 @@ interface Ending {
 function end(rows: LedgerRows, ending: Ending, storeNow: number): LedgerChange<boolean> {
   const { account, request } = rows;
   if (!account || !request || request.state === 'ended') return { result: false };
-  return request.state === 'held'
-    ? endHold(rows, account, request, ending)
-    : correct(rows, account, request, ending, storeNow);
-}
-
-function endHold(
-  rows: LedgerRows,
-  account: AccountBalance,
-  hold: OpenRequest,
-  { amount, facts, uncharged, now }: Ending,
-): LedgerChange<boolean> {
-  const cost = amount ?? 0;
-  const released = { ...account, held: account.held - hold.amount };
+  if (request.state === 'swept') return correct(rows, account, request, ending, storeNow);
+  const { amount: cost = 0, facts, uncharged, now } = ending;
+  const isCharged = ending.amount !== undefined;
+  const { balance, held, spent, credited, updatedAt } = account;
+  const reason = facts ? chargeReason(facts) : '';
   return {
     result: true,
-    account: amount === undefined ? released : spend(released, cost, now),
-    budgets: spendBudgets(rows, uncharged, cost, 0, hold.amount),
-    request: { state: 'ended', until: (amount === undefined ? hold.until : now) + REMEMBER_MS },
-    ...(amount !== undefined && {
-      entry: { kind: 'charge', amount: 0 - cost, reason: facts ? chargeReason(facts) : '', at: now },
-    }),
-    ...(facts && { record: { facts: cleanFacts(facts), cost, at: now } }),
+    account: {
+      ...{ balance: balance - cost, held: held - request.amount, spent: spent + cost, credited },
+      updatedAt: isCharged ? now : updatedAt,
+    },
+    budgets: spendBudgets(rows, uncharged, cost, 0, request.amount),
+    request: { state: 'ended', until: (isCharged ? now : request.until) + REMEMBER_MS },
+    entry: isCharged ? { kind: 'charge', amount: 0 - cost, reason, at: now } : undefined,
+    record: facts && { facts: cleanFacts(facts), cost, at: now },
   };
 }
 
@@ -228,7 +221,7 @@ function sweep(rows: LedgerRows, now: number): LedgerChange<boolean> {
   if (!account || hold?.state !== 'held' || hold.until >= now) return { result: false };
   const { amount, budgets, facts } = hold;
   return {
-    ...endHold(rows, account, hold, { amount, facts: expiredFacts(facts), now }),
+    ...end(rows, { amount, facts: expiredFacts(facts), now }, now),
     request: { state: 'swept', amount, budgets, facts, until: now + CORRECTABLE_MS, sweptAt: now },
   };
 }
@@ -246,16 +239,12 @@ function correct(
   const after = facts ? cleanFacts(facts) : before;
   return {
     result: true,
-    account: spend(account, 0 - back, now),
+    account: { ...account, balance: account.balance + back, spent: account.spent - back, updatedAt: now },
     budgets: spendBudgets(rows, uncharged, amount, swept.amount, 0),
     request: { state: 'ended', until: now + REMEMBER_MS },
     entry: { kind: 'charge', amount: back, reason: correctionReason(facts ?? before), at: now },
     record: { facts: after, cost: amount, at: swept.sweptAt, before: { facts: before, cost: swept.amount } },
   };
-}
-
-function spend(account: AccountBalance, cost: number, now: number): AccountBalance {
-  return { ...account, balance: account.balance - cost, spent: account.spent + cost, updatedAt: now };
 }
 
 /** The budgets of a request that ends: `held` is no longer held, `back` is given back, `cost` is spent but in those that are uncharged. */

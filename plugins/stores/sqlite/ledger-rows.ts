@@ -94,47 +94,58 @@ export class LedgerTables {
       values.push(kind, id, balance, held, spent, credited, lastEntry, updatedAt, until ?? null, packed);
     }
     this.#added.clear();
-    this.sql.addSums(values);
+    for (let from = 0; from < values.length; from += SUMS_AT_ONCE * SUMS_COLUMNS) {
+      const some = values.slice(from, from + SUMS_AT_ONCE * SUMS_COLUMNS);
+      this.sql.addSums[some.length / SUMS_COLUMNS - 1]?.run(...some);
+    }
   };
 
   /** Reads the rows, and writes what the change makes of them. */
   apply<T>(keys: LedgerKeys, change: (rows: LedgerRows, now: number) => LedgerChange<T>): T {
     const now = Date.now();
-    const held = this.#held.get(requestKey(keys));
+    const id = requestKey(keys);
+    const held = this.#held.get(id);
     if (held && keys.budgets === undefined) {
       // The end of a hold adds to sums, whatever they are: that others have changed them since does not matter.
       const rows = this.#readRows(keys, held, now);
       const made = change(rows, now);
-      if (made.request && this.#putRequest('endHold', keys, made.request)) return this.#write(keys, rows, made);
+      if (made.request && this.#putRequest('endHold', keys, made.request)) return this.#write(keys, id, rows, made);
       // Another process has ended it, or swept it.
-      this.#held.delete(requestKey(keys));
+      this.#held.delete(id);
     }
-    if (!this.#isCurrent) this.#forgetForeign();
+    if (!this.#isCurrent) {
+      // What is remembered is forgotten when another process has committed since this one last looked.
+      const version = this.sql.version.get()?.['data_version'];
+      if (version !== this.#version) this.#forget();
+      this.#version = version;
+      this.#isCurrent = true;
+    }
     // A reservation is almost always the first of its id: its hold is written on condition that it is.
     if (keys.budgets && !held) {
       const rows = this.#readRows(keys, undefined, now);
       const made = change(rows, now);
       if (made.request?.state === 'held' && this.#putRequest('addRequest', keys, made.request))
-        return this.#write(keys, rows, made);
+        return this.#write(keys, id, rows, made);
     }
     const rows = this.#readRows(keys, this.#readRequest(keys), now);
     const made = change(rows, now);
     if (made.request) this.#putRequest('putRequest', keys, made.request);
-    return this.#write(keys, rows, made);
+    return this.#write(keys, id, rows, made);
   }
 
   #readRows(keys: LedgerKeys, request: RequestRow | undefined, now: number): LedgerRows {
     const budgets: (BudgetRow | undefined)[] = [];
     for (const id of keys.budgets ?? (request && request.state !== 'ended' ? request.budgets : []))
       budgets.push(this.#readBudget(id, now));
-    return { account: this.#readAccount(keys.account)?.sums, budgets, request };
+    const account = this.#accounts.get(keys.account) ?? this.#readAccount(keys.account);
+    return { account: account?.sums, budgets, request };
   }
 
   /** Writes what a change made, but for the request. */
-  #write<T>(keys: LedgerKeys, before: LedgerRows, made: LedgerChange<T>): T {
+  #write<T>(keys: LedgerKeys, id: string, before: LedgerRows, made: LedgerChange<T>): T {
     const { request, account, budgets = [], entry, record } = made;
-    if (request?.state === 'held') remember(this.#held, requestKey(keys), request);
-    else if (request) this.#held.delete(requestKey(keys));
+    if (request?.state === 'held') remember(this.#held, id, request);
+    else if (request) this.#held.delete(id);
     if (account) {
       const name = this.#accounts.get(keys.account)?.name ?? keys.name;
       const added = this.#addTo('account', keys.account, name, undefined);
@@ -183,22 +194,11 @@ export class LedgerTables {
     });
   }
 
-  /** Forgets what it remembers when another process has committed since it last looked. */
-  #forgetForeign(): void {
-    this.#isCurrent = true;
-    const version = this.sql.version.get()?.['data_version'];
-    if (version === this.#version) return;
-    this.#forget();
-    this.#version = version;
-  }
-
   #forget(): void {
     for (const rows of [this.#accounts, this.#budgets, this.#held]) rows.clear();
   }
 
   #readAccount(id: string): Account | undefined {
-    const known = this.#accounts.get(id);
-    if (known) return known;
     this.flush();
     const row = this.sql.sums.get('account', id);
     if (!row) return undefined;
@@ -280,24 +280,17 @@ export function readName(key: string, packed: unknown): string {
 const SUMS_AT_ONCE = 8;
 const SUMS_COLUMNS = 10;
 
-/** Adds to rows of sums, given as the values of their columns one after the other. */
-function prepareAddSums(database: Database): (values: readonly SqlValue[]) => void {
-  const known: Statement[] = [];
-  const prepareRows = (count: number): Statement =>
+/** Adds to rows of sums, given as the values of their columns one after the other: a statement for each number of rows. */
+function prepareAddSums(database: Database): readonly Statement[] {
+  return Array.from({ length: SUMS_AT_ONCE }, (_, at) =>
     database.prepare(`INSERT INTO sums (kind, id, balance, held, spent, credited, last_entry, updated_at, until, name)
-      VALUES ${Array(count).fill('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)').join()}
+      VALUES ${Array(at + 1)
+        .fill('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
+        .join()}
       ON CONFLICT DO UPDATE SET balance = balance + excluded.balance, held = held + excluded.held,
       spent = spent + excluded.spent, credited = credited + excluded.credited,
-      last_entry = max(last_entry, excluded.last_entry), updated_at = max(updated_at, excluded.updated_at)`);
-  return (values) => {
-    for (let from = 0; from < values.length; from += SUMS_AT_ONCE * SUMS_COLUMNS) {
-      const some = values.slice(from, from + SUMS_AT_ONCE * SUMS_COLUMNS);
-      const count = some.length / SUMS_COLUMNS;
-      const statement = known[count] ?? prepareRows(count);
-      known[count] = statement;
-      statement.run(...some);
-    }
-  };
+      last_entry = max(last_entry, excluded.last_entry), updated_at = max(updated_at, excluded.updated_at)`),
+  );
 }
 
 /** The prepared statements of the ledger. */
