@@ -195,7 +195,12 @@ export function readCredential(
     if (name === 'authorization' || places.headers.includes(name)) surplus += 1;
   }
   if (surplus > 0) throw ambiguous('The request has a credential header twice. Send one.');
-  const bearer = authorization?.trim() ? readBearer(authorization) : undefined;
+  let bearer: string | undefined;
+  if (authorization?.trim()) {
+    if (!/^bearer(\s|$)/i.test(authorization))
+      throw new GatewayError('invalid_api_key', 'The "authorization" header must be "Bearer <key>".');
+    bearer = authorization.slice(6).trim() || undefined;
+  }
   for (const { name, value } of inUrl) if (places.query.includes(name)) sent.push(value.trim());
   const presented = bearer === undefined ? [] : [bearer];
   for (const text of sent) if (text !== '' && !presented.includes(text)) presented.push(text);
@@ -230,12 +235,6 @@ function inWrongPlace(name: string): GatewayError {
     'invalid_api_key',
     `A credential in the URL, as "${name}", is not taken here, since URLs end up in logs: send "Authorization: Bearer …" or "x-api-key: …".`,
   );
-}
-
-function readBearer(header: string): string | undefined {
-  if (!/^bearer(\s|$)/i.test(header))
-    throw new GatewayError('invalid_api_key', 'The "authorization" header must be "Bearer <key>".');
-  return header.slice(6).trim() || undefined;
 }
 
 function ambiguous(message: string): GatewayError {

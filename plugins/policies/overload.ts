@@ -43,7 +43,8 @@ export default definePlugin({
   },
   setup(api, config) {
     const maxLagMs = parseDuration(config.maxLag);
-    const isFull = createHeapCheck(config.maxHeap);
+    let isFull = false;
+    let collectedAt = Number.NEGATIVE_INFINITY;
     let lagMs = 0;
     let last = performance.now();
     let lastCpu = process.cpuUsage();
@@ -56,12 +57,19 @@ export default definePlugin({
       // Without work of its own the loop is late because other processes have the cores: to refuse calls would help no one.
       const busyMs = Math.min(now - last, ownMs);
       lagMs += (Math.max(busyMs - TICK_MS, 0) - lagMs) * WEIGHT;
-      const next = isFull() ? 'memory' : lagMs > maxLagMs ? 'lag' : undefined;
-      const fields = {
-        reason: next ?? reason,
-        lag_ms: Math.round(lagMs),
-        heap_used: getHeapStatistics().used_heap_size,
-      };
+      const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+      const fullBytes = limit * config.maxHeap;
+      // V8 keeps garbage until it needs the room, and a gateway that refuses every request needs none. So the heap is collected before
+      // it counts as full, and again from time to time while it stays full.
+      if (used <= fullBytes) isFull = false;
+      else if (now - collectedAt > COLLECT_MS) {
+        collectedAt = now;
+        collectGarbage(() => {
+          isFull = getHeapStatistics().used_heap_size > fullBytes;
+        });
+      }
+      const next = isFull ? 'memory' : lagMs > maxLagMs ? 'lag' : undefined;
+      const fields = { reason: next ?? reason, lag_ms: Math.round(lagMs), heap_used: used };
       if (next !== undefined && reason === undefined) api.log.warn(fields, 'shedding load');
       else if (next === undefined && reason !== undefined) api.log.info(fields, 'taking requests again');
       reason = next;
@@ -92,26 +100,6 @@ export default definePlugin({
     });
   },
 });
-
-/**
- * Tells whether more than this part of the heap is in use. V8 keeps garbage until it needs the room, and a gateway that refuses
- * every request needs none. So the heap is collected before it counts as full, and again from time to time while it stays full.
- */
-function createHeapCheck(maxPart: number): () => boolean {
-  let collectedAt = Number.NEGATIVE_INFINITY;
-  let full = false;
-  return () => {
-    const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
-    if (used <= limit * maxPart) full = false;
-    else if (performance.now() - collectedAt > COLLECT_MS) {
-      collectedAt = performance.now();
-      collectGarbage(() => {
-        full = getHeapStatistics().used_heap_size > limit * maxPart;
-      });
-    }
-    return full;
-  };
-}
 
 /** Collects the heap, by the command of the inspector for it: https://chromedevtools.github.io/devtools-protocol/v8/HeapProfiler/ */
 function collectGarbage(onDone: () => void): void {

@@ -1,4 +1,4 @@
-import type { Call, CallFacts, CallRow, Outcome, Target, Usage } from '../../../core/index.ts';
+import type { Call, CallFacts, CallRow, Outcome, Target } from '../../../core/index.ts';
 
 /** What a field of a call's record holds: `ms` milliseconds, `time` Unix milliseconds, `usd` whole micro-dollars. */
 export type CallFieldType = 'text' | 'texts' | 'flag' | 'count' | 'ms' | 'time' | 'usd' | 'units' | 'attempts';
@@ -140,7 +140,15 @@ export function summaryOf(call: Call, outcome: Outcome): CallSummary {
   if (firstByteMs !== undefined) summary.firstByteMs = firstByteMs;
   if (cost !== undefined) summary.spent = cost;
   if (saved !== undefined) summary.saved = saved;
-  if (usage) addTokens(summary, usage);
+  if (usage) {
+    summary.tokensIn = usage.prompt_tokens;
+    summary.tokensOut = usage.completion_tokens;
+    // Those among the units that only the details of the usage have included.
+    const cached = usage.prompt_tokens_details?.cached_tokens;
+    const reasoning = usage.completion_tokens_details?.reasoning_tokens;
+    if (cached) summary.units = { ...summary.units, cached_tokens: cached };
+    if (reasoning) summary.units = { ...summary.units, reasoning_tokens: reasoning };
+  }
   call.state.set(SUMMARY, summary);
   return summary;
 }
@@ -161,14 +169,4 @@ export function plannedFacts(call: Call, target: Target | undefined = call.targe
   if (session !== undefined) facts.session = session;
   if (named !== undefined && named !== model) facts.requested = named;
   return facts;
-}
-
-/** The tokens of a call, those among its units that only the details of the usage have included. */
-function addTokens(summary: Mutable<CallSummary>, usage: Usage): void {
-  summary.tokensIn = usage.prompt_tokens;
-  summary.tokensOut = usage.completion_tokens;
-  const cached = usage.prompt_tokens_details?.cached_tokens;
-  const reasoning = usage.completion_tokens_details?.reasoning_tokens;
-  if (cached) summary.units = { ...summary.units, cached_tokens: cached };
-  if (reasoning) summary.units = { ...summary.units, reasoning_tokens: reasoning };
 }

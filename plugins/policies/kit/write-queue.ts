@@ -46,15 +46,15 @@ export function createWriteQueue({
   let isOverflowing = false;
 
   /** Tries a write. `onAway` says what becomes of one that is to be tried again; one that the store refuses for good is over. */
-  const attempt = <T>(pending: PendingWrite, over: T, onAway: () => T): Promise<T> =>
-    pending.write().then(
-      () => over,
-      (error: unknown) => {
-        if (isStoreFailure(error)) return onAway();
-        log.error({ about: pending.id, err: error }, `the store refused a change; ${otherwise}`);
-        return over;
-      },
-    );
+  const attempt = async <T>(pending: PendingWrite, over: T, onAway: () => T): Promise<T> => {
+    try {
+      await pending.write();
+    } catch (error) {
+      if (isStoreFailure(error)) return onAway();
+      log.error({ about: pending.id, err: error }, `the store refused a change; ${otherwise}`);
+    }
+    return over;
+  };
 
   const keep = (pending: PendingWrite, until: number): void => {
     if (waiting.size < maxWaiting) {

@@ -392,7 +392,11 @@ export function limitsOf(
       slots.push({ key: `calls:${scope}:${whose}`, limit: concurrency, ...origin });
     const limit = isTokens ? tpm : call.skip.has('rpm') ? undefined : rpm;
     if (limit === undefined) continue;
-    if (isTokens) tokens ??= tokensOf(call, estimate(call));
+    if (isTokens && tokens === undefined) {
+      // The prompt, estimated, and as much output as the caller asks for.
+      const { max_completion_tokens: most, max_tokens } = call.request as Partial<ChatRequest>;
+      tokens = (estimate(call).units['prompt_tokens'] ?? 0) + Math.max(most ?? 0, max_tokens ?? 0);
+    }
     if (tokens === 0) break;
     const key = `${isTokens ? 'tpm' : 'rpm'}:${scope}:${whose}`;
     // A call that is larger than the limit uses all of it.
@@ -407,10 +411,4 @@ function describeOrigin({ plan, provider, ofUser }: Origin): string {
   if (ofUser) return 'of this user, over all API keys';
   if (plan === undefined) return 'of this API key';
   return provider === undefined ? `of the plan "${plan}"` : `of the plan "${plan}" at the provider "${provider}"`;
-}
-
-/** The prompt, estimated, and as much output as the caller asks for. */
-function tokensOf({ request }: Call, { units }: Metered): number {
-  const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
-  return (units['prompt_tokens'] ?? 0) + Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
 }

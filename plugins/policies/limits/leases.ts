@@ -72,15 +72,19 @@ export class Leases {
 
   /** Takes from all windows or from none, as the store does; at once where this process has enough of each. */
   take(windows: readonly Window[], now: number): Taken | Promise<Taken> {
-    const slices: Slice[] = [];
-    for (const window of windows) {
-      const slice = this.#find(window, now);
-      if (!slice) return this.#request(windows, now);
-      slices.push(slice);
-    }
+    const own = new Map<Window, Slice>();
     const states: WindowState[] = [];
-    for (const [at, slice] of slices.entries()) states.push(this.#use(slice, windows[at]?.amount ?? 0, now));
-    return { refused: undefined, states };
+    for (const window of windows) {
+      const { key, limit, amount } = window;
+      const slice = this.#slices.get(key);
+      const { left = -1 } = slice ?? {};
+      if (!slice || left < amount || slice.limit !== limit || slice.endsAt <= now) continue;
+      slice.left = left - amount;
+      slice.usedAt = now;
+      own.set(window, slice);
+      states.push({ remaining: slice.remaining + slice.left, resetMs: slice.endsAt - now });
+    }
+    return own.size < windows.length ? this.#request(windows, own, states, now) : { refused: undefined, states };
   }
 
   /** Corrects a window within the part that this process has; false where it has none, or not enough. */
@@ -91,31 +95,25 @@ export class Leases {
     return true;
   }
 
-  #find({ key, limit, amount }: Window, now: number): Slice | undefined {
-    const slice = this.#slices.get(key);
-    if (slice?.left === undefined || slice.left < amount) return undefined;
-    return slice.limit === limit && slice.endsAt > now ? slice : undefined;
-  }
-
-  #use(slice: Slice, amount: number, now: number): WindowState {
-    slice.left = (slice.left ?? 0) - amount;
-    slice.usedAt = now;
-    return { remaining: slice.remaining + slice.left, resetMs: slice.endsAt - now };
-  }
-
-  /** Asks the store for the windows of which this process has not enough. */
-  async #request(windows: readonly Window[], now: number): Promise<Taken> {
-    const own = windows.map((window) => this.#find(window, now));
-    const states = own.map((slice, at) => slice && this.#use(slice, windows[at]?.amount ?? 0, now));
-    const rest = windows.filter((_, at) => !own[at]);
+  /** Asks the store for the windows of which this process has not enough; `own` are those that it has taken from. */
+  async #request(
+    windows: readonly Window[],
+    own: ReadonlyMap<Window, Slice>,
+    states: readonly WindowState[],
+    now: number,
+  ): Promise<Taken> {
+    const rest = windows.filter((window) => !own.has(window));
     const undo = (): void => {
-      for (const [at, slice] of own.entries()) if (slice) slice.left = (slice.left ?? 0) + (windows[at]?.amount ?? 0);
+      for (const [{ amount }, slice] of own) slice.left = (slice.left ?? 0) + amount;
       this.#returnLater();
     };
     try {
       const taken = await this.#takeParts(rest, now);
+      const fromHere = states.values();
       const fromStore = taken.states.values();
-      const all = states.map((state): WindowState => state ?? fromStore.next().value ?? NOTHING);
+      const all = windows.map(
+        (window): WindowState => (own.has(window) ? fromHere : fromStore).next().value ?? NOTHING,
+      );
       const refusing = taken.refused === undefined ? undefined : rest[taken.refused];
       if (!refusing) return { refused: undefined, states: all };
       undo();
