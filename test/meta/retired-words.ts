@@ -110,7 +110,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   },
   {
     word: 'answer',
-    files: ['plugins/agents/kit/result-target.ts'],
+    files: ['plugins/agents/team/request.ts'],
     why: 'a field of the JSON that a model writes',
   },
   {

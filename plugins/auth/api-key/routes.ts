@@ -13,7 +13,7 @@ import { prefixOf, readKeyId } from './format.ts';
 import { type ApiKeyInfo, ISSUED, KEY_ID, LIST, REVOKED, shownInAudit } from './info.ts';
 import { hashUser } from './key-index.ts';
 import { narrow } from './key-limits.ts';
-import { type Keyring, mapKeys, type Owner } from './keyring.ts';
+import { type Keyring, mapKeys, type Owner } from './manage-keys.ts';
 import { type KeyLimits, limitsOf, type StoredKey } from './records.ts';
 import { CREATE_BODY, type KeyRequest, readKeyRequest } from './request.ts';
 

@@ -11,8 +11,8 @@ import {
 } from '../../../core/index.ts';
 import { keyBudgetId, plannedFacts, summaryOf, userBudgetId } from '../kit/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
-import type { CallBudgets } from './budgets/book.ts';
-import { type CountedBudget, holdsOf, unchargedOf } from './budgets/counted.ts';
+import { type CountedBudget, holdsOf, unchargedOf } from './budgets/budget-window.ts';
+import type { CallBudgets } from './budgets/find-budgets.ts';
 
 export interface ChargeRules {
   /** Whether the balance must cover a call. */

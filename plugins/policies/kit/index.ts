@@ -32,7 +32,7 @@ export {
   USERS,
   WEEKDAYS,
 } from '../../../core/operators.ts';
-export type { CalendarWindow, KeyOrigin, WindowRule } from './budgets.ts';
+export type { CalendarWindow, KeyOrigin, WindowRule } from './calendar-windows.ts';
 export {
   firstInstantOf,
   KEY_ORIGINS,
@@ -43,7 +43,7 @@ export {
   windowAt,
   windowId,
   writeBudget,
-} from './budgets.ts';
+} from './calendar-windows.ts';
 export type { CallField, CallFieldType, CallSummary } from './call-fields.ts';
 export { CALL_FIELDS, FACT_NAMES, plannedFacts, summaryOf, UNKNOWN_FACTS } from './call-fields.ts';
 export { createLocalCounters } from './local-counters.ts';

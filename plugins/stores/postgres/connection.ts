@@ -8,7 +8,8 @@ import {
   type ServerDriver,
   type ServerOptions,
 } from '../kit/server-connection.ts';
-import { FUNCTIONS, LATE, SCHEMA, UNREADABLE, VERSION } from './schema.ts';
+import { FUNCTIONS, LATE, UNREADABLE } from './functions.ts';
+import { SCHEMA, VERSION } from './schema.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
 export type Value = string | number | null | readonly (string | number | null)[];

@@ -34,7 +34,8 @@ import {
   type WrittenRecord,
 } from '../kit/versioned-ledger.ts';
 import { type Connection, explainSchemaOf, type Row, readDetail, sqlState, type Value } from './connection.ts';
-import { CONFLICT, UNREADABLE, VERSION } from './schema.ts';
+import { CONFLICT, UNREADABLE } from './functions.ts';
+import { VERSION } from './schema.ts';
 
 const READ = 'SELECT id, version, row AS text FROM tollgate.ledger WHERE id = ANY ($1::text[])';
 const SWEEP_BATCH = 200;

@@ -10,7 +10,7 @@ import {
 } from '../../../../core/index.ts';
 import { auditActor, createPlanBook, FOR_OPERATORS, listOf, sendList } from '../../kit/index.ts';
 import { checkAccountId } from '../accounts.ts';
-import { isoSeconds, type Raise } from './counted.ts';
+import { isoSeconds, type Raise } from './budget-window.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
 import { RAISE_FIELDS, RAISES_SHOWN } from './view.ts';
 

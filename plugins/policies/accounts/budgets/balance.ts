@@ -1,7 +1,7 @@
 import type { Ledger, Principal } from '../../../../core/index.ts';
 import { keyBudgetId, userBudgetId } from '../../kit/index.ts';
-import type { BudgetBook } from './book.ts';
-import type { BudgetClock, CountedBudget } from './counted.ts';
+import type { BudgetClock, CountedBudget } from './budget-window.ts';
+import type { BudgetBook } from './find-budgets.ts';
 import { readStates, showToCaller } from './view.ts';
 
 /** All budgets that limit a caller, each with what is spent, held and left of it. */

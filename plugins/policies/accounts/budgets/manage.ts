@@ -9,8 +9,8 @@ import {
 import { BUDGET, changedMeanwhile, checkBudget, createPlanBook, readBudget } from '../../kit/index.ts';
 import { type Action, type Actions, type List, type Resource, resource, textOf } from '../../kit/resource.ts';
 import { type AccountRaises, showRaise } from './account-raises.ts';
-import { SHARED } from './book.ts';
-import { type BudgetClock, createCounter, isoSeconds, scopeOf } from './counted.ts';
+import { type BudgetClock, createCounter, isoSeconds, scopeOf } from './budget-window.ts';
+import { SHARED } from './find-budgets.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
 import { type BudgetRecord, type BudgetRecords, entityTag, type NamedBudget, writtenBudget } from './records.ts';
 import { OPERATOR_BUDGET, RAISE_FIELDS, readStates, showToOperator } from './view.ts';

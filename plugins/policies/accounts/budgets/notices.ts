@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { formatUsd, type Log, type Sets } from '../../../../core/index.ts';
 import { maxEntries } from '../../kit/index.ts';
-import { type CountedBudget, resetsAt, startsAt } from './counted.ts';
+import { type CountedBudget, resetsAt, startsAt } from './budget-window.ts';
 
 /** What operators are told of a budget: that it came to its soft limit, or that it no longer covers calls. */
 export type NoticeKind = 'soft_limit' | 'used_up';

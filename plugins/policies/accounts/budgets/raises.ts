@@ -1,5 +1,5 @@
 import { GatewayError, parseUsd } from '../../../../core/index.ts';
-import type { Raise } from './counted.ts';
+import type { Raise } from './budget-window.ts';
 
 /** A raise as operators write it. */
 export interface RaiseValues {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type BudgetRule, formatUsd, GatewayError, type PluginApi } from '../../../../core/index.ts';
 import { writeBudget } from '../../kit/index.ts';
-import { isoSeconds, type Raise } from './counted.ts';
+import { isoSeconds, type Raise } from './budget-window.ts';
 
 /** What the store has of a budget: the whole of one that was made at run time, or the raises alone of one of the configuration's. */
 export interface BudgetRecord {

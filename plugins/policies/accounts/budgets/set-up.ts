@@ -3,8 +3,14 @@ import type { Log, PluginApi } from '../../../../core/index.ts';
 import { createPlanFinder } from '../../kit/index.ts';
 import { accountRaiseRoutes, createAccountRaises } from './account-raises.ts';
 import { createReadBudgets, type ReadBudgets } from './balance.ts';
-import { type CallBudgets, createBudgetBook, createCallBudgets, createKeyOrigins, keepCurrent } from './book.ts';
-import type { BudgetClock } from './counted.ts';
+import type { BudgetClock } from './budget-window.ts';
+import {
+  type CallBudgets,
+  createBudgetBook,
+  createCallBudgets,
+  createKeyOrigins,
+  keepCurrent,
+} from './find-budgets.ts';
 import { registerBudgets } from './manage.ts';
 import { createNotices, type Notice } from './notices.ts';
 import { createBudgetRecords } from './records.ts';

@@ -1,5 +1,5 @@
 import { type BudgetRule, type BudgetState, formatUsd, type Ledger } from '../../../../core/index.ts';
-import { type CountedBudget, isoSeconds, resetsAt, startsAt } from './counted.ts';
+import { type CountedBudget, isoSeconds, resetsAt, startsAt } from './budget-window.ts';
 import type { NamedBudget } from './records.ts';
 
 /** How many budgets the ledger is asked for at once. */

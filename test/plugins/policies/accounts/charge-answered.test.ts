@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Call, Outcome } from '../../../../core/index.ts';
-import type { CallBudgets } from '../../../../plugins/policies/accounts/budgets/book.ts';
+import type { CallBudgets } from '../../../../plugins/policies/accounts/budgets/find-budgets.ts';
 import { chargeAnswered } from '../../../../plugins/policies/accounts/charges.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { isTimeZone, WEEKDAYS } from '../../../../core/operators.ts';
-import { type CalendarWindow, type WindowRule, windowAt } from '../../../../plugins/policies/kit/budgets.ts';
+import { type CalendarWindow, type WindowRule, windowAt } from '../../../../plugins/policies/kit/calendar-windows.ts';
 
 const ZONES = [
   'UTC',

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { offsetAt } from '../../../../plugins/policies/kit/budgets.ts';
+import { offsetAt } from '../../../../plugins/policies/kit/calendar-windows.ts';
 import { firstInstantOf, isTimeZone, wallAt } from '../../../../plugins/policies/kit/index.ts';
 import { formatHour, startOfDay, startOfMonth } from '../../../../plugins/policies/usage/range.ts';
 

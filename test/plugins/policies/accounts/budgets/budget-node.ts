@@ -2,7 +2,7 @@
 import type { BudgetRule, Call, Outcome, PluginApi, Principal, Store, Target } from '../../../../../core/index.ts';
 import { createRecordBook } from '../../../../../core/plugins/instance-store.ts';
 import { createAccountRaises } from '../../../../../plugins/policies/accounts/budgets/account-raises.ts';
-import { createBudgetBook, createCallBudgets } from '../../../../../plugins/policies/accounts/budgets/book.ts';
+import { createBudgetBook, createCallBudgets } from '../../../../../plugins/policies/accounts/budgets/find-budgets.ts';
 import { createNotices, type Notice } from '../../../../../plugins/policies/accounts/budgets/notices.ts';
 import { createBudgetRecords } from '../../../../../plugins/policies/accounts/budgets/records.ts';
 import { type Books, RefusalCount, reserve, settle } from '../../../../../plugins/policies/accounts/charges.ts';

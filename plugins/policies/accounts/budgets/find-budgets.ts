@@ -24,7 +24,7 @@ import {
   refusalOf,
   resetsAt,
   scopeOf,
-} from './counted.ts';
+} from './budget-window.ts';
 import type { Notices } from './notices.ts';
 import type { BudgetRecords, NamedBudget } from './records.ts';
 

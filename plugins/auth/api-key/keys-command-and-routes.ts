@@ -20,7 +20,7 @@ import {
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
 import { describeNewKey, formatKey, ISSUED, KEY_INFO, shownInAudit, stateOf } from './info.ts';
-import { type IssuedKey, type Keyring, mapKeys } from './keyring.ts';
+import { type IssuedKey, type Keyring, mapKeys } from './manage-keys.ts';
 import { type KeyEdit, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
 import {
   type KeyRequest,

@@ -1,0 +1,216 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { GatewayError, type Log, type Principal } from '../../../core/index.ts';
+import { maxEntries } from '../../policies/kit/index.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
+import { ID_END, ID_START, parseKey } from './format.ts';
+import type { Peppers } from './peppers.ts';
+import type { KeyRecord, KeyRecords, StoredKey } from './records.ts';
+
+export interface Verifier {
+  /**
+   * Who holds this key: at once when it is in the cache, else as a promise. Throws `invalid_api_key`, `revoked_api_key`
+   * or `expired_api_key`, and `store_unavailable` when the store does not answer.
+   */
+  verify(credential: string, now: number): Principal | Promise<Principal>;
+  /** Makes this node read the store again: at once, also for look-ups that are under way. */
+  forget(id: string): void;
+}
+
+export function createVerifier(
+  records: Pick<KeyRecords, 'find'>,
+  readPeppers: () => Promise<Peppers>,
+  onUse: (id: string, now: number) => void,
+): Verifier {
+  /** Keys as the store had them a moment ago, and ids that it did not know. */
+  const known = new LRUCache<string, CachedKey>(maxEntries(KNOWN_MAX));
+  const unknown = new LRUCache<string, CachedKey>(maxEntries(UNKNOWN_MAX));
+  const loader = createLoader(records, readPeppers, (key) => (key.stored ? known : unknown).set(key.id, key));
+
+  /** Only who holds the secret learns that a key is revoked or expired. */
+  const accept = (key: CachedKey, credential: string, now: number): Principal => {
+    if (!matchesHash(key, credential) || !key.principal) throw invalidKey();
+    const { revokedAt, blockedAt, expiresAt } = key.stored ?? {};
+    if (revokedAt !== undefined)
+      throw new GatewayError('revoked_api_key', 'This API key was revoked. Use another key, or make a new one.');
+    if (blockedAt !== undefined)
+      throw new GatewayError(
+        'permission_denied',
+        'This API key is blocked by an operator of this gateway. Ask them to unblock it, or use another key.',
+      );
+    if (expiresAt !== undefined && now >= expiresAt)
+      throw new GatewayError('expired_api_key', 'This API key has expired. Use another key, or make a new one.');
+    onUse(key.id, now);
+    return key.principal;
+  };
+
+  return {
+    verify(credential, now) {
+      const key = ifFresh(known.get(credential.slice(ID_START, ID_END)), KNOWN_MS, now);
+      // A credential that was verified before needs no look at its shape: only the same text has the same hash.
+      if (key?.proof) return accept(key, credential, now);
+      const id = parseKey(credential)?.id;
+      if (id === undefined) throw invalidKey();
+      const found = key ?? ifFresh(unknown.get(id), UNKNOWN_MS, now);
+      if (found) return accept(found, credential, now);
+      return loader.load(id, now).then((loaded) => accept(loaded, credential, now));
+    },
+    forget(id) {
+      known.delete(id);
+      unknown.delete(id);
+      loader.forget(id);
+    },
+  };
+}
+
+/** The SHA-256 of the credential that is being checked. */
+const digest = Buffer.alloc(32);
+
+function matchesHash(key: CachedKey, credential: string): boolean {
+  // Written into bytes that are there already: a buffer of its own would cost more than the hash.
+  digest.write(hash('sha256', credential, 'binary'), 'binary');
+  if (key.proof) return timingSafeEqual(key.proof, digest);
+  const pepper = key.stored && key.peppers.find(key.stored.record.pepperId);
+  const expected = pepper ? key.hash : NO_HASH;
+  const matches = timingSafeEqual((pepper ?? key.peppers.current).hash(credential), expected);
+  if (!matches || !pepper) return false;
+  key.proof = Buffer.from(digest);
+  return true;
+}
+
+function invalidKey(): GatewayError {
+  return new GatewayError(
+    'invalid_api_key',
+    'This API key is not valid here: check that it was copied whole, and that it belongs to this gateway.',
+  );
+}
+
+/** How old what the store said may be: every node sees a revocation after this at the latest, by itself. */
+const KNOWN_MS = 2000;
+const UNKNOWN_MS = 1000;
+const KNOWN_MAX = 20_000;
+const UNKNOWN_MAX = 2000;
+
+/** Compared with when there is no record, so that an unknown id takes the same steps as a wrong secret. */
+const NO_HASH = Buffer.alloc(32);
+
+/** What the store said about an id. */
+interface CachedKey {
+  readonly id: string;
+  readonly readAt: number;
+  readonly stored: StoredKey | undefined;
+  readonly principal: Principal | undefined;
+  /** The stored hash; zeros for an id that the store did not know. */
+  readonly hash: Buffer;
+  readonly peppers: Peppers;
+  /** SHA-256 of the credential that was verified, so that the next request need not be hashed with the pepper. */
+  proof: Buffer | undefined;
+}
+
+interface Loader {
+  /** Reads the store: once for all that need one id at the same time. */
+  load(id: string, now: number): Promise<CachedKey>;
+  /** A look-up of this id that is under way is not kept. */
+  forget(id: string): void;
+}
+
+function createLoader(
+  records: Pick<KeyRecords, 'find'>,
+  readPeppers: () => Promise<Peppers>,
+  keep: (key: CachedKey) => void,
+): Loader {
+  const loading = new Map<string, Promise<CachedKey>>();
+  const read = async (id: string, now: number): Promise<CachedKey> => {
+    const peppers = await readPeppers();
+    const stored = await records.find(id);
+    const principal = stored && toPrincipal(stored.record);
+    const hash = stored ? Buffer.from(stored.record.hash, 'hex') : NO_HASH;
+    return { id, readAt: now, stored, principal, hash, peppers, proof: undefined };
+  };
+  return {
+    load(id, now) {
+      const running = loading.get(id);
+      if (running) return running;
+      const promise: Promise<CachedKey> = read(id, now).then(
+        (key) => {
+          if (loading.get(id) === promise) {
+            loading.delete(id);
+            keep(key);
+          }
+          return key;
+        },
+        (error) => {
+          if (loading.get(id) === promise) loading.delete(id);
+          throw error;
+        },
+      );
+      loading.set(id, promise);
+      return promise;
+    },
+    forget: (id) => void loading.delete(id),
+  };
+}
+
+/** A clock that was set back makes an entry old, never young. */
+function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): CachedKey | undefined {
+  const age = entry ? now - entry.readAt : -1;
+  return age >= 0 && age < maxAgeMs ? entry : undefined;
+}
+
+function toPrincipal(record: KeyRecord): Principal {
+  const { id, userId, account, name, plan, models, providers, serverTools, rpm, tpm, budget, budgets } = record;
+  const { limitsId, userLimits, role } = record;
+  const copy = (list: readonly string[] | undefined) => list && Object.freeze([...list]);
+  const lists = { models: copy(models), providers: copy(providers), serverTools: copy(serverTools) };
+  return Object.freeze({
+    credential: 'key',
+    userId,
+    account,
+    keyId: id,
+    keyName: name,
+    ...(role === 'admin' && { isAdmin: true }),
+    ...omitUndefined({
+      plan,
+      ...lists,
+      rpm,
+      tpm,
+      budget,
+      budgets,
+      tags: copy(record.tags),
+      limitsId,
+      userLimits: userLimits && Object.freeze({ ...userLimits }),
+    }),
+  });
+}
+
+const EVERY_MS = 60_000;
+const MAX_KEYS = 20_000;
+
+interface LastUsed {
+  /** Notes a use; returns at once, and writes at most once a minute and key. */
+  touch(id: string, now: number): void;
+  /** Resolves when everything is written. */
+  flush(): Promise<void>;
+}
+
+/** Writes when a key was last used, in a document of its own and never in the way of a request. */
+export function createLastUsed(records: Pick<KeyRecords, 'markUsed'>, log: Log): LastUsed {
+  const written = new LRUCache<string, number>(maxEntries(MAX_KEYS));
+  const writing = new Set<Promise<void>>();
+
+  return {
+    touch(id, now) {
+      const before = written.get(id);
+      if (before !== undefined && Math.abs(now - before) < EVERY_MS) return;
+      written.set(id, now);
+      const write = records.markUsed(id, now).catch((error: unknown) => {
+        log.debug({ keyId: id, err: error }, 'The last use of an API key was not written.');
+      });
+      writing.add(write);
+      void write.finally(() => writing.delete(write));
+    },
+    async flush() {
+      await Promise.all(writing);
+    },
+  };
+}

@@ -1,0 +1,180 @@
+import { SUM_NAMES } from '../kit/call-rows.ts';
+
+// What must be atomic is a function of the database: one round trip, one transaction, rows locked in one order.
+
+/** The SQLSTATE of a call that reached the server after its caller had given up; its detail is the server's time. */
+export const LATE = 'TG001';
+/** The SQLSTATE of a schema that this version cannot read; its detail is that version. */
+export const UNREADABLE = 'TG002';
+/** The SQLSTATE of changes that others came before. */
+export const CONFLICT = 'TG003';
+
+const SUMS_ADDED = SUM_NAMES.map((name) => `${name} = r.${name} + excluded.${name}`).join(', ');
+const CALL_COLUMNS =
+  'account ref at name user_id key tags operation provider model request_id session outcome sums facts'.split(' ');
+const CALL = CALL_COLUMNS.join(', ');
+
+/** Functions; `deadline` is in milliseconds of the server's clock. */
+export const FUNCTIONS = `
+CREATE OR REPLACE FUNCTION tollgate.in_time(deadline double precision) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE now_ms double precision := extract(epoch FROM clock_timestamp()) * 1000;
+BEGIN
+  IF now_ms > deadline THEN RAISE EXCEPTION 'late' USING ERRCODE = '${LATE}', DETAIL = floor(now_ms)::bigint::text; END IF;
+END $$;
+
+-- Writes changes of the ledger while all rows are of the versions that they were decided by ('' for one that is not there).
+-- NULL when they are written; else the rows as they are.
+CREATE OR REPLACE FUNCTION tollgate.change_ledger(deadline double precision, schema_ text, ids text[], versions text[],
+  version_ text, changes jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE found_version text := (SELECT value FROM tollgate.meta WHERE name = 'version'); there bigint; same bigint; written bigint;
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  IF found_version <> schema_ THEN RAISE EXCEPTION 'another version' USING ERRCODE = '${UNREADABLE}', DETAIL = found_version; END IF;
+  SELECT count(*), count(*) FILTER (WHERE l.version = expected.version) INTO there, same
+    FROM (SELECT id, version FROM tollgate.ledger WHERE id = ANY (ids) ORDER BY id FOR UPDATE) AS l
+    JOIN unnest(ids, versions) AS expected (id, version) ON expected.id = l.id;
+  IF there <> same OR there <> cardinality(array_remove(versions, '')) THEN
+    RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object('id', id, 'version', version, 'text', row)), '[]')
+      FROM tollgate.ledger WHERE id = ANY (ids));
+  END IF;
+  INSERT INTO tollgate.ledger AS l (id, version, row, due, until)
+    SELECT id, version_, "text", due, until FROM jsonb_to_recordset(changes -> 'rows')
+      AS r (id text, "text" text, due bigint, until bigint) ORDER BY id COLLATE "C"
+    ON CONFLICT (id) DO UPDATE SET version = excluded.version, row = excluded.row, due = excluded.due, until = excluded.until
+    WHERE l.version = ANY (versions);
+  GET DIAGNOSTICS written = ROW_COUNT;
+  -- Somebody made one that was not there in this moment.
+  IF written <> jsonb_array_length(changes -> 'rows') THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '${CONFLICT}'; END IF;
+  IF changes ? 'entries' THEN
+    INSERT INTO tollgate.entries SELECT * FROM jsonb_populate_recordset(NULL::tollgate.entries, changes -> 'entries');
+  END IF;
+  IF changes ? 'calls' THEN
+    INSERT INTO tollgate.calls (${CALL})
+      SELECT ${CALL} FROM jsonb_populate_recordset(NULL::tollgate.calls, changes -> 'calls')
+      ON CONFLICT (account, ref) DO UPDATE SET ${CALL_COLUMNS.map((name) => `${name} = excluded.${name}`).join(', ')};
+  END IF;
+  -- A record that is forgotten stays so.
+  IF changes ? 'corrected' THEN
+    UPDATE tollgate.calls AS c SET (${CALL}) = ROW (${CALL_COLUMNS.map((name) => `r.${name}`).join(', ')})
+      FROM jsonb_populate_recordset(NULL::tollgate.calls, changes -> 'corrected') AS r WHERE c.account = r.account AND c.ref = r.ref;
+  END IF;
+  IF changes ? 'rollup' THEN
+    INSERT INTO tollgate.rollup AS r SELECT * FROM jsonb_populate_recordset(NULL::tollgate.rollup, changes -> 'rollup') ORDER BY hour, id
+      ON CONFLICT (hour, id) DO UPDATE SET ${SUMS_ADDED};
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- Forgets up to a thousand calls settled before a time, and from when on the records are whole.
+CREATE OR REPLACE FUNCTION tollgate.forget_calls(deadline double precision, before_ bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE forgotten bigint;
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  INSERT INTO tollgate.meta AS m VALUES ('records_from', before_::text) ON CONFLICT (name)
+    DO UPDATE SET value = excluded.value WHERE m.value::bigint < before_;
+  DELETE FROM tollgate.calls WHERE ctid = ANY (ARRAY(SELECT ctid FROM tollgate.calls WHERE at < before_ ORDER BY at LIMIT 1000));
+  GET DIAGNOSTICS forgotten = ROW_COUNT;
+  RETURN forgotten;
+END $$;
+
+CREATE OR REPLACE FUNCTION tollgate.put_document(deadline double precision, key_ text, value_ text, expires_ bigint)
+  RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  INSERT INTO tollgate.documents VALUES (key_, value_, expires_)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires;
+  RETURN true;
+END $$;
+
+CREATE OR REPLACE FUNCTION tollgate.drop_document(deadline double precision, key_ text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  DELETE FROM tollgate.documents WHERE key = key_;
+  RETURN FOUND;
+END $$;
+
+CREATE OR REPLACE FUNCTION tollgate.add_member(deadline double precision, name_ text, member_ text, max_ bigint)
+  RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  IF max_ IS NOT NULL THEN
+    PERFORM pg_advisory_xact_lock(hashtextextended('tollgate set ' || name_, 0));
+    IF EXISTS (SELECT FROM tollgate.members WHERE name = name_ AND member = member_) THEN RETURN 'present'; END IF;
+    IF (SELECT count(*) FROM tollgate.members WHERE name = name_) >= max_ THEN RETURN 'full'; END IF;
+  END IF;
+  INSERT INTO tollgate.members VALUES (name_, member_) ON CONFLICT DO NOTHING;
+  RETURN CASE WHEN FOUND THEN 'added' ELSE 'present' END;
+END $$;
+
+CREATE OR REPLACE FUNCTION tollgate.drop_member(deadline double precision, name_ text, member_ text)
+  RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  DELETE FROM tollgate.members WHERE name = name_ AND member = member_;
+  RETURN FOUND;
+END $$;
+
+CREATE OR REPLACE FUNCTION tollgate.take(deadline double precision, now_ bigint, keys text[], limits bigint[],
+  lengths bigint[], amounts bigint[], OUT refused int, OUT used_ bigint[], OUT ends bigint[]) LANGUAGE plpgsql AS $$
+DECLARE w tollgate.windows; used_by jsonb := '{}'; ends_by jsonb := '{}'; before jsonb;
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  -- Makes, restarts and locks all windows, in order of their keys: calls that share some wait instead of deadlocking.
+  FOR w IN INSERT INTO tollgate.windows AS old
+      SELECT k, 0, now_ + length FROM (SELECT DISTINCT ON (k) k COLLATE "C" AS k, length FROM unnest(keys, lengths) AS u (k, length)) AS wanted
+      ORDER BY k
+      ON CONFLICT (key) DO UPDATE SET used = CASE WHEN old.resets_at > now_ THEN old.used ELSE 0 END,
+        resets_at = CASE WHEN old.resets_at > now_ THEN old.resets_at ELSE excluded.resets_at END RETURNING * LOOP
+    used_by := used_by || jsonb_build_object(w.key, w.used);
+    ends_by := ends_by || jsonb_build_object(w.key, w.resets_at);
+  END LOOP;
+  before := used_by;
+  refused := 0;
+  FOR i IN 1 .. cardinality(keys) LOOP
+    IF (used_by ->> keys[i])::bigint + amounts[i] > limits[i] THEN refused := i; EXIT; END IF;
+    used_by := used_by || jsonb_build_object(keys[i], (used_by ->> keys[i])::bigint + amounts[i]);
+  END LOOP;
+  IF refused > 0 THEN used_by := before; END IF;
+  FOR i IN 1 .. cardinality(keys) LOOP
+    used_[i] := (used_by ->> keys[i])::bigint;
+    ends[i] := (ends_by ->> keys[i])::bigint;
+    IF refused = 0 AND amounts[i] <> 0 THEN UPDATE tollgate.windows SET used = used_[i] WHERE key = keys[i]; END IF;
+  END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION tollgate.adjust(deadline double precision, now_ bigint, key_ text, delta bigint)
+  RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  UPDATE tollgate.windows SET used = greatest(0, used + delta) WHERE key = key_ AND resets_at > now_;
+  RETURN FOUND;
+END $$;
+
+CREATE OR REPLACE FUNCTION tollgate.lease(deadline double precision, now_ bigint, key_ text, id_ text, limit_ bigint,
+  ttl bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  PERFORM pg_advisory_xact_lock(hashtextextended('tollgate lease ' || key_, 0));
+  DELETE FROM tollgate.leases WHERE key = key_ AND expires_at <= now_;
+  UPDATE tollgate.leases SET expires_at = now_ + ttl WHERE key = key_ AND id = id_;
+  IF FOUND THEN RETURN true; END IF;
+  IF (SELECT count(*) FROM tollgate.leases WHERE key = key_) >= limit_ THEN RETURN false; END IF;
+  INSERT INTO tollgate.leases VALUES (key_, id_, now_ + ttl);
+  RETURN true;
+END $$;
+
+CREATE OR REPLACE FUNCTION tollgate.end_lease(deadline double precision, key_ text, id_ text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  DELETE FROM tollgate.leases WHERE key = key_ AND id = id_;
+  RETURN FOUND;
+END $$;
+
+CREATE OR REPLACE FUNCTION tollgate.next(deadline double precision, key_ text, by_ bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE result bigint;
+BEGIN
+  PERFORM tollgate.in_time(deadline);
+  INSERT INTO tollgate.numbers AS n VALUES (key_, by_) ON CONFLICT (key) DO UPDATE SET value = n.value + by_ RETURNING value INTO result;
+  RETURN result;
+END $$;
+`;
