@@ -53,7 +53,7 @@ describe('the native lane of the gemini dialect', () => {
     });
   });
 
-  it('adds messages and tools of hooks at either end, and gives up on any other change', () => {
+  it('adds messages and tools of hooks at either end, and gives up on what cannot stand there', () => {
     const body = { system_instruction: { parts: [{ text: 'Own' }] }, contents: CONTENTS };
     const tool: Tool = { type: 'function', function: { name: 'a', parameters: { type: 'object' } } };
     const sent = patch(body, (request) => ({
@@ -66,7 +66,6 @@ describe('the native lane of the gemini dialect', () => {
       contents: [...CONTENTS, { role: 'user', parts: [{ text: 'Last' }] }],
       tools: [{ functionDeclarations: [{ name: 'a', parametersJsonSchema: { type: 'object' } }] }],
     });
-    expect(patch(body, (request) => ({ ...request, messages: request.messages.slice(1) }))).to.equal(undefined);
     const pictured = {
       role: 'user' as const,
       content: [{ type: 'image_url', image_url: { url: 'https://x.test/a.png' } }],
