@@ -24,6 +24,8 @@ describe('the webhook of budgets', () => {
     nock.cleanAll();
     nock.enableNetConnect();
   });
+  // Other files of this process make requests without a socket, which it does not know.
+  after(() => nock.restore());
 
   const start = (options: Parameters<typeof createDeliveries>[1] = {}) => {
     const log = createSilentLog();
