@@ -56,11 +56,23 @@ function readChoice(
   call: CodecCall,
   differences: Differences,
 ): ChatChoice {
-  const message = readMessage(isObject(choice['message']) ? choice['message'] : {}, `${call.id}:${position}`);
-  const calledTools = message.tool_calls !== undefined;
+  const said = readObject(choice['message']);
+  const { reasoning_details: details, tool_calls: calls } = said;
+  const { content, reasoning } = readContent(said);
+  const message: JsonObject & { -readonly [Field in keyof AssistantMessage]: AssistantMessage[Field] } = {
+    role: 'assistant',
+    content: content ?? null,
+    refusal: readString(said['refusal']) ?? null,
+  };
+  if (reasoning !== undefined) message.reasoning_content = reasoning;
+  const readDetails = details ? readRelayDetails(details) : [];
+  if (readDetails.length > 0) message.reasoning_details = readDetails;
+  const readCalls = calls ? readToolCalls(calls, `${call.id}:${position}`) : undefined;
+  if (readCalls) message.tool_calls = readCalls;
+  Object.assign(message, extrasOf(said, MESSAGE));
   // The body arrived whole, so a missing reason is a vendor's omission, not a broken response.
   const reason = readString(choice['finish_reason']) ?? 'stop';
-  const finishReason = mapFinishReason(reason, calledTools, differences);
+  const finishReason = mapFinishReason(reason, readCalls !== undefined, differences);
   const read: ChatChoice = {
     index: count(choice['index']) ?? position,
     message,
@@ -68,22 +80,6 @@ function readChoice(
     finish_reason: finishReason,
   };
   return Object.assign(read, readFinish(choice, finishReason), extrasOf(choice, CHOICE));
-}
-
-function readMessage(message: JsonObject, seed: string): AssistantMessage {
-  const { content, reasoning } = readContent(message);
-  const { reasoning_details: details, tool_calls: calls } = message;
-  const read: JsonObject & { -readonly [Field in keyof AssistantMessage]: AssistantMessage[Field] } = {
-    role: 'assistant',
-    content: content ?? null,
-    refusal: readString(message['refusal']) ?? null,
-  };
-  if (reasoning !== undefined) read.reasoning_content = reasoning;
-  const readDetails = details ? readRelayDetails(details) : [];
-  if (readDetails.length > 0) read.reasoning_details = readDetails;
-  const readCalls = calls ? readToolCalls(calls, seed) : undefined;
-  if (readCalls) read.tool_calls = readCalls;
-  return Object.assign(read, extrasOf(message, MESSAGE));
 }
 
 /** Unix seconds of a vendor's `created`, also where it counts milliseconds or fractions; 0 is none. */

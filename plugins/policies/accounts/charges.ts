@@ -11,7 +11,7 @@ import {
 } from '../../../core/index.ts';
 import { keyBudgetId, plannedFacts, summaryOf, userBudgetId } from '../kit/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
-import { type CountedBudget, holdsOf, unchargedOf } from './budgets/budget-window.ts';
+import { type CountedBudget, countsTarget, holdsOf, isByTarget } from './budgets/budget-window.ts';
 import type { CallBudgets } from './budgets/find-budgets.ts';
 
 export interface ChargeRules {
@@ -156,7 +156,11 @@ export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcom
   const until = now + LONGEST_WAIT_MS;
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
   if (!isOwed) return queue.add({ id: call.id, until, write: () => api.ledger.release(account, call.id, facts, now) });
-  const uncharged = unchargedOf(hold.budgets, outcome);
+  // Those of a provider or a model that did not answer it.
+  const uncharged: string[] = [];
+  const { target } = outcome;
+  for (const { id, rule } of hold.budgets)
+    if (isByTarget(rule) && !(target && countsTarget(rule, target))) uncharged.push(id);
   const settlement = { account, requestId: call.id, amount: outcome.cost ?? 0, facts, uncharged, now };
   const settled = queue.add({ id: call.id, until, write: () => api.ledger.settle(settlement) });
   return hold.budgets.length === 0 ? settled : settled.then(() => books.budgets.noteSettled(hold));

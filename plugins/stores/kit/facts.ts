@@ -35,16 +35,14 @@ function put<N extends keyof CallFacts>(
   let kept: unknown = value;
   if (type === 'text') kept = factText(String(value));
   else if (type === 'texts') kept = [...new Set((value as CallFacts['tags']).map(factText))].sort().slice(0, MAX_TAGS);
-  else if (type === 'units') kept = cleanUnits(value as CallFacts['units']);
-  else if (type === 'attempts') kept = (value as CallFacts['attempts']).slice(0, MAX_ATTEMPTS).map(cleanAttempt);
+  else if (type === 'units') {
+    const units: Record<string, number> = {};
+    for (const [unit, amount] of Object.entries(value as CallFacts['units']).slice(0, MAX_UNITS))
+      units[factText(unit)] = whole(amount);
+    kept = units;
+  } else if (type === 'attempts') kept = (value as CallFacts['attempts']).slice(0, MAX_ATTEMPTS).map(cleanAttempt);
   else if (type !== 'flag') kept = whole(value);
   clean[name] = kept as CallFacts[N];
-}
-
-function cleanUnits(units: CallFacts['units']): CallFacts['units'] {
-  const kept: Record<string, number> = {};
-  for (const [unit, amount] of Object.entries(units).slice(0, MAX_UNITS)) kept[factText(unit)] = whole(amount);
-  return kept;
 }
 
 function cleanAttempt({ target, status, class: kind, reason, ms }: CallAttempt): CallAttempt {

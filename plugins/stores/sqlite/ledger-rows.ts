@@ -135,8 +135,12 @@ export class LedgerTables {
 
   #readRows(keys: LedgerKeys, request: RequestRow | undefined, now: number): LedgerRows {
     const budgets: (BudgetRow | undefined)[] = [];
-    for (const id of keys.budgets ?? (request && request.state !== 'ended' ? request.budgets : []))
-      budgets.push(this.#readBudget(id, now));
+    for (const id of keys.budgets ?? (request && request.state !== 'ended' ? request.budgets : [])) {
+      const known = this.#budgets.get(id);
+      // One that is over may have been deleted meanwhile.
+      const isThere = known && (known.until === undefined || known.until > now);
+      budgets.push(isThere ? known : this.#readBudget(id));
+    }
     const account = this.#accounts.get(keys.account) ?? this.#readAccount(keys.account);
     return { account: account?.sums, budgets, request };
   }
@@ -207,10 +211,7 @@ export class LedgerTables {
     return account;
   }
 
-  #readBudget(id: string, now: number): BudgetRow | undefined {
-    const known = this.#budgets.get(id);
-    // One that is over may have been deleted meanwhile.
-    if (known && (known.until === undefined || known.until > now)) return known;
+  #readBudget(id: string): BudgetRow | undefined {
     this.flush();
     const row = this.sql.sums.get('budget', id);
     if (!row) return undefined;

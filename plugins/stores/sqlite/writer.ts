@@ -119,7 +119,15 @@ export class Writer {
    */
   #settle(jobs: readonly Job[]): readonly Job[] {
     try {
-      this.#transact(jobs);
+      this.#begin.run();
+      try {
+        for (const job of jobs) job.result = job.change();
+        for (const listener of this.#onCommit) listener();
+        this.#commit.run();
+      } catch (error) {
+        this.#undo();
+        throw error;
+      }
     } catch (error) {
       if (isBusy(error)) return jobs;
       if (jobs.length > 1) return this.#settleEach(jobs);
@@ -144,20 +152,12 @@ export class Writer {
     reject(error);
   }
 
-  #transact(jobs: readonly Job[]): void {
-    this.#begin.run();
+  #undo(): void {
+    for (const listener of this.#onRollback) listener();
     try {
-      for (const job of jobs) job.result = job.change();
-      for (const listener of this.#onCommit) listener();
-      this.#commit.run();
-    } catch (error) {
-      for (const listener of this.#onRollback) listener();
-      try {
-        this.#rollback.run();
-      } catch {
-        // A full disk makes SQLite roll back by itself: then nothing is left to roll back.
-      }
-      throw error;
+      this.#rollback.run();
+    } catch {
+      // A full disk makes SQLite roll back by itself: then nothing is left to roll back.
     }
   }
 

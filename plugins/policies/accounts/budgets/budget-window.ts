@@ -1,11 +1,4 @@
-import {
-  type BudgetHold,
-  type BudgetRule,
-  formatUsd,
-  GatewayError,
-  type Outcome,
-  type Target,
-} from '../../../../core/index.ts';
+import { type BudgetHold, type BudgetRule, formatUsd, GatewayError, type Target } from '../../../../core/index.ts';
 import { type CalendarWindow, windowAt, windowId } from '../../kit/index.ts';
 
 /** The clock that budgets go by, in Unix milliseconds. */
@@ -118,12 +111,6 @@ export function holdsOf(budgets: readonly CountedBudget[]): readonly BudgetHold[
     'permission_denied',
     `More than ${MAX_BUDGETS} budgets count this call, the most that are counted at once. The operator of this gateway has to remove some.`,
   );
-}
-
-/** The budgets that a settled call is not charged to: those of a provider or a model that did not answer it. */
-export function unchargedOf(budgets: readonly CountedBudget[], { target }: Pick<Outcome, 'target'>): readonly string[] {
-  const others = budgets.filter(({ rule }) => isByTarget(rule) && !(target && countsTarget(rule, target)));
-  return others.map(({ id }) => id);
 }
 
 /** The refusal of a call that a budget does not cover. `used` is what of it was spent and held before the call. */
