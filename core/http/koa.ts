@@ -71,7 +71,8 @@ interface KoaDeps {
 /** The Koa application: request id, errors as JSON, then the given middleware in order. */
 export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps): Koa {
   const { lifecycle, log, cors: crossOrigin = { origins: [] }, trustProxy = 0, inner, onClosed } = deps;
-  const { findOwner = () => undefined } = deps;
+  const { probes, errorNotes } = deps;
+  const { findOwner = () => undefined, prefixes = createDialectPrefixes([]), isUrlCredential = () => true } = deps;
   const app = new Koa();
   app.proxy = false;
   app.silent = true;
@@ -79,7 +80,6 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
     if (!CALLER_LEFT.has(error.code ?? '')) log.error({ err: error }, 'answer failed');
   });
   answerLateErrors(app, log);
-  const prepare = createPreparation(deps);
   app.use(async (ctx, next) => {
     const { req, res } = ctx;
     const requestId = requestIdOf(req.headers['x-request-id']);
@@ -93,7 +93,16 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
     res.setHeader('request-id', requestId);
     if (lifecycle.draining) res.setHeader('connection', 'close');
     try {
-      prepare(ctx, state);
+      // What is known of a path is noted before any middleware of plugins sees the request.
+      const path = normalisePath(ctx.path);
+      const { dialect, lists, places } = prefixes.rulesAt(path);
+      state.places = places;
+      state.dialect = (lists.length > 0 ? dialectOfList(lists, ctx.headers) : undefined) ?? dialect;
+      state.isProbe ||= probes?.has(path) === true;
+      // The router ignores case.
+      state.errorNote = errorNotes?.get(path.toLowerCase());
+      cutUrlCredentials(ctx, prefixes.queryNames, (each) => places.query.includes(each.name) || isUrlCredential(each));
+      if (path !== ctx.path) ctx.path = path;
       if (req.rawHeaders.length > MAX_HEADERS * 2)
         throw new GatewayError('headers_too_large', `The request has more than ${MAX_HEADERS} headers.`);
       await next();
@@ -106,26 +115,6 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
   if (crossOrigin.origins.length > 0) app.use(createCors(crossOrigin.origins));
   for (const each of middleware) app.use(each);
   return app;
-}
-
-/** Notes what is known of a path before any middleware of plugins sees the request; cuts credentials out of its URL. */
-function createPreparation({
-  probes,
-  errorNotes,
-  prefixes = createDialectPrefixes([]),
-  isUrlCredential = () => true,
-}: KoaDeps): (ctx: Koa.Context, state: RequestState) => void {
-  return (ctx, state) => {
-    const path = normalisePath(ctx.path);
-    const { dialect, lists, places } = prefixes.rulesAt(path);
-    state.places = places;
-    state.dialect = (lists.length > 0 ? dialectOfList(lists, ctx.headers) : undefined) ?? dialect;
-    state.isProbe ||= probes?.has(path) === true;
-    // The router ignores case.
-    state.errorNote = errorNotes?.get(path.toLowerCase());
-    cutUrlCredentials(ctx, prefixes.queryNames, (each) => places.query.includes(each.name) || isUrlCredential(each));
-    if (path !== ctx.path) ctx.path = path;
-  };
 }
 
 /** Koa writes the body after all middleware; what fails then (a body that is no JSON) it would answer in plain text. */

@@ -63,8 +63,55 @@ export class RequestBody {
    * a hold refuses with, and with {@link RequestAborted}.
    */
   bytes(): Promise<Buffer> {
-    this.reading ??=
-      this.#announced === 0 ? Promise.resolve(EMPTY.raw) : readBytes(this.#req, this.#options, this.#announced);
+    const announced = this.#announced;
+    if (announced === 0) this.reading ??= Promise.resolve(EMPTY.raw);
+    this.reading ??= new Promise((resolve, reject) => {
+      const req = this.#req;
+      const { maxBytes, hold, memory } = this.#options;
+      if (announced !== undefined) {
+        if (announced > maxBytes) throw tooLarge(maxBytes);
+        hold?.announce(announced * HEAP_PER_BYTE);
+      }
+      let whole: Buffer | undefined;
+      let chunks: Chunks | undefined;
+      let isOver = false;
+      // The listeners stay when it is over (the request goes with them), and a late error then finds one that ignores it.
+      const end = (error?: unknown): void => {
+        if (isOver) return;
+        isOver = true;
+        watch?.stop();
+        if (error === undefined) resolve(whole ?? chunks?.take() ?? EMPTY.raw);
+        else {
+          hold?.release();
+          reject(error);
+        }
+      };
+      const onGone = (): void => {
+        if (!isOver) end(new RequestAborted('the caller hung up before the body was complete'));
+      };
+      // A small body is here already.
+      const watch = req.complete ? undefined : memory?.watchRate(end);
+      if (req.destroyed && !req.readableEnded) return onGone();
+      req.on('data', (chunk: Buffer) => {
+        if (isOver) return;
+        watch?.add(chunk.length);
+        try {
+          if ((chunks?.size ?? 0) + chunk.length > maxBytes) throw tooLarge(maxBytes);
+          hold?.grow(chunk.length * HEAP_PER_BYTE);
+          if (chunk.length === announced) whole = chunk;
+          else {
+            chunks ??= new Chunks();
+            chunks.add(chunk);
+          }
+        } catch (error) {
+          end(error);
+        }
+      });
+      req.on('end', end);
+      // The first also comes when all is well.
+      req.on('close', onGone);
+      req.on('error', onGone);
+    });
     return this.reading;
   }
 
@@ -104,58 +151,6 @@ function findMediaProblem({
     return 'Compressed bodies are not accepted. Send the body without a content-encoding.';
   }
   return undefined;
-}
-
-/** The listeners stay when it is over (the request goes with them), and a late error then finds one that ignores it. */
-function readBytes(
-  req: IncomingMessage,
-  { maxBytes, hold, memory }: BodyOptions,
-  announced: number | undefined,
-): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    if (announced !== undefined) {
-      if (announced > maxBytes) throw tooLarge(maxBytes);
-      hold?.announce(announced * HEAP_PER_BYTE);
-    }
-    let whole: Buffer | undefined;
-    let chunks: Chunks | undefined;
-    let isOver = false;
-    const end = (error?: unknown): void => {
-      if (isOver) return;
-      isOver = true;
-      watch?.stop();
-      if (error === undefined) resolve(whole ?? chunks?.take() ?? EMPTY.raw);
-      else {
-        hold?.release();
-        reject(error);
-      }
-    };
-    const onGone = (): void => {
-      if (!isOver) end(new RequestAborted('the caller hung up before the body was complete'));
-    };
-    // A small body is here already.
-    const watch = req.complete ? undefined : memory?.watchRate(end);
-    if (req.destroyed && !req.readableEnded) return onGone();
-    req.on('data', (chunk: Buffer) => {
-      if (isOver) return;
-      watch?.add(chunk.length);
-      try {
-        if ((chunks?.size ?? 0) + chunk.length > maxBytes) throw tooLarge(maxBytes);
-        hold?.grow(chunk.length * HEAP_PER_BYTE);
-        if (chunk.length === announced) whole = chunk;
-        else {
-          chunks ??= new Chunks();
-          chunks.add(chunk);
-        }
-      } catch (error) {
-        end(error);
-      }
-    });
-    req.on('end', end);
-    // The first also comes when all is well.
-    req.on('close', onGone);
-    req.on('error', onGone);
-  });
 }
 
 /** Chunks below this are copied: each would keep the object around it, and what else was read from the network with it. */

@@ -203,21 +203,16 @@ const SLOT_RETRY_MS = 1000;
  */
 export function reserveLimits(
   leases: Leases,
-  { id }: Pick<Call, 'id'>,
-  { windows, slots }: Limits,
+  call: Pick<Call, 'id'>,
+  limits: Limits,
+  takenAt: number = steadyNow(),
+  entered: Entered<Slot> | Promise<Entered<Slot>> = limits.slots.length === 0
+    ? NO_PLACES
+    : leases.enter(limits.slots, call.id, takenAt),
 ): LimitHold | Promise<LimitHold> {
-  const now = steadyNow();
-  const entered = slots.length === 0 ? NO_PLACES : leases.enter(slots, id, now);
-  if (entered instanceof Promise) return entered.then((later) => takeWindows(leases, later, windows, now));
-  return takeWindows(leases, entered, windows, now);
-}
-
-function takeWindows(
-  leases: Leases,
-  { places, full }: Entered<Slot>,
-  windows: readonly Limit[],
-  takenAt: number,
-): LimitHold | Promise<LimitHold> {
+  if (entered instanceof Promise) return entered.then((later) => reserveLimits(leases, call, limits, takenAt, later));
+  const { windows } = limits;
+  const { places, full } = entered;
   if (full) throw slotRefusal(full);
   const taken = windows.length === 0 ? NOTHING_TAKEN : leases.take(windows, takenAt);
   if (!(taken instanceof Promise)) return { leases, places, windows, states: taken.states, takenAt };
