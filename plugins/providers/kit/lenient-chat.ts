@@ -11,7 +11,6 @@ import {
   factsOf,
   isObject,
   type JsonObject,
-  type RequestFacts,
   readArray,
   readObject,
   readString,
@@ -81,10 +80,23 @@ interface Form {
   readonly legacy: boolean;
 }
 
+/**
+ * Reads a request to its canonical form: what is null is left out, tools and calls have their `type`, and there is one limit of output.
+ * It is the same object where nothing has to change.
+ */
 function readForm(input: ChatRequest, leniency: Leniency): Form {
   const { unlimited = false, toolNames = TOOL_NAME, ownFunctions = false } = leniency;
   const facts = factsOf(input);
-  const canonical = canonicalRequest(input, facts, unlimited);
+  const { messages, tools, stream_options, logit_bias, max_tokens, max_completion_tokens } = input;
+  const changes: JsonObject = {};
+  for (const field in input) if (input[field] === null || input[field] === undefined) changes[field] = undefined;
+  if (max_tokens !== undefined || max_completion_tokens !== undefined)
+    Object.assign(changes, canonicalLimits(input, unlimited));
+  if (facts.hasLooseMessages) changes['messages'] = messages.map(canonicalMessage);
+  if (Array.isArray(tools) && facts.hasLooseTools) changes['tools'] = tools.map(canonicalTool);
+  if (isObject(stream_options)) changes['stream_options'] = withoutNulls(stream_options);
+  if (isObject(logit_bias) && Object.keys(logit_bias).length === 0) changes['logit_bias'] = undefined;
+  const canonical = Object.keys(changes).length === 0 ? input : withoutNulls({ ...input, ...changes });
   const isOld = !ownFunctions && ('functions' in canonical || 'function_call' in canonical || facts.hasFunctions);
   const request = isOld ? toolsOfFunctions(canonical) : canonical;
   const used = isOld ? factsOf(request).toolNames : facts.toolNames;
@@ -105,24 +117,7 @@ function restored(decoder: StreamDecoder, restore: (chunk: ChatChunk) => ChatChu
 
 const LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
 
-/**
- * A request in its canonical form: what is null is left out, tools and calls have their `type`, and there is one limit of output.
- * Returns the same object where nothing has to change. `unlimited` is for servers that read 0 and −1 as "no limit".
- */
-function canonicalRequest(input: ChatRequest, facts: RequestFacts, unlimited: boolean): ChatRequest {
-  const { messages, tools, stream_options, logit_bias, max_tokens, max_completion_tokens } = input;
-  const changes: JsonObject = {};
-  for (const field in input) if (input[field] === null || input[field] === undefined) changes[field] = undefined;
-  if (max_tokens !== undefined || max_completion_tokens !== undefined)
-    Object.assign(changes, canonicalLimits(input, unlimited));
-  if (facts.hasLooseMessages) changes['messages'] = messages.map(canonicalMessage);
-  if (Array.isArray(tools) && facts.hasLooseTools) changes['tools'] = tools.map(canonicalTool);
-  if (isObject(stream_options)) changes['stream_options'] = withoutNulls(stream_options);
-  if (isObject(logit_bias) && Object.keys(logit_bias).length === 0) changes['logit_bias'] = undefined;
-  return Object.keys(changes).length === 0 ? input : withoutNulls({ ...input, ...changes });
-}
-
-/** Of two limits the larger one is what was reserved, so it alone is sent, as `max_tokens`: every codec knows that name. */
+/** `unlimited` is for servers that read 0 and −1 as "no limit". Of two limits the larger one is what was reserved, so it alone is sent, as `max_tokens`: every codec knows that name. */
 function canonicalLimits(input: ChatRequest, unlimited: boolean): JsonObject {
   const changes: JsonObject = {};
   for (const field of LIMITS) {
