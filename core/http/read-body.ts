@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { rm } from 'node:fs/promises';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import os from 'node:os';
 import { Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
@@ -122,8 +122,14 @@ export class RequestBody {
   async json({ shape, ...bounds }: JsonOptions = {}): Promise<JsonBody> {
     const { hold, memory } = this.#options;
     if (this.#announced === 0) return EMPTY;
-    const problem = findMediaProblem(this.#req.headers);
-    if (problem !== undefined) throw new GatewayError('unsupported_media_type', problem);
+    const { 'content-type': type, 'content-encoding': encoding } = this.#req.headers;
+    if (type === undefined) throw wrongMedia('The request has no content-type. Send the body as application/json.');
+    if (!JSON_TYPE.test(type)) throw wrongMedia('The content-type must be application/json.');
+    const charset = CHARSET.exec(type)?.[1]?.toLowerCase();
+    if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
+      throw wrongMedia('The charset of the content-type must be utf-8, or be left out.');
+    if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity')
+      throw wrongMedia('Compressed bodies are not accepted. Send the body without a content-encoding.');
     const bytes = await this.bytes();
     if (bytes.length === 0) return EMPTY;
     const raw = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
@@ -137,20 +143,8 @@ export class RequestBody {
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]*)/i;
 
-function findMediaProblem({
-  'content-type': type,
-  'content-encoding': encoding,
-}: IncomingHttpHeaders): string | undefined {
-  if (type === undefined) return 'The request has no content-type. Send the body as application/json.';
-  if (!JSON_TYPE.test(type)) return 'The content-type must be application/json.';
-  const charset = CHARSET.exec(type)?.[1]?.toLowerCase();
-  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') {
-    return 'The charset of the content-type must be utf-8, or be left out.';
-  }
-  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
-    return 'Compressed bodies are not accepted. Send the body without a content-encoding.';
-  }
-  return undefined;
+function wrongMedia(message: string): GatewayError {
+  return new GatewayError('unsupported_media_type', message);
 }
 
 /** Chunks below this are copied: each would keep the object around it, and what else was read from the network with it. */

@@ -1,5 +1,5 @@
 import type { AccountBalance } from '../../../core/index.ts';
-import { type Dimensions, dimensionsOf, hourOf, negated, packFacts, type Sums, sumsOf } from '../kit/call-rows.ts';
+import { type Dimensions, dimensionsOf, hourOf, negated, packFacts, sumsOf } from '../kit/call-rows.ts';
 import { factText, readFacts } from '../kit/facts.ts';
 import {
   type BudgetRow,
@@ -381,27 +381,24 @@ export interface CallsTables {
 
 /** Writes the record of a call and counts it, or replaces what was recorded of it before; also where that is gone. */
 export function writeCall(
-  tables: CallsTables,
+  { sql, groups }: CallsTables,
   { account, name, ref }: Pick<LedgerKeys, 'account' | 'name' | 'ref'>,
   { facts, cost, at, before }: CallRecord,
 ): void {
-  const { sql } = tables;
   const shown = factText(name);
   const tie = JSON.stringify([ref, account]);
-  if (before)
-    countCall(tables, hourOf(at), dimensionsOf(shown, before.facts), negated(sumsOf(before.facts, before.cost)));
+  const hour = hourOf(at);
+  if (before) {
+    // What is empty then is dropped.
+    const former = groups.idOf(dimensionsOf(shown, before.facts));
+    sql.count.run(hour, former, ...negated(sumsOf(before.facts, before.cost)));
+    sql.dropEmpty.run(hour, former);
+  }
   const sums = sumsOf(facts, cost);
-  const group = countCall(tables, hourOf(at), dimensionsOf(shown, facts), sums);
+  const group = groups.idOf(dimensionsOf(shown, facts));
+  sql.count.run(hour, group, ...sums);
   const { userId, key, requestId, session = null, outcome } = facts;
   const texts = [shown, userId, key, requestId, session, outcome, packFacts(facts)] as const;
   if (before) sql.replace.run(group, ...texts, ...sums.slice(1), at, tie);
   else sql.add.run(at, tie, group, ...texts, ...sums.slice(1));
-}
-
-/** Adds to the sums of a group in an hour, or takes away from them and drops what is empty then; returns the group's number. */
-function countCall({ sql, groups }: CallsTables, hour: number, dimensions: Dimensions, sums: Sums): number {
-  const group = groups.idOf(dimensions);
-  sql.count.run(hour, group, ...sums);
-  if ((sums[0] ?? 0) < 0) sql.dropEmpty.run(hour, group);
-  return group;
 }
