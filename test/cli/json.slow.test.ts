@@ -21,7 +21,7 @@ const OTHERS: readonly string[] = ['start', 'config schema', 'openapi'];
 
 const CASES: Readonly<Record<string, Case>> = {
   ...Object.fromEntries(
-    ['check', 'reload', 'targets', 'providers', 'plugins', 'config print'].map((name) => [name, NONE]),
+    ['check', 'reload', 'targets', 'providers', 'plugins', 'config print', 'console'].map((name) => [name, NONE]),
   ),
   init: { good: ['--client', 'codex'], bad: ['--client', 'nobody'] },
   chat: { good: ['echo/echo', 'hello'], bad: ['echo/echo', 'hello', '--max-tokens', 'x'] },
