@@ -114,7 +114,7 @@ async function call(deps: CallDeps, credential: string | undefined): Promise<voi
 async function authenticate(deps: CallDeps, credential: string): Promise<Principal | undefined> {
   return deps.partsOf('chat').hooks.authenticate?.({
     ...{ credential, bearer: true, now: Date.now(), method: 'POST', path: '/v1/chat/completions' },
-    ...{ headers: {}, address: '127.0.0.1', rawBody: async () => new Uint8Array() },
+    ...{ headers: {}, address: '127.0.0.1', rawBody: async () => new Uint8Array(), beforeLookup: () => undefined },
   });
 }
 

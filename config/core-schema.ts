@@ -77,6 +77,12 @@ const SERVER = map('Where and how the gateway listens.', {
   ),
   sseKeepAlive: duration('The silence in a stream after which a comment is sent.', '15s'),
   maxConnections: { ...limit('Open connections of one worker; more are refused.'), minimum: 1, default: 10_000 },
+  failedCredentials: {
+    ...limit(
+      'Wrong credentials that one address (of IPv6 the first 64 bits) may send in a minute to one worker; then they get 429. 0 does not limit them.',
+    ),
+    default: 30,
+  },
   cors: map('Which web pages may call the gateway from a browser.', {
     origins: {
       type: 'array',
@@ -202,7 +208,7 @@ type ServerValues = CoreValues['server'];
 
 /** `server:`, with durations in milliseconds and sizes in bytes. */
 export interface ServerConfig
-  extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'cors' | 'workers' | 'watch'> {
+  extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'failedCredentials' | 'cors' | 'workers' | 'watch'> {
   readonly bodyLimitBytes: number;
   readonly requestTimeoutMs: number;
   readonly drainTimeoutMs: number;

@@ -15,5 +15,6 @@ export {
 export { auditActor } from './contract/audit.ts';
 export { SESSION_COOKIE } from './contract/route.ts';
 export { MAX_TAGS, maxEntries, refuseTag, steadyNow, tagName } from './contract/units.ts';
+export { networkOf } from './http/failed-credentials.ts';
 export { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from './http/operator-routes.ts';
 export { changedMeanwhile } from './plugins/instance-store.ts';

@@ -20,6 +20,11 @@ export interface AuthRequest {
   readonly address: string;
   /** The body as it was sent, for signatures over it; at most the route's limit. Rejects as reading the body does. */
   rawBody(): Promise<Uint8Array>;
+  /**
+   * To be called before a store or another server is asked for a credential that was not right here before: throws
+   * `rate_limited` where too many wrong ones came from the caller's address.
+   */
+  beforeLookup(): void;
 }
 
 /** What the `answer` hook gives instead of asking a target. */

@@ -6,6 +6,7 @@ import { GatewayError } from '../contract/errors.ts';
 import type { AuthRequest } from '../contract/hooks.ts';
 import type { Route } from '../contract/plugin.ts';
 import { MAX_TAGS, refuseTag, type TagRules, tagName } from '../contract/units.ts';
+import { type FailedCredentials, UNLIMITED } from './failed-credentials.ts';
 import { RequestAborted } from './read-body.ts';
 
 /** The `authenticate` hooks as one function; undefined where no plugin has one. */
@@ -33,6 +34,8 @@ export interface Authentication {
   readonly credentials?: ReadonlySet<CredentialKind>;
   /** Whether a text has the shape of a credential of this gateway; any may be one unless set. */
   readonly isCredential?: ((text: string) => boolean) | undefined;
+  /** Counts wrong credentials; they are not limited unless set. */
+  readonly failures?: FailedCredentials;
 }
 
 /** What a route asks of its callers. */
@@ -48,7 +51,7 @@ interface Demand {
 
 /** The check of callers, for one route; undefined when the route is open to all. */
 export function createAuthenticator(
-  { authenticate, refuseBlocked, credentials, isCredential }: Authentication,
+  { authenticate, refuseBlocked, credentials, isCredential, failures = UNLIMITED }: Authentication,
   { auth, permission, role }: Pick<Route, 'auth' | 'permission' | 'role'>,
 ): Authenticator | undefined {
   if (auth === 'none') return undefined;
@@ -66,31 +69,43 @@ export function createAuthenticator(
   const admit = (
     principal: Principal | undefined,
     presented: PresentedCredential | undefined,
+    address: string,
   ): Principal | Promise<Principal> => {
-    if (!principal) throw unknownCaller(demand, presented);
+    if (!principal) return failures.refuse(unknownCaller(demand, presented), presented && address);
     const checking = refuseBlocked?.(principal.userId);
     return checking ? checking.then(() => holdTo(demand, principal)) : holdTo(demand, principal);
   };
   return ({ req, method, path, headers, state }, body) => {
     const presented = readCredential(req, { places: state.places, isCredential });
+    const address = state.ip;
     let shown: AuthRequest['headers'] | undefined;
-    const found = authenticate?.(
-      Object.freeze({
-        credential: presented?.credential ?? '',
-        bearer: presented?.bearer ?? false,
-        now: Date.now(),
-        method,
-        path,
-        // Copied for those who read them: schemes that sign a request, and cookies.
-        get headers() {
-          shown ??= Object.freeze({ ...headers });
-          return shown;
-        },
-        rawBody: () => body.bytes().catch(tellAborted),
-        address: state.ip,
-      }),
+    let found: ReturnType<Authenticate>;
+    try {
+      found = authenticate?.(
+        Object.freeze({
+          credential: presented?.credential ?? '',
+          bearer: presented?.bearer ?? false,
+          now: Date.now(),
+          method,
+          path,
+          // Copied for those who read them: schemes that sign a request, and cookies.
+          get headers() {
+            shown ??= Object.freeze({ ...headers });
+            return shown;
+          },
+          rawBody: () => body.bytes().catch(tellAborted),
+          address,
+          beforeLookup: () => failures.beforeLookup(address),
+        }),
+      );
+    } catch (error) {
+      return failures.refuse(error, presented && address);
+    }
+    if (!(found instanceof Promise)) return admit(found, presented, address);
+    return found.then(
+      (principal) => admit(principal, presented, address),
+      (error: unknown) => failures.refuse(error, presented && address),
     );
-    return found instanceof Promise ? found.then((principal) => admit(principal, presented)) : admit(found, presented);
   };
 }
 

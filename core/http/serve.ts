@@ -13,6 +13,7 @@ import type { Owned } from '../plugins/registry.ts';
 import { findStrayOwner } from '../plugins/stray-owner.ts';
 import { type Authentication, createAuthenticator, createDialectPrefixes, type UrlCredential } from './authenticate.ts';
 import { createDialectRoutes } from './dialect-routes.ts';
+import { createFailedCredentials } from './failed-credentials.ts';
 import { createIdempotency, createKeptResults, type KeptResult, type RespondOnce } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import { createKoa, createRouter } from './koa.ts';
@@ -83,6 +84,7 @@ export function serveGeneration(
     authenticate: deps.partsOf('chat').hooks.authenticate,
     refuseBlocked: generation.refuseBlocked,
     ...{ credentials, isCredential },
+    failures: createFailedCredentials(server.failedCredentials, foundation.log),
   };
   const router = createRouter({
     ...{ routes, requests, lifecycle, memory, countAdmin, tags: settings.tags },

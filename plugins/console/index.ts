@@ -7,7 +7,7 @@ import {
   type Route,
   type RouteContext,
 } from '../../core/index.ts';
-import { createLocalCounters, FOR_OPERATORS } from '../policies/kit/index.ts';
+import { createLocalCounters, FOR_OPERATORS, networkOf } from '../policies/kit/index.ts';
 import { ADMIN_PREFIX, isLocal, readCookie, refuseOtherPages, writeCookie } from './browser.ts';
 import { pageRoutes } from './pages.ts';
 import { playgroundRoute } from './playground.ts';
@@ -141,7 +141,7 @@ function createRate(): Parts['count'] {
   const counters = createLocalCounters();
   return async (address, now) => {
     const { refused, states } = await counters.take(
-      [{ key: address, limit: TRIES, windowMs: MINUTE_MS, amount: 1 }],
+      [{ key: networkOf(address), limit: TRIES, windowMs: MINUTE_MS, amount: 1 }],
       now,
     );
     if (refused === undefined) return;

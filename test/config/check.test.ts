@@ -23,6 +23,7 @@ describe('a configuration without problems', () => {
       keepAliveMs: 5000,
       sseKeepAliveMs: 15_000,
       maxConnections: 10_000,
+      failedCredentials: 30,
       cors: { origins: [] },
       workers: 1,
       trustProxy: 0,

@@ -11,7 +11,7 @@ export interface ProblemCase {
 }
 
 const SERVER_KEYS =
-  'host, port, bodyLimit, requestTimeout, drainTimeout, drainDelay, keepAlive, sseKeepAlive, maxConnections, cors, idempotency, workers, watch, trustProxy, tls';
+  'host, port, bodyLimit, requestTimeout, drainTimeout, drainDelay, keepAlive, sseKeepAlive, maxConnections, failedCredentials, cors, idempotency, workers, watch, trustProxy, tls';
 
 /** Every kind of problem; checked against the plugins of `config-plugins.ts`. */
 export const PROBLEM_CASES: readonly ProblemCase[] = [

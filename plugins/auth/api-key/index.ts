@@ -96,8 +96,8 @@ export default definePlugin({
       noteOrigins: createNoteOrigins(api),
     });
 
-    api.hook('authenticate', ({ credential, now }) =>
-      credential.startsWith('tg_') ? verifier.verify(credential, now) : undefined,
+    api.hook('authenticate', (request) =>
+      request.credential.startsWith('tg_') ? verifier.verify(request) : undefined,
     );
     const readPlans = createPlanBook(api);
     const check = async (limits: KeyLimits) => checkNames(api, limits, [...(await readPlans()).keys()]);

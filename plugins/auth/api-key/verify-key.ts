@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { GatewayError, type Log, type Principal } from '../../../core/index.ts';
+import { type AuthRequest, GatewayError, type Log, type Principal } from '../../../core/index.ts';
 import { maxEntries } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { ID_END, ID_START, parseKey } from './format.ts';
@@ -10,9 +10,10 @@ import type { KeyRecord, KeyRecords, StoredKey } from './records.ts';
 export interface Verifier {
   /**
    * Who holds this key: at once when it is in the cache, else as a promise. Throws `invalid_api_key`, `revoked_api_key`
-   * or `expired_api_key`, and `store_unavailable` when the store does not answer.
+   * or `expired_api_key`, and `store_unavailable` when the store does not answer. A key that was right here before is always
+   * looked up, any other one only as often as `beforeLookup` lets it.
    */
-  verify(credential: string, now: number): Principal | Promise<Principal>;
+  verify(request: Pick<AuthRequest, 'credential' | 'now' | 'beforeLookup'>): Principal | Promise<Principal>;
   /** Makes this node read the store again: at once, also for look-ups that are under way. */
   forget(id: string): void;
 }
@@ -45,14 +46,17 @@ export function createVerifier(
   };
 
   return {
-    verify(credential, now) {
-      const key = ifFresh(known.get(credential.slice(ID_START, ID_END)), KNOWN_MS, now);
+    verify(request) {
+      const { credential, now } = request;
+      const last = known.get(credential.slice(ID_START, ID_END));
+      const key = ifFresh(last, KNOWN_MS, now);
       // A credential that was verified before needs no look at its shape: only the same text has the same hash.
       if (key?.proof) return accept(key, credential, now);
       const id = parseKey(credential)?.id;
       if (id === undefined) throw invalidKey();
       const found = key ?? ifFresh(unknown.get(id), UNKNOWN_MS, now);
       if (found) return accept(found, credential, now);
+      if (!last || !matchesHash(last, credential)) request.beforeLookup();
       return loader.load(id, now).then((loaded) => accept(loaded, credential, now));
     },
     forget(id) {

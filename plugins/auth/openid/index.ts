@@ -7,7 +7,7 @@ import {
   type Route,
   type RouteContext,
 } from '../../../core/index.ts';
-import { createLocalCounters, FOR_OPERATORS } from '../../policies/kit/index.ts';
+import { createLocalCounters, FOR_OPERATORS, networkOf } from '../../policies/kit/index.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { randomId } from '../kit/random-id.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
@@ -278,7 +278,7 @@ function createLoginRate(): (address: string, now: number) => Promise<void> {
   return async (address, now) => {
     const { refused, states } = await counters.take(
       [
-        { key: `address ${address}`, limit: LOGINS_PER_ADDRESS, windowMs: MINUTE_MS, amount: 1 },
+        { key: `address ${networkOf(address)}`, limit: LOGINS_PER_ADDRESS, windowMs: MINUTE_MS, amount: 1 },
         { key: 'all', limit: LOGINS_IN_ALL, windowMs: MINUTE_MS, amount: 1 },
       ],
       now,

@@ -17,6 +17,7 @@ export {
   MAX_OWN_BUDGETS,
   MAX_TAGS,
   maxEntries,
+  networkOf,
   OWN_BUDGET,
   PAGE_QUERY,
   PLAN_SCHEMA,

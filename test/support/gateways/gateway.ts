@@ -47,7 +47,9 @@ export async function startGateway(
   };
   // A busy test machine is no reason to refuse: shedding is on where a test asks for it. So does who is about scraping.
   const policies = { overload: false, metrics: { auth: 'none' }, ...(config['policies'] as object | undefined) };
-  await writeFile(file, JSON.stringify(withCopies({ ...base, ...config, policies })));
+  // All tests of a file have one address; how many wrong keys it may send is for the test that is about that.
+  const server = { failedCredentials: 0, ...((config['server'] as object | undefined) ?? base.server) };
+  await writeFile(file, JSON.stringify(withCopies({ ...base, ...config, server, policies })));
   for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(path.join(folder, name), text);
   const lines: string[] = [];
   const log = createLogger({

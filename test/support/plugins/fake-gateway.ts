@@ -163,7 +163,18 @@ async function runCommand(
 
 function authRequest(credential: string, bearer: boolean, now: number): AuthRequest {
   const rawBody = async () => new Uint8Array();
-  return { credential, bearer, now, method: 'POST', path: '/', headers: {}, address: '127.0.0.1', rawBody };
+  const beforeLookup = () => undefined;
+  return {
+    credential,
+    bearer,
+    now,
+    method: 'POST',
+    path: '/',
+    headers: {},
+    address: '127.0.0.1',
+    rawBody,
+    beforeLookup,
+  };
 }
 
 function check(schema: object | undefined, value: unknown): void {

@@ -1,0 +1,93 @@
+import { isIPv6 } from 'node:net';
+import { LRUCache } from 'lru-cache';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
+import type { Log } from '../contract/plugin.ts';
+import { maxEntries } from '../contract/units.ts';
+
+/** Counts wrong credentials by the address that they come from, in this process. */
+export interface FailedCredentials {
+  /** Throws the error; counts a 401 for a credential that came from the address, and throws `rate_limited` over the limit. */
+  refuse(error: unknown, address: string | undefined): never;
+  /**
+   * Before the store is asked for a credential that was never right here. Anybody can make a key of the right shape, so from an
+   * address that is over the limit only so many are looked up; throws `rate_limited` beyond.
+   */
+  beforeLookup(address: string): void;
+}
+
+const MINUTE_MS = 60_000;
+const MAX_ADDRESSES = 10_000;
+
+/** Look-ups from an address over the limit, in multiples of it: enough for the right keys of all who share the address. */
+const LOOKUPS = 10;
+
+interface Minute {
+  readonly until: number;
+  failed: number;
+  lookups: number;
+}
+
+/** For a gateway without such a limit. */
+export const UNLIMITED: FailedCredentials = Object.freeze({
+  refuse(error: unknown): never {
+    throw error;
+  },
+  beforeLookup: () => undefined,
+});
+
+/** `limit` is how many wrong credentials an address may send in a minute; 0 limits none. */
+export function createFailedCredentials(limit: number, log: Log): FailedCredentials {
+  if (limit === 0) return UNLIMITED;
+  const minutes = new LRUCache<string, Minute>(maxEntries(MAX_ADDRESSES));
+
+  const current = (network: string): Minute | undefined => {
+    const minute = minutes.get(network);
+    return minute && minute.until > Date.now() ? minute : undefined;
+  };
+
+  return {
+    refuse(error, address) {
+      if (address === undefined || !isGatewayError(error) || error.status !== 401) throw error;
+      const network = networkOf(address);
+      const minute = current(network) ?? { until: Date.now() + MINUTE_MS, failed: 0, lookups: 0 };
+      minutes.set(network, minute);
+      minute.failed += 1;
+      if (minute.failed <= limit) throw error;
+      if (minute.failed === limit + 1)
+        log.warn({ ip: network, limit }, 'Too many wrong credentials come from one address; it gets 429 for them.');
+      throw tooMany(minute);
+    },
+    beforeLookup(address) {
+      const minute = current(networkOf(address));
+      if (!minute || minute.failed < limit) return;
+      if (minute.lookups >= limit * LOOKUPS) throw tooMany(minute);
+      minute.lookups += 1;
+    },
+  };
+}
+
+function tooMany({ until }: Minute): GatewayError {
+  return new GatewayError(
+    'rate_limited',
+    'Too many wrong credentials came from this address, and this one is not known to be right. Check it, and try again in a minute.',
+    { retryAfterMs: until - Date.now() },
+  );
+}
+
+/** What one caller can choose its addresses from: of IPv6 the first 64 bits, of IPv4 the address. */
+export function networkOf(address: string): string {
+  const host = address.replace(/^\[|\]$/g, '').toLowerCase();
+  if (!isIPv6(host)) return host;
+  const [before = '', after] = host.split('::');
+  const groups = (text: string | undefined): readonly string[] => (text ? text.split(':') : []);
+  const [head, tail] = [groups(before), groups(after)];
+  const last = tail.at(-1) ?? head.at(-1) ?? '';
+  const isMapped = last.includes('.') && tail.length === 2 && tail[0] === 'ffff' && head.length === 0;
+  if (isMapped) return last;
+  const missing = after === undefined ? 0 : 8 - head.length - tail.length - (last.includes('.') ? 1 : 0);
+  const all = [...head, ...new Array<string>(missing).fill('0'), ...tail];
+  return `${all
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`;
+}
