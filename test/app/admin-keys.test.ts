@@ -35,6 +35,41 @@ describe('keys on the admin API', () => {
     expect(next.body.data[0].id).not.to.equal(first.body.next);
   });
 
+  for (const [what, hidden] of [
+    ['a mark of direction', '\u202e'],
+    ['a zero-width space', '\u200b'],
+    ['a zero-width joiner', '\u200d'],
+    ['a byte order mark', '\ufeff'],
+    ['a soft hyphen', '\u00ad'],
+    ['a filler letter', '\u3164'],
+    ['a variation selector', '\ufe0f'],
+    ['a line separator', '\u2028'],
+    ['a control character', '\u0085'],
+  ] as const)
+    it(`E39: are not made for an id with ${what}, over HTTP and on the command line`, async () => {
+      const { call, gateway } = operator;
+      const id = `an${hidden}n`;
+      for (const [field, body] of [
+        ['user_id', { user_id: id }],
+        ['account', { user_id: 'ann', account: id }],
+      ] as const) {
+        const { status, body: answer } = await call('POST', '/keys', body);
+        expect(status).to.equal(400);
+        expect(answer.error).to.include({ code: 'invalid_request', param: field });
+        expect(answer.error.message).to.match(/invisible character U\+[0-9A-F]{4},/);
+      }
+      const refused = await gateway.command('keys', 'create', '--user', id).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      expect(String(refused)).to.match(/invisible character|not a line of text/);
+    });
+
+  it('E39: are made for ids of any letters', async () => {
+    for (const user_id of ['Zoë', 'ann@example.com', '山田', 'ан-на', 'u_42'])
+      expect((await operator.call('POST', '/keys', { user_id })).body.api_key_info.user_id).to.equal(user_id);
+  });
+
   it('work as they were changed, at once on this node', async () => {
     const { call, chat } = operator;
     const {

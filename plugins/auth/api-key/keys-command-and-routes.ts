@@ -248,6 +248,8 @@ function createAction(make: Make, keyring: Keyring, check: Check): Action {
       ...{ response: 'The new key, once.', schema: ISSUED },
     },
     async apply({ body: { user_id, account, role, ...wanted }, now }) {
+      refuseHidden('user_id', user_id);
+      refuseHidden('account', account);
       const limits = readKeyRequest(wanted, now);
       await check(limits);
       const owner = { userId: user_id, account: account ?? user_id, ...(role === 'admin' && { role }) };
@@ -359,6 +361,20 @@ const CLEARED: Readonly<Record<string, string>> = Object.freeze({
   budgets: 'budgets',
   tag: 'tags',
 });
+
+/** What nobody sees in a list: control characters, marks of direction, zero-width and other ignorable characters. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
+
+/** Refuses an id that reads as somebody else's. */
+function refuseHidden(param: string, id = ''): void {
+  const hidden = HIDDEN.exec(id)?.[0].codePointAt(0);
+  if (hidden === undefined) return;
+  throw new GatewayError(
+    'invalid_request',
+    `${param} holds the invisible character U+${hidden.toString(16).toUpperCase().padStart(4, '0')}, so that it reads as another id. Leave it out.`,
+    { param },
+  );
+}
 
 /** The longest id of a user or an account, as the API takes it. */
 const MAX_ID = 256;
