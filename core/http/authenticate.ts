@@ -370,7 +370,7 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
   );
   return {
     rulesAt(path) {
-      // Routes match whatever the case is, so prefixes do.
+      // Who misspells a path reads the 404 in its own format, and the credential is cut out of the URL there too.
       const lower = `${path.toLowerCase()}/`;
       for (const row of rows) if (lower.startsWith(row.prefix)) return row;
       return NO_RULES;

@@ -31,6 +31,7 @@ import type { InnerRequests } from './inner-requests.ts';
 import { clientAddress, type Lifecycle, normalisePath, RequestState } from './lifecycle.ts';
 import { createMemory, type Memory, ownerOf } from './memory.ts';
 import type { CountAdmin } from './operator-routes.ts';
+import type { Paths } from './paths.ts';
 import { type Form, formBytes, RequestBody, readForm } from './read-body.ts';
 import { MAX_HEADERS } from './server.ts';
 
@@ -46,6 +47,9 @@ const CALLER_LEFT = new Set([
 /** Of one answer. Koa sets eight for a body that is a stream; Node warns of a leak at eleven. */
 const MAX_LISTENERS = 20;
 
+/** What proxies and parsers of URLs read differently: the path ends there for some, and is a slash for others. */
+const AMBIGUOUS = /^[^?]*[#\\]/;
+
 interface KoaDeps {
   readonly lifecycle: Lifecycle;
   readonly log: Log;
@@ -58,6 +62,8 @@ interface KoaDeps {
   readonly errorNotes?: ReadonlyMap<string, ErrorNote>;
   /** What dialects say of paths. */
   readonly prefixes?: DialectPrefixes;
+  /** Which paths have more than one spelling; none unless set. */
+  readonly paths?: Paths;
   /** Requests that the gateway makes to itself. */
   readonly inner?: InnerRequests;
   /** Whether a parameter of a URL that may be a credential is one, where no dialect takes it as such. */
@@ -71,7 +77,7 @@ interface KoaDeps {
 /** The Koa application: request id, errors as JSON, then the given middleware in order. */
 export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps): Koa {
   const { lifecycle, log, cors: crossOrigin = { origins: [] }, trustProxy = 0, inner, onClosed } = deps;
-  const { probes, errorNotes } = deps;
+  const { probes, errorNotes, paths } = deps;
   const { findOwner = () => undefined, prefixes = createDialectPrefixes([]), isUrlCredential = () => true } = deps;
   const app = new Koa();
   app.proxy = false;
@@ -98,11 +104,13 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
       const { dialect, lists, places } = prefixes.rulesAt(path);
       state.places = places;
       state.dialect = (lists.length > 0 ? dialectOfList(lists, ctx.headers) : undefined) ?? dialect;
-      state.isProbe ||= probes?.has(path) === true;
-      // The router ignores case.
+      // Who misspells the path needs the note too.
       state.errorNote = errorNotes?.get(path.toLowerCase());
       cutUrlCredentials(ctx, prefixes.queryNames, (each) => places.query.includes(each.name) || isUrlCredential(each));
-      if (path !== ctx.path) ctx.path = path;
+      if (AMBIGUOUS.test(req.url ?? ''))
+        throw new GatewayError('invalid_request', 'The path of a URL must not hold "#" or "\\"; write %23 or %5C.');
+      if (path !== ctx.path && paths?.isForModels(path)) ctx.path = path;
+      state.isProbe ||= probes?.has(ctx.path) === true;
       if (req.rawHeaders.length > MAX_HEADERS * 2)
         throw new GatewayError('headers_too_large', `The request has more than ${MAX_HEADERS} headers.`);
       await next();
@@ -147,13 +155,15 @@ export interface RouterDeps extends Authentication {
   readonly countAdmin?: CountAdmin;
   /** The memory in flight, shared by every generation; one of its own unless set. */
   readonly memory?: Memory;
+  /** Names the right path to those who ask for a wrong one. */
+  readonly paths?: Paths;
 }
 
 type Handler = (ctx: Koa.Context) => Promise<void>;
 
 /** Makes one middleware of all routes; the first registered wins. Throws a PluginError for a route that cannot work. */
 export function createRouter(deps: RouterDeps): Koa.Middleware {
-  const router = new Router();
+  const router = new Router({ strict: true, sensitive: true });
   const compile = createRouteCompiler(deps.requests);
   const memory = deps.memory ?? createMemory();
   /** Those that are found by method and path alone. */
@@ -173,7 +183,7 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
     }
     return dispatch(ctx as RouterContext, async () => {
       // A handler never calls next, so next means that no route matched.
-      throw unmatched(ctx as RouterContext);
+      throw unmatched(ctx as RouterContext, deps.paths);
     });
   };
 }
@@ -248,13 +258,14 @@ function wrong({ errors }: ValidateFunction, value: unknown, where?: 'query'): G
 }
 
 /** The error for a request that no route takes: 405 when its path has other methods, else 404. */
-function unmatched(ctx: RouterContext): GatewayError {
+function unmatched(ctx: RouterContext, paths: Paths | undefined): GatewayError {
   const path = ctx.path.length > 200 ? `${ctx.path.slice(0, 197)}…` : ctx.path;
   const methods = [...new Set(ctx.matched?.flatMap((layer) => layer.methods))].sort().join(', ');
-  if (methods === '') return new GatewayError('unknown_url', `Unknown request URL: ${ctx.method} ${path}`);
-  return new GatewayError('method_not_allowed', `${path} does not take ${ctx.method}; it takes ${methods}.`, {
-    headers: { allow: methods },
-  });
+  const hint = paths?.hint(ctx.method, ctx.path, methods !== '');
+  if (methods === '')
+    return new GatewayError('unknown_url', `Unknown request URL: ${ctx.method} ${path}${hint ? `. ${hint}` : ''}`);
+  const message = `${path} does not take ${ctx.method}; it takes ${methods}.${hint ? ` ${hint}` : ''}`;
+  return new GatewayError('method_not_allowed', message, { headers: { allow: methods } });
 }
 
 /** What a browser's script may read of a response, beside the body. */

@@ -182,8 +182,8 @@ function release(state: RequestState): void {
 }
 
 /**
- * The path that routes see: double slashes are one, `%3A` is a colon, and the `/v1` that SDKs put after the provider segment is dropped
- * (`/api/core/openai/v1/models` is `/api/core/openai/models`). Accepted, never redirected: clients lose their key or body on a redirect.
+ * A path as clients' SDKs mean it: double slashes are one, a slash at the end is none, `%3A` is a colon, and the `/v1` that SDKs put after
+ * the provider segment is dropped (`/api/core/openai/v1/models` is `/api/core/openai/models`).
  */
 export function normalisePath(path: string): string {
   const plain = path.includes('%3') ? path.replace(/%3a/gi, ':') : path;

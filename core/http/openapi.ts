@@ -158,7 +158,8 @@ function operationId(route: Route): string {
 /** `:name` or `*name`; `\\:` is a colon of the path itself. */
 const PARAMETER = /(?<!\\)[:*](\w+)/g;
 
-function openApiPath(path: string): string {
+/** A route's path as documents and messages show it: `/v1/models/{id}`. */
+export function openApiPath(path: string): string {
   return path.replaceAll(PARAMETER, '{$1}').replaceAll('\\', '');
 }
 

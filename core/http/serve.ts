@@ -17,10 +17,11 @@ import { createFailedCredentials } from './failed-credentials.ts';
 import { createIdempotency, createKeptResults, type KeptResult, type RespondOnce } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import { createKoa, createRouter } from './koa.ts';
-import type { Lifecycle } from './lifecycle.ts';
+import { type Lifecycle, normalisePath } from './lifecycle.ts';
 import type { Memory } from './memory.ts';
 import { createOpenApi } from './openapi.ts';
 import type { CountAdmin } from './operator-routes.ts';
+import { createPaths, type Paths } from './paths.ts';
 import { coreRoutes } from './routes.ts';
 import type { UpgradeRules } from './upgrades.ts';
 
@@ -77,6 +78,15 @@ export function serveGeneration(
     ...registry.routes.values(),
   ];
   const prefixes = createDialectPrefixes(spoken);
+  const paths = createPaths(
+    routes.map(({ value }) => value),
+    (route) =>
+      route.auth !== 'none' &&
+      route.role !== 'admin' &&
+      (MODELS.test(route.path) ||
+        dialects.dialectOf(route) !== undefined ||
+        prefixes.rulesAt(route.path).dialect !== undefined),
+  );
   const isCredential = credentialShape(generation.loaded.plugins);
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const credentials = knownCredentials(generation.loaded.plugins);
@@ -87,7 +97,7 @@ export function serveGeneration(
     failures: createFailedCredentials(server.failedCredentials, foundation.log),
   };
   const router = createRouter({
-    ...{ routes, requests, lifecycle, memory, countAdmin, tags: settings.tags },
+    ...{ routes, requests, lifecycle, memory, countAdmin, paths, tags: settings.tags },
     dialectOf: dialects.dialectOf,
     ...authentication,
     maxBodyBytes: server.bodyLimitBytes,
@@ -98,12 +108,19 @@ export function serveGeneration(
     routes.flatMap(({ value }) => (value.errorNote ? [[value.path.toLowerCase(), value.errorNote] as const] : [])),
   );
   const koa = createKoa([...ownedMiddleware(generation), router], {
-    ...{ ...server, lifecycle, log: foundation.log, probes, errorNotes, prefixes, inner, onClosed },
+    ...{ ...server, lifecycle, log: foundation.log, probes, errorNotes, prefixes, paths, inner, onClosed },
     isUrlCredential: urlCredentials(routes, isCredential),
     findOwner: (error) => findStrayOwner(error, generation.loaded),
   });
-  return { listener: koa.callback(), upgrades: upgradeRules(generation, spoken, authentication), openApi: describe };
+  return {
+    listener: koa.callback(),
+    upgrades: upgradeRules(generation, spoken, authentication, paths),
+    openApi: describe,
+  };
 }
+
+/** Where clients call and list models, besides the paths of client formats. */
+const MODELS = /^\/(?:v1\/|api\/core\/:)/;
 
 function ownedMiddleware({ registry, loaded }: Generation): readonly Koa.Middleware[] {
   return registry.middleware.map(({ owner, value }) =>
@@ -135,15 +152,21 @@ function upgradeRules(
   { loaded, registry }: Generation,
   dialects: readonly DialectDefinition[],
   authentication: Authentication,
+  paths: Paths,
 ): UpgradeRules {
   const { cors, trustProxy } = loaded.config.server;
   const authenticate = createAuthenticator(authentication, { auth: ['key'] });
   return {
     ...{ origins: cors.origins, trustProxy },
-    find: (path) => ({
-      dialect: dialects.find(({ routes }) => routes.some((row) => row.path === path)),
-      handler: ownedUpgrade(registry.upgrades.get(path)),
-    }),
+    find(sent) {
+      const meant = normalisePath(sent);
+      const path = paths.isForModels(meant) ? meant : sent;
+      return {
+        path,
+        dialect: dialects.find(({ routes }) => routes.some((row) => row.path === path)),
+        handler: ownedUpgrade(registry.upgrades.get(path)),
+      };
+    },
     async authenticate(req, ip) {
       const { headers, method = 'GET', url = '/' } = req;
       const principal = await authenticate?.(

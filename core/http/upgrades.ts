@@ -9,15 +9,16 @@ import { errorHeaders, GatewayError, toGatewayError } from '../contract/errors.t
 import type { Log } from '../contract/plugin.ts';
 import type { CallerMemory, UpgradeHandler } from '../contract/route.ts';
 import { postLocally } from './inner-requests.ts';
-import { clientAddress, normalisePath } from './lifecycle.ts';
+import { clientAddress } from './lifecycle.ts';
 import { HEAP_PER_BYTE, type Memory, ownerOf } from './memory.ts';
 import { BODY_BOUNDS, parseBody } from './read-body.ts';
 import { feedConnection } from './server.ts';
 
 /** What the generation that serves now says about upgrades. */
 export interface UpgradeRules {
-  /** The dialect that has a path, and what takes websockets there; both undefined for a path that nobody knows. */
-  find(path: string): {
+  /** The path as routes have it, the dialect of that, and what takes websockets there; both undefined for a path that nobody knows. */
+  find(sent: string): {
+    readonly path: string;
     readonly dialect?: DialectDefinition | undefined;
     readonly handler?: UpgradeHandler | undefined;
   };
@@ -75,8 +76,7 @@ export class Upgrades {
   async #give(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
     const { server, memory, maxMessageBytes: maxBytes } = this.#deps;
     const { find, origins, trustProxy, authenticate } = this.#deps.rules();
-    const path = pathOf(request);
-    const { dialect, handler } = find(path);
+    const { path, dialect, handler } = find(pathOf(request));
     if (!dialect && !handler) throw new GatewayError('unknown_url', `There is no websocket at ${path.slice(0, 200)}.`);
     if (!handler) throw switchedOff();
     if (this.#deps.isDraining()) throw shuttingDown();
@@ -102,8 +102,8 @@ export class Upgrades {
   }
 
   #refuse(request: IncomingMessage, stream: Duplex, error: GatewayError): void {
-    const path = pathOf(request);
-    const status = refuseUpgrade(request, stream, error, this.#deps.rules().find(path).dialect);
+    const { path, dialect } = this.#deps.rules().find(pathOf(request));
+    const status = refuseUpgrade(request, stream, error, dialect);
     this.#deps.log.info({ path: path.slice(0, 200), status, error: error.code }, 'websocket refused');
   }
 }
@@ -174,7 +174,7 @@ function refuseUpgrade(
 
 /** The path that is to be upgraded. */
 function pathOf({ url = '/' }: IncomingMessage): string {
-  return normalisePath(url.split('?', 1)[0] ?? '/');
+  return url.split('?', 1)[0] ?? '/';
 }
 
 /** Headers of the upgrade that are about the connection, not about the requests on it. */

@@ -64,11 +64,13 @@ describe('the places of a credential', function () {
       ['/mini/chat', { 'x-mini-key': key }],
       [`/mini/chat?key=${key}`, {}],
       [`/mini/chat?alt=sse&%6Bey=${key}&x=1`, {}],
-      [`/MINI/chat?key=${key}`, {}],
       [`//mini//chat?key=${key}`, {}],
       [`/mini/chat?key=${key}`, { authorization: `Bearer ${key}`, 'x-api-key': key, 'x-mini-key': key }],
     ] as const)
       expect(await send(path, headers), path).to.deep.equal({ status: 200, text: '{"said":"hi"}' });
+    const { status, text } = await send(`/MINI/chat?key=${key}`);
+    expect(status).to.equal(404);
+    expect(text).to.not.include(key);
   });
 
   it('leave the rest of the query, and show neither a header nor a parameter to the dialect', async () => {

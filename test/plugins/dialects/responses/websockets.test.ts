@@ -30,7 +30,11 @@ describe('the memory of websockets', () => {
     server = http.createServer();
     memory = createMemory({ floorBytes: 0, ...limits });
     const rules = {
-      ...{ origins: [], trustProxy: 0, find: () => ({ handler: (upgrade: Upgrade) => sockets.take(upgrade) }) },
+      ...{
+        origins: [],
+        trustProxy: 0,
+        find: (path: string) => ({ path, handler: (upgrade: Upgrade) => sockets.take(upgrade) }),
+      },
       // The key says whose it is: `account-user-number`.
       async authenticate({ headers }: http.IncomingMessage) {
         const keyId = String(headers.authorization).replace('Bearer ', '');
