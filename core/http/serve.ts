@@ -57,8 +57,7 @@ export function serveGeneration(
   let openApiText: string | undefined;
   const describe = (): Schema => (openApi ??= createOpenApi(routes, schemas, settings.version, credentials));
   const own = coreRoutes({
-    ...{ catalog, generation },
-    aliases: deps.aliases,
+    ...{ catalog, generation, aliases: deps.aliases },
     dialects: owned,
     phase: () => lifecycle.phase,
     reloadProblem: () => lifecycle.reloadProblem,
@@ -78,23 +77,13 @@ export function serveGeneration(
     ...registry.routes.values(),
   ];
   const prefixes = createDialectPrefixes(spoken);
-  const paths = createPaths(
-    routes.map(({ value }) => value),
-    (route) =>
-      route.auth !== 'none' &&
-      route.role !== 'admin' &&
-      (MODELS.test(route.path) ||
-        dialects.dialectOf(route) !== undefined ||
-        prefixes.rulesAt(route.path).dialect !== undefined),
-  );
+  const paths = pathsOf(routes, dialects, prefixes);
   const isCredential = credentialShape(generation.loaded.plugins);
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const credentials = knownCredentials(generation.loaded.plugins);
   const authentication = {
-    authenticate: deps.partsOf('chat').hooks.authenticate,
-    refuseBlocked: generation.refuseBlocked,
-    ...{ credentials, isCredential },
-    failures: createFailedCredentials(server.failedCredentials, foundation.log),
+    ...{ authenticate: deps.partsOf('chat').hooks.authenticate, refuseBlocked: generation.refuseBlocked },
+    ...{ credentials, isCredential, failures: createFailedCredentials(server.failedCredentials, foundation.log) },
   };
   const router = createRouter({
     ...{ routes, requests, lifecycle, memory, countAdmin, paths, tags: settings.tags },
@@ -103,12 +92,9 @@ export function serveGeneration(
     maxBodyBytes: server.bodyLimitBytes,
     respondOnce: createRespondOnce(generation, inner),
   });
-  const probes = new Set(routes.flatMap(({ value }) => (value.isProbe ? [value.path] : [])));
-  const errorNotes = new Map(
-    routes.flatMap(({ value }) => (value.errorNote ? [[value.path.toLowerCase(), value.errorNote] as const] : [])),
-  );
   const koa = createKoa([...ownedMiddleware(generation), router], {
-    ...{ ...server, lifecycle, log: foundation.log, probes, errorNotes, prefixes, paths, inner, onClosed },
+    ...{ ...server, lifecycle, log: foundation.log, prefixes, paths, inner, onClosed },
+    ...notesOf(routes),
     isUrlCredential: urlCredentials(routes, isCredential),
     findOwner: (error) => findStrayOwner(error, generation.loaded),
   });
@@ -121,6 +107,29 @@ export function serveGeneration(
 
 /** Where clients call and list models, besides the paths of client formats. */
 const MODELS = /^\/(?:v1\/|api\/core\/:)/;
+
+/** The paths of all routes; those that clients call models at may be written in more than one way. */
+function pathsOf(
+  routes: readonly Owned<Route>[],
+  { dialectOf }: ReturnType<typeof createDialectRoutes>,
+  prefixes: ReturnType<typeof createDialectPrefixes>,
+): ReturnType<typeof createPaths> {
+  const isSpoken = (route: Route): boolean =>
+    MODELS.test(route.path) || dialectOf(route) !== undefined || prefixes.rulesAt(route.path).dialect !== undefined;
+  return createPaths(
+    routes.map(({ value }) => value),
+    (route) => route.auth !== 'none' && route.role !== 'admin' && isSpoken(route),
+  );
+}
+
+/** What is known of paths before any middleware: which are for monitors, and what every error at one ends with. */
+function notesOf(routes: readonly Owned<Route>[]) {
+  const notes = routes.flatMap(({ value: { path, errorNote } }) => (errorNote ? [{ path, errorNote }] : []));
+  return {
+    probes: new Set(routes.flatMap(({ value }) => (value.isProbe ? [value.path] : []))),
+    errorNotes: new Map(notes.map(({ path, errorNote }) => [path.toLowerCase(), errorNote])),
+  };
+}
 
 function ownedMiddleware({ registry, loaded }: Generation): readonly Koa.Middleware[] {
   return registry.middleware.map(({ owner, value }) =>
