@@ -103,6 +103,22 @@ export function benchCases({ quick, stores }: CaseOptions): readonly Case[] {
     },
     {
       ...base,
+      id: 'one-caller',
+      title: 'Requests and responses of 2 KB, one caller',
+      connections: 1,
+      targets: present(TOLLGATE, PLAIN, BARE, KOA, PORTKEY),
+    },
+    {
+      ...base,
+      id: 'after-rest',
+      title: 'Requests of 2 KB after 60 s without any, 4 connections (the first round: without a rest)',
+      connections: 4,
+      windowMs: 500,
+      restMs: 60_000,
+      targets: present(TOLLGATE, PLAIN, KOA, PORTKEY),
+    },
+    {
+      ...base,
       id: 'requests-32kb',
       title: 'Requests of 32 KB, responses of 2 KB, 32 connections',
       request: json(32 * 1024),

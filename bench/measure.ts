@@ -34,6 +34,8 @@ export interface Case {
   readonly windowMs: number;
   /** Requests or chunks that a target sees before it is measured; {@link WARM_UP} unless set. */
   readonly warmUp?: number;
+  /** How long no target gets a request before each round but the first. */
+  readonly restMs?: number;
 }
 
 export interface TargetResult {
@@ -82,6 +84,7 @@ export async function measureCase(
   };
   try {
     for (let round = 0; round < rounds; round += 1) {
+      if (round > 0 && which.restMs) await sleep(which.restMs);
       for (const [at, target] of which.targets.entries()) {
         const collected = targets[at];
         if (!collected || collected.error) continue;

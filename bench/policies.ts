@@ -65,7 +65,7 @@ interface Subject {
 }
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-policies-'));
-const log = createLogger({ level: 'silent', format: 'json', isTerminal: false, destination: new Writable() });
+const log = createLogger({ level: 'silent', destination: new Writable() });
 const REQUEST = { model: 'echo', max_tokens: 50, messages: [{ role: 'user' as const, content: 'Hello there, you.' }] };
 const NOBODY: Principal = Object.freeze({ credential: 'key', userId: 'local', account: 'local', keyId: 'k' });
 

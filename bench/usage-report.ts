@@ -1,39 +1,55 @@
 /**
- * How long reports and the first page of every list take over a month of two million calls on sqlite: medians of the time and of this
- * process's CPU, and the longest that the event loop was kept from others meanwhile, `/livez` among them. In milliseconds.
+ * How long reports and the first page of every list take over a month of two million calls, asked by HTTP as operators do: medians of the
+ * time and of this process's CPU (gateway and client), and the longest that the event loop was kept from others meanwhile, `/livez` among
+ * them. In milliseconds. On sqlite, and on Redis and Postgres where their servers are installed.
  *
- *   npm run bench:usage [-- --calls 100000 --rounds 9]
+ *   npm run bench:usage [-- --stores sqlite,redis,postgres --calls 100000 --rounds 9]
  *
- * Fills a new file with records of 50 users, 80 keys and 6 models over 30 days, as the ledger writes them, with an account and a key
- * for every twenty calls, and asks for reports and lists.
+ * Fills a new store with records of 50 users, 80 keys and 6 models over 30 days, as the ledger writes them, with an account, a key and an
+ * entry of the audit log for every twenty calls, and a thousand budgets; over the network with as many calls as `--server-calls` says.
  */
 
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import type { CallFacts, CallFilter, ReportQuery, Store } from '../core/index.ts';
-import { listCalls } from '../plugins/policies/usage/calls-query.ts';
+import type { CallFacts, Log, Store } from '../core/index.ts';
+import { createAuditLog } from '../core/plugins/audit.ts';
+import { createInstanceStore, createRecordBook } from '../core/plugins/instance-store.ts';
+import { Registry } from '../core/plugins/registry.ts';
+import { createKeyIndex } from '../plugins/auth/api-key/key-index.ts';
+import { createRecords } from '../plugins/auth/api-key/records.ts';
+import { openPostgres } from '../plugins/stores/postgres/index.ts';
+import { openRedis } from '../plugins/stores/redis/index.ts';
 import { prepareCalls } from '../plugins/stores/sqlite/calls-sql.ts';
-import { closeDatabase, FILE, openDatabase, openSqlite } from '../plugins/stores/sqlite/index.ts';
+import { closeDatabase, openDatabase, openSqlite } from '../plugins/stores/sqlite/index.ts';
 import { CallGroups, writeCall } from '../plugins/stores/sqlite/ledger-rows.ts';
+import { startGateway } from '../test/support/gateways/gateway.ts';
+import { POSTGRES, startPostgresServer } from '../test/support/stores/postgres-server.ts';
+import { REDIS_SERVER, startRedisServer } from '../test/support/stores/redis-server.ts';
 import { median } from './numbers.ts';
 
 const { values } = parseArgs({
-  options: { calls: { type: 'string', default: '2000000' }, rounds: { type: 'string', default: '5' } },
+  options: {
+    calls: { type: 'string', default: '2000000' },
+    'server-calls': { type: 'string', default: '200000' },
+    rounds: { type: 'string', default: '5' },
+    stores: { type: 'string', default: 'sqlite,redis,postgres' },
+  },
 });
-const CALLS = Number(values.calls);
 const ROUNDS = Number(values.rounds);
 const [USERS, KEYS, MODELS, DAYS] = [50, 80, 6, 30];
 const DAY_MS = 86_400_000;
 const START = Date.UTC(2026, 9, 1);
 const BATCH = 10_000;
+/** How many calls there are for an account, a key and an entry of the audit log. */
+const EVERY = 20;
 
-/** The call number `n` of the month. Which key, model and tag it has looks random, and is the same in every run. */
-function callOf(n: number): CallFacts {
+/** The call number `n` of so many in the month. Which key, model and tag it has looks random, and is the same in every run. */
+function callOf(n: number, calls: number): CallFacts {
   const mixed = Math.imul(n + 1, 2_654_435_761) >>> 0;
   const key = mixed % KEYS;
-  const startedAt = START + Math.floor((n / CALLS) * DAYS * DAY_MS);
+  const startedAt = START + Math.floor((n / calls) * DAYS * DAY_MS);
   return {
     ...{
       requestId: `req_${n}`,
@@ -49,72 +65,108 @@ function callOf(n: number): CallFacts {
   };
 }
 
-async function fill(folder: string): Promise<void> {
+/** The calls as sqlite's ledger writes them, straight into its tables, with an account for every twenty. */
+async function fillSqlite(folder: string, calls: number): Promise<void> {
   const database = await openDatabase({ folder });
   const sql = prepareCalls(database);
   const tables = { sql, groups: new CallGroups(sql) };
   const account = database.prepare("INSERT INTO sums VALUES ('account', ?, 0, 0, 0, 0, 1, 1, NULL, NULL)");
-  const member = database.prepare("INSERT INTO members VALUES ('keys-all', ?)");
   const entry = database.prepare("INSERT INTO entries VALUES (?, ?, ?, 'charge', ?, -1, 'chat', 1)");
   const newest = new Map<string, number>();
-  for (let first = 0; first < CALLS; first += BATCH) {
+  for (let first = 0; first < calls; first += BATCH) {
     database.exec('BEGIN');
-    for (let n = first; n < Math.min(first + BATCH, CALLS); n++) {
-      const facts = callOf(n);
+    for (let n = first; n < Math.min(first + BATCH, calls); n++) {
+      const facts = callOf(n, calls);
       const keys = { account: facts.userId, name: facts.userId, ref: `call_${n}` };
-      writeCall(tables, keys, { facts, cost: n % 3000, at: facts.startedAt });
+      writeCall(tables, keys, { facts, cost: n % 3000, at: facts.startedAt, countedAt: facts.startedAt });
       entry.run(n + 1, newest.get(facts.userId) ?? 0, facts.userId, `call_${n}`);
       newest.set(facts.userId, n + 1);
-      if (n % 20 !== 0) continue;
-      account.run(`account-${n}`);
-      member.run(`${String(n).padStart(9, '0')}.key`);
+      if (n % EVERY === 0) account.run(`account-${n}`);
     }
     database.exec('COMMIT');
   }
   closeDatabase(database);
 }
 
-/** The edges of the month's days where days begin at this minute, UTC. */
-const daysAt = (minute: number): readonly number[] =>
-  Array.from({ length: DAYS + 1 }, (_, day) => START + day * DAY_MS + minute * 60_000);
+/** How many writes a server works on at once. */
+const AT_ONCE = 256;
 
-const MONTH = [START, START + DAYS * DAY_MS];
-const REPORTS: Readonly<Record<string, ReportQuery>> = {
-  'the month by user': { edges: MONTH, by: ['user'] },
-  'the month by model': { edges: MONTH, by: ['model'] },
-  'the month by user and model': { edges: MONTH, by: ['user', 'model'] },
-  'one user, by model': { edges: MONTH, by: ['model'], userId: 'user-7' },
-  'by day in Europe/Berlin': { edges: daysAt(22 * 60), by: [] },
-  'by day in Asia/Kolkata': { edges: daysAt(18 * 60 + 30), by: [] },
-  'by day and user in Asia/Kolkata': { edges: daysAt(18 * 60 + 30), by: ['user'] },
-  'one day by session': { edges: [START, START + DAY_MS], by: ['session'] },
-};
+async function inTurns(count: number, write: (n: number) => Promise<unknown>): Promise<void> {
+  for (let first = 0; first < count; first += AT_ONCE)
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, count - first) }, (_, at) => write(first + at)));
+}
 
-/** The first page of each list, as routes and commands read it. */
-const FILTERS: Readonly<Record<string, CallFilter>> = {
-  'calls of all': {},
-  'calls of one user': { userId: 'user-7' },
-  'calls of one key': { key: 'key7' },
-  'calls of one account': { account: 'user-7' },
-  'calls of one session': { session: 's7' },
-  'calls of one request': { requestId: 'req_7' },
-  'calls of a new key': { account: 'user-7', key: 'new' },
-  'calls of one user that failed': { userId: 'user-7', outcome: 'error' },
-  'calls by a tag that none has': { tag: 'team=none' },
-  'calls to a model that none was to': { model: 'none' },
-};
-const LISTS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
-  ...Object.fromEntries(
-    Object.entries(FILTERS).map(([name, filter]) => [
-      name,
-      (store: Store) => listCalls(store.ledger, { filter, limit: 50 }),
-    ]),
-  ),
-  'five lists at once to a model that none was to': ({ ledger }) =>
-    Promise.all(Array.from({ length: 5 }, () => listCalls(ledger, { filter: { model: 'none' }, limit: 50 }))),
-  accounts: ({ ledger }) => ledger.accounts({ limit: 50 }),
-  'the books of one account': ({ ledger }) => ledger.entries('user-7', { limit: 50 }),
-  keys: ({ sets }) => sets.list('keys-all', { limit: 50 }),
+/** The same by the ledger's own operations. */
+async function fillServer({ ledger }: Store, calls: number): Promise<void> {
+  await inTurns(calls, async (n) => {
+    const facts = callOf(n, calls);
+    const [account, requestId, now] = [facts.userId, `call_${n}`, facts.startedAt];
+    const hold = { account, requestId, amount: 1, floor: Number.NEGATIVE_INFINITY, expiresAt: Date.now() + 3_600_000 };
+    await ledger.reserve({ ...hold, facts, now });
+    await ledger.settle({ account, requestId, amount: n % 3000, facts, now });
+    if (n % EVERY === 0) await ledger.credit(`account-${n}`, `credit-${n}`, 1, 'bench', now);
+  });
+}
+
+const NO_LOG: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => NO_LOG };
+
+/** Keys and entries of the audit log, as the gateway writes them. */
+async function fillLists(store: Store, count: number): Promise<void> {
+  const registry = new Registry();
+  const ofKeys = createInstanceStore(() => store, registry, { group: 'auth', name: 'api-key' });
+  const own = createInstanceStore(() => store, registry, { group: 'core', name: 'core' });
+  const keys = createRecords({ keyv: ofKeys.keyv, log: NO_LOG, records: createRecordBook(own) });
+  const index = createKeyIndex(ofKeys.sets);
+  const audit = createAuditLog({ store: own, keepForMs: 730 * DAY_MS, log: NO_LOG });
+  await inTurns(count, async (n) => {
+    const userId = `user-${n % 5000}`;
+    const id = `k${String(n).padStart(11, '0')}`;
+    const facts = { version: 1, userId, account: userId, hash: 'ab'.repeat(32), pepperId: 'p' } as const;
+    const record = { ...facts, id, name: `key ${n}`, createdAt: START + n, tags: n % 2 ? ['team=search'] : [] };
+    await keys.add(record);
+    await index.add(record, count);
+    const actor = { via: 'api', userId } as const;
+    await audit.add({ actor, action: 'key.create', subject: `tg_${id}`, after: { user_id: userId } });
+  });
+}
+
+const MONTH = 'from=2026-10-01&to=2026-10-31';
+/** Reports, and the first page of every list. */
+const ASKED: Readonly<Record<string, string>> = {
+  'usage of the month by user': `/usage?by=user&${MONTH}`,
+  'usage of the month by model': `/usage?by=model&${MONTH}`,
+  'usage of the month by user and model': `/usage?by=user,model&${MONTH}`,
+  'usage of one user, by model': `/usage?by=model&user=user-7&${MONTH}`,
+  'usage by day in Europe/Berlin': `/usage?by=day&tz=Europe/Berlin&${MONTH}`,
+  'usage by day and user in Asia/Kolkata': `/usage?by=day,user&tz=Asia/Kolkata&${MONTH}`,
+  'usage of one day by session': '/usage?by=session&from=2026-10-01&to=2026-10-02',
+  'calls of all': '/calls',
+  'calls of one account': '/calls?account=user-7',
+  'calls of one user': '/calls?user=user-7',
+  'calls of one key': '/calls?key=key7',
+  'calls of a key without any': '/calls?account=user-7&key=new',
+  'calls of one session': '/calls?session=s7',
+  'calls of one request': '/calls?request=req_7',
+  'calls with a tag': '/calls?tag=team%3Dsearch',
+  'calls with a tag that none has': '/calls?tag=team%3Dnone',
+  'calls that failed': '/calls?outcome=error',
+  'calls of one user that failed': '/calls?user=user-7&outcome=error',
+  'calls to a model that none was to': '/calls?model=none',
+  'the audit log': '/audit',
+  'the audit log of one actor': '/audit?actor=user-7',
+  'the audit log of a subject without any': '/audit?subject=none',
+  keys: '/keys',
+  'keys of one user': '/keys?user=user-7',
+  'keys with a tag': '/keys?tag=team%3Dsearch',
+  'keys with a name that none has': '/keys?name=needle',
+  accounts: '/accounts',
+  'accounts with a name that none has': '/accounts?name=needle',
+  'accounts with a plan that none has': '/accounts?plan=gold',
+  'the books of one account': '/accounts/user-7',
+  budgets: '/budgets',
+  'budgets near their end': '/near-budgets',
+  users: '/users',
+  teams: '/teams',
 };
 
 /** A row of the table: the name, the time, the CPU, and the longest that others waited for the event loop. */
@@ -143,20 +195,58 @@ async function measure(name: string, ask: () => Promise<unknown>): Promise<strin
   return `| ${name} | ${median(times).toFixed(0)} | ${median(cpu).toFixed(0)} | ${longestMs.toFixed(0)} |\n`;
 }
 
-const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-usage-'));
-try {
-  const startedMs = performance.now();
-  await fill(folder);
-  const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
-  const megabytes = (statSync(path.join(folder, FILE)).size / 1e6).toFixed(0);
-  process.stdout.write(
-    `${CALLS} calls in ${megabytes} MB, written in ${seconds} s\n\n| | ms | CPU | longest turn |\n|---|---|---|---|\n`,
-  );
-  const store = await openSqlite({ folder });
-  for (const [name, query] of Object.entries(REPORTS))
-    process.stdout.write(await measure(name, () => store.ledger.report(query)));
-  for (const [name, list] of Object.entries(LISTS)) process.stdout.write(await measure(name, () => list(store)));
+async function measureStore(name: string, url: string, open: () => Promise<Store>, calls: number): Promise<void> {
+  const began = performance.now();
+  const store = await open();
+  if (name !== 'sqlite') await fillServer(store, calls);
+  await fillLists(store, Math.ceil(calls / EVERY));
   await store.close();
-} finally {
-  rmSync(folder, { recursive: true });
+  process.stdout.write(`\n${name}: ${calls} calls, filled in ${((performance.now() - began) / 1000).toFixed(0)} s\n\n`);
+  const budgets = Array.from({ length: 1000 }, (_, at) => ({
+    ...{ name: `budget-${at}`, amount_usd: 5, every: 'month', user: `user-${at}` },
+  }));
+  const tags = { team: ['search', 'none'] };
+  const gateway = await startGateway(
+    { store: name === 'sqlite' ? url : { url, timeout: '30s' }, budgets, tags, policies: { limits: {} } },
+    { level: 'silent' },
+  );
+  const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'root', '--admin');
+  const ask = async (at: string): Promise<void> => {
+    const response = await gateway.get(`/api/core/admin${at}`, { authorization: `Bearer ${key}` });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${at}: ${response.status} ${text}`);
+  };
+  process.stdout.write(`| ${name} | ms | CPU | longest turn |\n|---|---|---|---|\n`);
+  try {
+    for (const [what, at] of Object.entries(ASKED)) process.stdout.write(await measure(what, () => ask(at)));
+    const five = Array.from({ length: 5 }, () => '/calls?model=none');
+    process.stdout.write(
+      await measure('five lists at once to a model that none was to', () => Promise.all(five.map(ask))),
+    );
+  } finally {
+    await gateway.stop();
+  }
+}
+
+const wanted = values.stores.split(',');
+if (wanted.includes('sqlite')) {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-usage-'));
+  try {
+    await fillSqlite(folder, Number(values.calls));
+    await measureStore('sqlite', `sqlite:${folder}`, () => openSqlite({ folder }), Number(values.calls));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+for (const [name, program, start, open] of [
+  ['redis', REDIS_SERVER, startRedisServer, (url: string) => openRedis({ url, timeoutMs: 30_000 })],
+  ['postgres', POSTGRES, startPostgresServer, (url: string) => openPostgres({ url, timeoutMs: 30_000 })],
+] as const) {
+  if (!program || !wanted.includes(name)) continue;
+  const server = await start();
+  try {
+    await measureStore(name, server.url, () => open(server.url), Number(values['server-calls']));
+  } finally {
+    await server.close();
+  }
 }

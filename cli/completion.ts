@@ -1,7 +1,7 @@
-import { quietLog } from '../core/logger.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { loadFor } from './load.ts';
 import { COMMANDS, type CommandContext } from './program.ts';
+import { quietLog } from './program-log.ts';
 import { trySetUp } from './start.ts';
 
 /** A word of the command line: what may stand behind it. */

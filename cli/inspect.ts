@@ -1,22 +1,24 @@
 import { stringify } from 'yaml';
 import { composeSchema } from '../config/compose-schema.ts';
 import { type LoadedConfig, readBuiltinSchemas, readSchema } from '../config/load-config.ts';
+import { describeAge, endingModels } from '../config/model-ends.ts';
 import type { HedgeRule, ModelRoute } from '../config/model-routes.ts';
-import { createConfigError, formatProblem } from '../config/problems.ts';
+import { loadModelTable } from '../config/model-table.ts';
+import { createConfigError, formatProblem, type ProblemAt } from '../config/problems.ts';
 import { createId } from '../core/calls/call.ts';
 import { timeoutsFor } from '../core/calls/failover.ts';
 import type { Generation } from '../core/calls/generation.ts';
 import { targetsOfRequest } from '../core/calls/models.ts';
 import type { Principal, Target } from '../core/contract/call.ts';
 import type { ChatMessage } from '../core/contract/chat.ts';
-import { createLogger, quietLog } from '../core/logger.ts';
 import { probeStore } from '../core/plugins/foundation.ts';
-import { type TargetRow, targetRows } from '../core/routing/routing-states.ts';
+import { type TargetRow, targetRows } from '../routing/routing-states.ts';
 import { type ControlReply, callGateways } from './cluster/control.ts';
 import { formatChange } from './cluster/diff.ts';
 import { CliError, createIo, EXIT, formatTable } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
 import type { CommandContext } from './program.ts';
+import { createProgramLog, quietLog } from './program-log.ts';
 import { trySetUp } from './start.ts';
 import { listenWarnings } from './warnings.ts';
 
@@ -27,15 +29,19 @@ import { listenWarnings } from './warnings.ts';
 export async function checkConfig(context: CommandContext): Promise<void> {
   const loaded = await loadFor(context);
   const { config, raw } = loaded;
-  await trySetUp(loaded, quietLog());
+  let ending: readonly ProblemAt[] = [];
+  await trySetUp(loaded, quietLog(), ({ catalog }) => {
+    ending = endingModels(loaded, catalog);
+  });
   const store = context.options['connect'] === true ? await probe(loaded) : undefined;
   const io = createIo(context.terminal, context.globals.json === true);
-  const warnings = createConfigError(listenWarnings(config.server), raw).problems.map(formatProblem);
+  const warnings = createConfigError([...listenWarnings(config.server), ...ending], raw).problems.map(formatProblem);
   for (const warning of warnings) io.note(`warning: ${warning}`);
   const names = config.instances.map(({ group, name }) => `${group}.${name}`);
+  const { date: prices } = loadModelTable();
   io.result(
-    { file: config.file, plugins: names, warnings, ...(store !== undefined && { store }) },
-    `${config.file} is fine: ${names.length} plugins${store === undefined ? '' : `; the store ${config.store.name} can be used: ${store}`}`,
+    { file: config.file, plugins: names, warnings, prices, ...(store !== undefined && { store }) },
+    `${config.file} is fine: ${names.length} plugins, prices of ${describeAge(prices)}${store === undefined ? '' : `; the store ${config.store.name} can be used: ${store}`}`,
   );
 }
 
@@ -60,22 +66,6 @@ export async function printSchema(context: CommandContext): Promise<void> {
   });
   const schema = composeSchema([...(await readBuiltinSchemas(builtins)), ...own]);
   context.terminal.out.write(`${JSON.stringify(schema, null, 2)}\n`);
-}
-
-/** `tollgate plugins`: every plugin that the configuration loads, and where it comes from. */
-export async function listPlugins(context: CommandContext): Promise<void> {
-  const { config, builtins } = await loadFor(context);
-  const rows = config.instances.map(({ kind, name, plugin }) => ({
-    kind,
-    name,
-    plugin,
-    source: builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin) ? 'built in' : 'yours',
-  }));
-  const table = formatTable(
-    ['KIND', 'NAME', 'PLUGIN', 'SOURCE'],
-    rows.map(({ kind, name, plugin, source }) => [kind, name, plugin, source]),
-  );
-  createIo(context.terminal, context.globals.json === true).result(rows, table);
 }
 
 /** `tollgate providers`: what is configured, and what each still needs. */
@@ -114,7 +104,12 @@ export async function listProviders(context: CommandContext): Promise<void> {
 
 /** `tollgate openapi`: the document that a gateway of this configuration serves under `/openapi.json`. */
 export async function printOpenApi({ terminal, globals }: CommandContext): Promise<void> {
-  const log = createLogger({ level: 'warn', format: 'auto', isTerminal: terminal.isTty, destination: process.stderr });
+  const log = createProgramLog({
+    level: 'warn',
+    format: 'auto',
+    isTerminal: terminal.isTty,
+    destination: process.stderr,
+  });
   const { createGateway } = await import('../core/app.ts');
   const gateway = await createGateway({
     cwd: process.cwd(),
@@ -214,16 +209,36 @@ async function describeTarget(
   };
 }
 
+/** What every gateway on this configuration's data folder replies; throws when none runs there. */
+async function callRunning<C extends 'targets' | 'status'>(
+  context: CommandContext,
+  command: C,
+): Promise<readonly ControlReply<C>[]> {
+  const { settings } = await loadFor(context);
+  const replies = await callGateways(settings.dataDir, command);
+  if (replies.length > 0) return replies;
+  throw new CliError(
+    `no gateway of this configuration runs on ${settings.dataDir}`,
+    EXIT.unavailable,
+    'Run this as the same user, on the same machine and with the same configuration as the gateway.',
+  );
+}
+
+/** `tollgate status`: whether every gateway on this configuration's data folder could write to its store; exit 69 when one could not. */
+export async function runStatus(context: CommandContext): Promise<void> {
+  const replies = await callRunning(context, 'status');
+  const rows = replies.map(({ pid, stores }) => ({
+    ...{ pid, processes: stores.length },
+    store: stores.find((state) => state !== 'ok') ?? 'ok',
+  }));
+  const lines = rows.map(({ pid, processes, store }) => `process ${pid}: ${processes} serving, store ${store}`);
+  createIo(context.terminal, context.globals.json === true).result(rows, lines.join('\n'));
+  if (rows.some(({ processes, store }) => processes === 0 || store !== 'ok')) process.exitCode = EXIT.unavailable;
+}
+
 /** `tollgate targets`: what every gateway on this configuration's data folder knows of its targets, all of its workers together. */
 export async function runTargets(context: CommandContext): Promise<void> {
-  const { settings } = await loadFor(context);
-  const replies = await callGateways(settings.dataDir, 'targets');
-  if (replies.length === 0)
-    throw new CliError(
-      `no gateway of this configuration runs on ${settings.dataDir}`,
-      EXIT.unavailable,
-      'Run this as the same user, on the same machine and with the same configuration as the gateway.',
-    );
+  const replies = await callRunning(context, 'targets');
   createIo(context.terminal, context.globals.json === true).result(
     replies.map((reply) => ({ pid: reply.pid, targets: targetRows(reply), retries: reply.retries })),
     replies.map((reply) => describe(reply, Date.now())).join('\n\n'),

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { CommanderError } from 'commander';
 import pc from 'picocolors';
 import { isGatewayError } from '../core/contract/errors.ts';
@@ -12,12 +13,18 @@ export interface Terminal {
   readonly err: NodeJS.WritableStream;
   readonly isTty: boolean;
   readonly colors: ReturnType<typeof pc.createColors>;
+  /** Sets the exit code of the process, where there is one. */
+  exitWith?(code: number): void;
 }
 
 export function createTerminal(): Terminal {
   const isTty = process.stderr.isTTY === true;
   // picocolors knows NO_COLOR, FORCE_COLOR, TERM=dumb and CI; colours are for the talk on stderr alone.
-  return { out: process.stdout, err: process.stderr, isTty, colors: pc.createColors(pc.isColorSupported && isTty) };
+  const colors = pc.createColors(pc.isColorSupported && isTty);
+  const exitWith = (code: number): void => {
+    process.exitCode = code;
+  };
+  return { out: process.stdout, err: process.stderr, isTty, colors, exitWith };
 }
 
 /** The two channels of a command, as plugins get them. With `--json` stdout is exactly one JSON document. */
@@ -32,6 +39,7 @@ export function createIo(terminal: Terminal, json: boolean): CommandIo {
     note(text) {
       terminal.err.write(`${text}\n`);
     },
+    checkFailed: () => terminal.exitWith?.(EXIT.checkFailed),
     write(bytes) {
       terminal.out.write(bytes);
     },
@@ -190,4 +198,13 @@ function describeCauses(cause: unknown): readonly string[] {
       lines.push(`because: ${[...new Set(messages)].join('; ')}${messages.join().includes(code) ? '' : ` (${code})`}`);
   }
   return lines;
+}
+
+/** Who runs the program; a user id that the system has no name for, as in a container, is named by its number. */
+export function systemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
 }

@@ -2,9 +2,9 @@ import { closeSync, openSync } from 'node:fs';
 import { type LoadedConfig, loadConfig } from '../config/load-config.ts';
 import type { ConfigInput } from '../config/read.ts';
 import { createGeneration, type Generation } from '../core/calls/generation.ts';
-import { createLogger } from '../core/logger.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
 import type { CommandContext } from './program.ts';
+import { createProgramLog } from './program-log.ts';
 
 /** The configuration that a command works on. */
 export function loadFor({ globals }: Pick<CommandContext, 'globals'>, place: Place = HERE): Promise<LoadedConfig> {
@@ -25,7 +25,7 @@ export async function withGeneration<T>(
   work: (generation: Generation) => Promise<T>,
   place: Place = HERE,
 ): Promise<T> {
-  const log = createLogger({
+  const log = createProgramLog({
     level: 'warn',
     format: 'auto',
     isTerminal: process.stderr.isTTY === true,

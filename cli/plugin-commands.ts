@@ -1,8 +1,7 @@
-import { userInfo } from 'node:os';
 import { Command } from 'commander';
 import { nearest } from '../config/problems.ts';
 import type { Command as PluginCommand, Subcommand } from '../core/contract/plugin.ts';
-import { CliError, createIo, EXIT, type Terminal } from './io.ts';
+import { CliError, createIo, EXIT, systemUser, type Terminal } from './io.ts';
 import { loadFor, type Place, withGeneration } from './load.ts';
 import type { CommandContext } from './program.ts';
 
@@ -98,10 +97,18 @@ function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, con
     const onInterrupt = (): void => interrupt.abort();
     process.once('SIGINT', onInterrupt);
     try {
-      checkValues(command.opts());
+      // An option that the command above it has, too, is read there, wherever it stands.
+      const all = command.optsWithGlobals();
+      const options = Object.fromEntries(
+        command.options
+          .map((option) => option.attributeName())
+          .flatMap((name) => (name in all ? [[name, all[name]]] : [])),
+      );
+      checkValues(options);
       const io = createIo(context.terminal, json);
       const actor = { via: 'cli', userId: systemUser() } as const;
-      await row.run({ args, options: command.opts(), io, signal: interrupt.signal, actor });
+      const code = await row.run({ args, options, io, signal: interrupt.signal, actor });
+      if (code) process.exitCode = code;
     } finally {
       process.off('SIGINT', onInterrupt);
     }
@@ -121,14 +128,5 @@ function checkValues(options: Readonly<Record<string, unknown>>): void {
       EXIT.usage,
       `Give it 1 to ${MAX_VALUE} characters without control characters, or leave it out.`,
     );
-  }
-}
-
-/** Who runs the program; a user id that the system has no name for, as in a container, is named by its number. */
-function systemUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
 }

@@ -44,9 +44,26 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('./inspect.ts')).runReload,
   },
   {
+    name: 'status',
+    summary: 'Say whether the gateways that run on this configuration can write to their store',
+    load: async () => (await import('./inspect.ts')).runStatus,
+  },
+  {
     name: 'targets',
     summary: 'Say how the targets of the gateways that run on this configuration do',
     load: async () => (await import('./inspect.ts')).runTargets,
+  },
+  {
+    name: 'export',
+    summary: 'Write all that the store keeps into one file, while no gateway runs on it',
+    args: [['<file>', 'a new file; it holds what the store holds, so keep it as safe']],
+    load: async () => (await import('./move-store.ts')).runExport,
+  },
+  {
+    name: 'import',
+    summary: 'Read a file of "export" into the store of this configuration, which must be empty',
+    args: [['<file>', 'what "export" wrote']],
+    load: async () => (await import('./move-store.ts')).runImport,
   },
   {
     name: 'init',
@@ -86,8 +103,8 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'plugins',
-    summary: 'List the plugins that the configuration loads',
-    load: async () => (await import('./inspect.ts')).listPlugins,
+    summary: 'List the plugins that the configuration loads, and the order of their hooks',
+    load: async () => (await import('./list-plugins.ts')).listPlugins,
   },
   {
     name: 'config',

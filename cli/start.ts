@@ -3,16 +3,17 @@ import os from 'node:os';
 import path from 'node:path';
 import Keyv from 'keyv';
 import type { LoadedConfig } from '../config/load-config.ts';
+import { endingModels } from '../config/model-ends.ts';
+import type { ProblemAt } from '../config/problems.ts';
 import { createGateway, type Gateway } from '../core/app.ts';
 import { createGeneration, type Generation } from '../core/calls/generation.ts';
 import { GatewayError } from '../core/contract/errors.ts';
 import type { Log } from '../core/contract/plugin.ts';
-import type { Counters, Ledger, Sets, Store } from '../core/contract/store.ts';
+import type { AccountDocuments, Counters, Ledger, Sets, Store } from '../core/contract/store.ts';
 import { InnerRequests } from '../core/http/inner-requests.ts';
 import { Lifecycle } from '../core/http/lifecycle.ts';
 import { createMemory } from '../core/http/memory.ts';
 import { serveGeneration } from '../core/http/serve.ts';
-import { createLogger, flushLog } from '../core/logger.ts';
 import { createLocalGatherer } from '../core/plugins/gather.ts';
 import { Kept } from '../core/plugins/kept.ts';
 import { findStrayOwner } from '../core/plugins/stray-owner.ts';
@@ -26,11 +27,13 @@ import {
   runWorkers,
   workerNumber,
 } from './cluster/cluster.ts';
+import { createWorkerListener } from './cluster/connections.ts';
 import { createWorkerGatherer, sendToPrimary } from './cluster/messages.ts';
 import { type Reloads, startReloads } from './cluster/reload.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { draining, EXIT_OF, listenToSignals, loadFor, type StopSignal } from './load.ts';
 import type { CommandContext } from './program.ts';
+import { createProgramLog, flushLog } from './program-log.ts';
 import { listenWarnings, logWarnings } from './warnings.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -46,7 +49,7 @@ export async function run(context: CommandContext): Promise<void> {
   const { config } = loaded;
   const level = givenLevel ?? config.logging.level;
   const count = countWorkers(loaded);
-  const logger = createLogger({
+  const logger = createProgramLog({
     level,
     format: config.logging.format,
     isTerminal: process.stdout.isTTY === true,
@@ -67,7 +70,7 @@ export async function run(context: CommandContext): Promise<void> {
     configPath: globals.config,
     loaded,
     log,
-    ...(worker !== undefined && { gatherer: createWorkerGatherer() }),
+    ...(worker !== undefined && { gatherer: createWorkerGatherer(), listener: createWorkerListener() }),
     ...(port !== undefined && { port }),
     ...(host !== undefined && { host }),
   });
@@ -77,15 +80,18 @@ export async function run(context: CommandContext): Promise<void> {
           ...{ loaded, log },
           swap: gateway.use,
           note: gateway.noteReload,
+          audit: gateway.audit,
           routing: gateway.routing,
+          storeStates: gateway.storeStates,
         })
       : undefined;
   gateway.reloadBy(reloads?.control ?? primaryReloads());
   // Before the banner: a program that waits for it may stop the gateway at once.
   const stopped = untilStopped(gateway, terminal, uncaught, reloads);
   if (worker === undefined || worker === 1) {
-    logWarnings(log, listenWarnings({ ...config.server, ...(host !== undefined && { host }) }));
-    const banner = { file: config.file, configPath: globals.config, workers: count, terminal };
+    const ending = endingModels(loaded, gateway.models);
+    logWarnings(log, [...listenWarnings({ ...config.server, ...(host !== undefined && { host }) }), ...ending]);
+    const banner = { file: config.file, configPath: globals.config, workers: count, terminal, ending };
     terminal.err.write(formatBanner(gateway, { ...banner, signIn: await makeSignInLinks(gateway, terminal) }));
   }
   if (worker !== undefined) sendToPrimary({ tollgate: 'ready' });
@@ -178,6 +184,8 @@ export interface BannerOptions {
   readonly configPath?: string | undefined;
   readonly workers: number;
   readonly terminal: Pick<Terminal, 'colors'>;
+  /** Models of the configuration that their vendors shut down. */
+  readonly ending?: readonly Pick<ProblemAt, 'message'>[];
   /** Links to sign in by, each with its title. */
   readonly signIn?: readonly { readonly title: string; readonly value: string }[];
 }
@@ -195,7 +203,7 @@ async function makeSignInLinks(
 /** What a newcomer sees: where it listens, what can be called, a key (once) or how to make one, and a line to try. */
 export function formatBanner(
   gateway: Gateway,
-  { file, configPath, workers, terminal, signIn = [] }: BannerOptions,
+  { file, configPath, workers, terminal, ending = [], signIn = [] }: BannerOptions,
 ): string {
   const { colors } = terminal;
   const ready = gateway.providers.filter(({ isConfigured }) => isConfigured).map(({ name }) => name);
@@ -210,6 +218,7 @@ export function formatBanner(
     `  config     ${file}`,
     `  providers  ${ready.join(', ') || 'none ready'}${waiting.length > 0 ? `; without a key: ${waiting.join(', ')}` : ''}`,
     ...(workers > 1 ? [`  workers    ${workers}`] : []),
+    ...[...new Set(ending.map(({ message }) => message))].map((message) => `  warning    the configuration ${message}`),
     ...[...shown, ...signIn].map(({ title, value }) => `\n${title}:\n  ${colors.green(value)}`),
     '\nTry it:',
     `  ${tryLine(gateway, key)}`,
@@ -301,6 +310,7 @@ function createAbsentStore(kind: string): Store {
     ledger: refuseAll<Ledger>(),
     sets: refuseAll<Sets>(),
     counters: refuseAll<Counters>(),
+    kept: () => refuseAll<AccountDocuments>(),
     health: refuse,
     close: () => Promise.resolve(),
   };

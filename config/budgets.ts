@@ -50,7 +50,9 @@ const AMOUNT = {
 
 const TARGET = {
   provider: word('Counts calls at this provider alone.'),
-  model: word('Counts this model alone, as its provider knows it; `gpt-5*` is all that begin so.'),
+  model: word(
+    'Counts this model alone: as its provider knows it, as `provider/model`, or an alias, which stands for its targets; `gpt-5*` is all that begin so.',
+  ),
 } as const;
 
 /** A budget of a key or of a plan: the calls are those of the key, or of each account of the plan. */

@@ -144,7 +144,7 @@ function checkAmounts({ amount_usd, soft_usd }: BudgetValues): readonly BudgetPr
   const amount = readAmount(amount_usd);
   const soft = soft_usd === undefined ? undefined : readAmount(soft_usd);
   const problems: BudgetProblem[] = [];
-  const hint = 'Write 25, 0.50 or "12.345678": more than 0, with at most six decimals.';
+  const hint = 'Write 25, 0.50 or "12.345678": more than 0, at most 9000000, with at most nine decimals.';
   if (!(amount > 0)) problems.push({ path: '/amount_usd', message: 'must be an amount of US dollars above 0', hint });
   if (soft !== undefined && !(soft > 0))
     problems.push({ path: '/soft_usd', message: 'must be an amount of US dollars above 0', hint });

@@ -8,6 +8,7 @@ import {
   findGroup,
   type GatewayConfig,
   GROUP_NAMES,
+  hookOptionsOf,
   INSTANCE_NAME,
   type InstanceRef,
   type PluginSchema,
@@ -15,6 +16,7 @@ import {
 import { type BuiltinName, listInstances, type RawInstance } from './instances.ts';
 import { createLookup, interpolateTree } from './interpolate.ts';
 import { targetTexts } from './model-routes.ts';
+import { checkPrices } from './price-rows.ts';
 import { childPointer, createConfigError, didYouMean, type ProblemAt } from './problems.ts';
 import { type CheckedInstance, finishConfig, type RawConfig, type Section } from './read.ts';
 import { mapLeaves } from './schema-at.ts';
@@ -90,6 +92,7 @@ export function checkConfig(
     ...checkAliases(values['models'], named),
     ...checked.flatMap((instance) => checkModelOptions(instance, values['models'], named)),
     ...checked.flatMap((instance) => checkDialectAliases(instance, providers)),
+    ...checked.flatMap(checkPrices),
     ...checkPlans(values, providers),
     ...checkBudgets(values, named),
     ...checkTags(values['tags']),
@@ -99,20 +102,27 @@ export function checkConfig(
   return finishConfig(raw, core, store, checked);
 }
 
+/** What an instance's options are checked by. */
+interface InstanceSchema extends Pick<PluginSchema, 'schema' | 'section'> {
+  /** The options that are core's, not its plugin's. */
+  readonly ofCore: readonly string[];
+}
+
 /** What is known of an instance's plugin, its schema closed; the same object for the same plugin, so that it is compiled once. */
-function createPluginFinder(
-  schemas: readonly PluginSchema[],
-): (ref: InstanceRef) => Pick<PluginSchema, 'schema' | 'section'> {
-  const open = { schema: sealPluginSchema({ schema: { additionalProperties: true } }) };
+function createPluginFinder(schemas: readonly PluginSchema[]): (ref: InstanceRef) => InstanceSchema {
+  const open = { schema: sealPluginSchema({ schema: { additionalProperties: true } }), ofCore: [] };
   const known = new Map(
-    schemas.map((plugin) => [`${plugin.kind} ${plugin.name}`, { ...plugin, schema: sealPluginSchema(plugin) }]),
+    schemas.map((plugin) => [
+      `${plugin.kind} ${plugin.name}`,
+      { ...plugin, schema: sealPluginSchema(plugin), ofCore: Object.keys(hookOptionsOf(plugin)) },
+    ]),
   );
   return ({ kind, plugin }) => known.get(`${kind} ${plugin}`) ?? open;
 }
 
 function checkInstance(
   { value, ...ref }: RawInstance,
-  { schema, section }: Pick<PluginSchema, 'schema' | 'section'>,
+  { schema, section, ofCore }: InstanceSchema,
   config: RawConfig['value'],
   check: CheckSection,
 ): CheckedInstance {
@@ -128,7 +138,7 @@ function checkInstance(
     const checked = check(options, schema, pointer, ref.plugin);
     return { ...checked, problems: [...extra, ...checked.problems], ref: { ...ref, pointer }, section };
   }
-  const checked = check(value, schema, ref.pointer, ref.plugin);
+  const checked = { ...check(value, schema, ref.pointer, ref.plugin), ofCore };
   if (ref.group !== 'plugins') return { ...checked, ref };
   // A plugin in the list of those without options that needs some.
   const hint = 'Name it under "policies" with "plugin:" and its options.';

@@ -5,7 +5,7 @@ import type { Schema } from '../core/contract/json.ts';
 import { InnerRequests } from '../core/http/inner-requests.ts';
 import { Lifecycle } from '../core/http/lifecycle.ts';
 import { createMemory } from '../core/http/memory.ts';
-import { createAdminRate } from '../core/http/operator-routes.ts';
+import { createAdminRate } from '../core/http/operator-rate.ts';
 import { serveGeneration } from '../core/http/serve.ts';
 import { createLogger } from '../core/logger.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
@@ -49,7 +49,7 @@ export async function compileAhead(): Promise<Readonly<Record<SchemaSet, Compile
 
 /** What a gateway asks for while it is assembled. */
 async function listRequestSchemas(loaded: LoadedConfig): Promise<readonly string[]> {
-  const log = createLogger({ level: 'silent', format: 'json', isTerminal: false });
+  const log = createLogger({ level: 'silent' });
   const foundation = await openFoundation(loaded, log);
   const generation = await createGeneration(foundation, loaded);
   serveGeneration(generation, {

@@ -1,5 +1,13 @@
 import { isObject, type Schema } from '../core/contract/json.ts';
-import { CORE_PROPERTIES, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME, type PluginSchema } from './core-schema.ts';
+import {
+  CORE_PROPERTIES,
+  GROUP_NAMES,
+  GROUPS,
+  type Group,
+  hookOptionsOf,
+  INSTANCE_NAME,
+  type PluginSchema,
+} from './core-schema.ts';
 import { listForms } from './store-url.ts';
 
 const COMBINATORS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', 'dependentSchemas'] as const;
@@ -23,12 +31,17 @@ const MAPS: readonly string[] = ['properties', '$defs', 'patternProperties', 'de
  * objects are closed, so that a misspelt key is a problem. A schema that wants an object open says so with
  * `additionalProperties`.
  */
-export function sealPluginSchema({ schema, section }: Pick<PluginSchema, 'schema' | 'section'>): Schema {
+export function sealPluginSchema({
+  schema,
+  section,
+  kind,
+}: Pick<PluginSchema, 'schema' | 'section'> & Partial<Pick<PluginSchema, 'kind'>>): Schema {
   const { $schema: _dialect, $id: _id, examples: _examples, ...own } = schema;
   const plugin = { type: 'string', minLength: 1, description: 'The plugin, when the key is not its name.' };
   const properties = isObject(schema['properties']) ? schema['properties'] : {};
   if (section !== undefined) return closeObjects({ type: 'object', ...own, properties });
-  return closeObjects({ ...own, type: 'object', properties: { plugin, ...properties } });
+  const core = { plugin, ...hookOptionsOf({ schema, ...(kind && { kind }) }) };
+  return closeObjects({ ...own, type: 'object', properties: { ...core, ...properties } });
 }
 
 function closeObjects(schema: Schema): Schema {
@@ -131,8 +144,8 @@ function definitionName(group: Group, name: string): string {
 }
 
 /** The options of a plugin in its group; `true`, `false` and an empty key need none, nor does a plugin with a section. */
-function definePlugin(group: Group, { name, schema, section }: PluginSchema): Schema {
-  const sealed = sealPluginSchema({ schema: section === undefined ? schema : {} });
+function definePlugin(group: Group, { name, kind, schema, section }: PluginSchema): Schema {
+  const sealed = sealPluginSchema(section === undefined ? { kind, schema } : { schema: {} });
   return placeAt(`#/$defs/${definitionName(group, name)}`, { ...sealed, type: OPTIONAL });
 }
 

@@ -1,5 +1,5 @@
 import type { BudgetRule } from '../core/contract/budgets.ts';
-import type { FromSchema, Schema } from '../core/contract/json.ts';
+import { type FromSchema, isObject, type Schema } from '../core/contract/json.ts';
 import type { Plan, PluginKind } from '../core/contract/plugin.ts';
 import type { TagRules } from '../core/contract/units.ts';
 import { BUDGET, MAX_OWN_BUDGETS, OWN_BUDGET } from './budgets.ts';
@@ -70,10 +70,13 @@ const SERVER = map('Where and how the gateway listens.', {
   bodyLimit: size('The largest request body, as `20mb`, `512kb` or bytes. Routes may have lower limits.', '20mb'),
   requestTimeout: duration('How long a request may take to arrive, headers and body; does not cut the answer.', '60s'),
   drainTimeout: duration('How long open answers may go on after SIGTERM before they end in an error.', '25s'),
-  drainDelay: duration('The wait between "not ready" and closing the listener, so that load balancers notice.', '0s'),
+  drainDelay: duration(
+    'The wait between "not ready" and closing the listener, so that load balancers notice; connections are taken meanwhile.',
+    '2s',
+  ),
   keepAlive: duration(
-    'How long an idle connection stays open; behind a load balancer more than its own idle time, such as `65s`.',
-    '5s',
+    'How long an idle connection stays open; behind a load balancer more than its own idle time.',
+    '65s',
   ),
   sseKeepAlive: duration('The silence in a stream after which a comment is sent.', '15s'),
   maxConnections: { ...limit('Open connections of one worker; more are refused.'), minimum: 1, default: 10_000 },
@@ -251,8 +254,35 @@ export interface InstanceRef {
 
 /** One plugin to set up. */
 export interface PluginInstance extends InstanceRef {
-  /** Interpolated, validated, defaults applied, frozen; without the `plugin` key. */
+  /** Interpolated, validated, defaults applied, frozen; without the keys that core takes. */
   readonly config: Readonly<Record<string, unknown>>;
+  /** How its hooks are bounded, where the configuration says so. */
+  readonly hooks?: { readonly timeoutMs?: number; readonly onFailure?: 'open' | 'closed' };
+}
+
+/** The options of core that an instance of these kinds takes next to its plugin's own. One of the same name that the plugin has is the plugin's. */
+const HOOK_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
+  timeout: {
+    type: 'string',
+    format: 'duration',
+    description: 'How long one of its hooks may take that gives a promise; default 30s.',
+  },
+  onFailure: {
+    enum: ['open', 'closed'],
+    description:
+      'Whether a call goes on (`open`) or ends (`closed`, the default) when one of its hooks fails or takes too long.',
+  },
+});
+
+/** Which options of core an instance of a plugin takes. */
+export function hookOptionsOf({
+  kind,
+  schema,
+  section,
+}: Pick<PluginSchema, 'schema' | 'section'> & { readonly kind?: string }): Readonly<Record<string, Schema>> {
+  if (section !== undefined || (kind !== 'policy' && kind !== 'auth')) return {};
+  const own = isObject(schema['properties']) ? schema['properties'] : {};
+  return Object.fromEntries(Object.entries(HOOK_OPTIONS).filter(([name]) => !Object.hasOwn(own, name)));
 }
 
 /** A configuration without problems: interpolated, validated, defaults applied, frozen. */

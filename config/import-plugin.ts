@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { API_VERSION, PLUGIN_KINDS, type Plugin, type PluginKind } from '../core/contract/plugin.ts';
+import { API_VERSION, PERMISSIONS, PLUGIN_KINDS, type Plugin, type PluginKind } from '../core/contract/plugin.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
 import { didYouMean } from './problems.ts';
 
@@ -44,9 +44,17 @@ export class PluginImportError extends Error {
  * is no plugin of this kind and API version. Nothing is guessed: no other plain word becomes a package's name.
  */
 export async function importPlugin(spec: string, options: ImportOptions): Promise<Plugin> {
+  const url = await locatePlugin(spec, options);
+  const isBuiltin = options.builtins.some((builtin) => builtin.url === url);
+  const plugin = await load(url, spec, isBuiltin);
+  assertPlugin(plugin, spec, options.kind);
+  return plugin;
+}
+
+/** The URL of a plugin's module; throws a {@link PluginImportError} when it is not there. */
+export async function locatePlugin(spec: string, options: ImportOptions): Promise<string> {
   const builtin = options.builtins.find(({ kind, name }) => kind === options.kind && name === spec);
-  const url = builtin?.url ?? (isPath(spec) ? resolvePath(spec, options.baseDir) : await resolvePackage(spec, options));
-  return checkPlugin(await load(url, spec, builtin !== undefined), spec, options.kind);
+  return builtin?.url ?? (isPath(spec) ? resolvePath(spec, options.baseDir) : await resolvePackage(spec, options));
 }
 
 function isPath(spec: string): boolean {
@@ -102,7 +110,7 @@ async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<R
   return await createJiti(import.meta.url, { fsCache: false, ...(await ownModules()) }).import(fileURLToPath(url));
 }
 
-function checkPlugin(value: unknown, spec: string, kind: PluginKind): Plugin {
+function assertPlugin(value: unknown, spec: string, kind: PluginKind): asserts value is Plugin {
   const fail = (message: string, hint?: string) => new PluginImportError(`"${spec}" ${message}`, hint);
   if (!isObjectOrArray(value)) {
     throw fail('is no plugin: its default export is missing or no object', 'Export default definePlugin({ … }).');
@@ -123,9 +131,13 @@ function checkPlugin(value: unknown, spec: string, kind: PluginKind): Plugin {
   if (typeof setup !== 'function') throw fail('is no plugin: it has no "setup" function');
   if (configSchema !== undefined && !isSchemaOfObjects(configSchema))
     throw fail('has a "configSchema" that is no JSON schema of an object');
-  for (const list of ['hosts', 'requires'])
+  for (const list of ['hosts', 'requires', 'permissions'])
     if (!isListOfNames(value[list])) throw fail(`has "${list}" that are no list of names`);
-  return value as unknown as Plugin;
+  const unknown = ((value['permissions'] ?? []) as readonly string[]).find(
+    (name) => !PERMISSIONS.some((known) => known === name),
+  );
+  if (unknown !== undefined)
+    throw fail(`declares "permissions" with "${unknown}", which there is not`, `There are: ${PERMISSIONS.join(', ')}.`);
 }
 
 /** A JSON schema of type object; `null` next to it is for a section that may be switched off. */

@@ -34,6 +34,8 @@ export interface ModelRoute {
   readonly onOverflow?: string;
   readonly timeouts: Partial<Timeouts>;
   readonly hedge?: HedgeRule;
+  /** Whether another target says the rest of a stream that its vendor broke off. */
+  readonly resume: boolean;
 }
 
 const TARGET = { type: 'string', minLength: 1, description: '`provider/model`' } as const;
@@ -123,6 +125,11 @@ export const ROUTE_SCHEMA = {
         },
       },
     },
+    resume: {
+      type: 'boolean',
+      description:
+        'Lets the next target whose vendor can go on with a begun answer say the rest of a stream that broke off: plain text only, and both are owed. Default `false`.',
+    },
     timeouts: {
       type: 'object',
       additionalProperties: false,
@@ -145,18 +152,27 @@ interface RouteValue {
   readonly onOverflow?: string;
   readonly timeouts?: { readonly [K in keyof typeof CLOCKS]?: string };
   readonly hedge?: { readonly after?: string; readonly maxExtra?: string };
+  readonly resume?: boolean;
 }
 
 /** An alias of any form, with all that was not set. */
 export function readModelRoute(alias: AliasValue): ModelRoute {
   const value: RouteValue = isRoute(alias) ? alias : { targets: [alias].flat() };
-  const { targets, strategy = 'fallback', sticky = 'session', onOverflow, timeouts = {}, hedge } = value;
+  const {
+    targets,
+    strategy = 'fallback',
+    sticky = 'session',
+    onOverflow,
+    timeouts = {},
+    hedge,
+    resume = false,
+  } = value;
   return {
     targets: targets.map((target) => ({
       ...{ weight: 1, order: 1, onlyWhenCheaper: false },
       ...(typeof target === 'string' ? { to: target } : target),
     })),
-    ...{ strategy, sticky, timeouts: readClocks(timeouts) },
+    ...{ strategy, sticky, timeouts: readClocks(timeouts), resume },
     ...(onOverflow !== undefined && { onOverflow }),
     ...(hedge && { hedge: readHedge(hedge) }),
   };

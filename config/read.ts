@@ -259,6 +259,8 @@ export interface CheckedInstance extends Section {
   readonly ref: InstanceRef;
   /** The top-level key that holds its options. */
   readonly section?: string | undefined;
+  /** Those of its options that are core's. */
+  readonly ofCore?: readonly string[];
 }
 
 /** Makes the configuration out of sections without problems: units converted, aliases made lists, all frozen. */
@@ -293,8 +295,17 @@ export function finishConfig(
   });
 }
 
-function readInstance({ ref, value }: CheckedInstance): PluginInstance {
-  return { ...ref, config: value as PluginInstance['config'] };
+function readInstance({ ref, value, ofCore = [] }: CheckedInstance): PluginInstance {
+  // `null` where a plugin's section is switched off.
+  if (!isObject(value) || !ofCore.some((name) => name in value))
+    return { ...ref, config: value as PluginInstance['config'] };
+  const config = Object.fromEntries(Object.entries(value).filter(([name]) => !ofCore.includes(name)));
+  const { timeout, onFailure } = Object.fromEntries(ofCore.map((name) => [name, value[name]]));
+  const hooks = {
+    ...(timeout !== undefined && { timeoutMs: parseDuration(String(timeout)) }),
+    ...(onFailure !== undefined && { onFailure: onFailure === 'open' ? ('open' as const) : ('closed' as const) }),
+  };
+  return { ...ref, config, hooks };
 }
 
 function readServer(

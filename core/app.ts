@@ -2,21 +2,23 @@ import type { Server } from 'node:http';
 import { listenUrl } from '../config/core-schema.ts';
 import { type LoadedConfig, loadConfig } from '../config/load-config.ts';
 import type { ConfigInput } from '../config/read.ts';
+import { gatherStates } from '../routing/routing-states.ts';
 import { createGeneration } from './calls/generation.ts';
+import type { AuditChange } from './contract/audit.ts';
 import type { ModelCatalog, RoutingState } from './contract/call.ts';
+import type { ReloadControl } from './contract/gateway.ts';
 import type { Schema } from './contract/json.ts';
 import type { Announcement, Log, SignInLink } from './contract/plugin.ts';
 import { InnerRequests } from './http/inner-requests.ts';
-import { Lifecycle } from './http/lifecycle.ts';
+import { Lifecycle, type Listener } from './http/lifecycle.ts';
 import { createMemory } from './http/memory.ts';
-import { createAdminRate, type ReloadControl } from './http/operator-routes.ts';
+import { createAdminRate } from './http/operator-rate.ts';
 import { LiveGeneration, type PreparedGeneration } from './http/serve.ts';
-import { createHttpServer, listen, renewTls, setServerOptions, watchHandshakes } from './http/server.ts';
+import { createHttpServer, OWN_PORT, renewTls, setServerOptions, watchHandshakes } from './http/server.ts';
 import { Upgrades } from './http/upgrades.ts';
 import { createLogger } from './logger.ts';
 import { openFoundation } from './plugins/foundation.ts';
-import type { Gatherer } from './plugins/gather.ts';
-import { mergeStates, ROUTING_TOPIC } from './routing/routing-states.ts';
+import { type Gatherer, STORE_TOPIC } from './plugins/gather.ts';
 
 /** A gateway that is assembled and listens. */
 export interface Gateway {
@@ -41,8 +43,12 @@ export interface Gateway {
   prepare(loaded: LoadedConfig): Promise<PreparedGeneration>;
   /** How `POST /api/core/admin/reload` reads the configuration anew; without it that route is switched off. */
   reloadBy(control: ReloadControl): void;
+  /** Writes an entry to the audit log of the gateway; rejects when the store does not take it. */
+  audit(change: AuditChange): Promise<void>;
   /** What all processes of this gateway know of their targets and retries. */
   routing(): Promise<RoutingState>;
+  /** How the store does, as each process of this gateway finds: `ok`, or what is wrong. */
+  storeStates(): Promise<readonly string[]>;
   /** What `/readyz` tells about the configuration: why the last reload was refused, or nothing. */
   noteReload(problem: string | undefined): void;
   /** Not ready at once; running responses finish or end in an error frame at the deadline; then everything closes. */
@@ -54,6 +60,8 @@ export interface GatewayOptions extends ConfigInput {
   readonly loaded?: LoadedConfig;
   /** Asks the other workers, when this is one of several. */
   readonly gatherer?: Gatherer;
+  /** Where connections come from; the server's own port unless given. */
+  readonly listener?: Listener;
   readonly log: Log;
   /** Replaces `server.host` of the configuration. */
   readonly host?: string;
@@ -63,11 +71,11 @@ export interface GatewayOptions extends ConfigInput {
 
 /**
  * Starts a gateway: reads the configuration (`configPath`, else the search in `cwd`), sets the plugins up and listens. `cwd`
- * and `env` are the process's own unless given; without a `log` it logs as `tollgate start` does. Rejects with every error
- * named before anything listens.
+ * and `env` are the process's own unless given; without a `log` it writes JSON to stdout, a line each. Rejects with every
+ * error named before anything listens.
  */
 export async function createGateway(given: Partial<GatewayOptions> = {}): Promise<Gateway> {
-  const log = given.log ?? createLogger({ level: 'info', format: 'auto', isTerminal: process.stdout.isTTY });
+  const log = given.log ?? createLogger({ level: 'info' });
   const options = { cwd: process.cwd(), env: process.env, ...given, log };
   const loaded = options.loaded ?? (await loadConfig(options));
   const foundation = await openFoundation(loaded, log, options.gatherer);
@@ -80,6 +88,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   };
   const live = new LiveGeneration();
   try {
+    await foundation.store.begin?.();
     (await live.prepare(await createGeneration(foundation, loaded), deps)).commit();
     const server = createHttpServer(live.listener, config);
     const handshakes = watchHandshakes(server, log);
@@ -90,7 +99,8 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       isDraining: () => deps.lifecycle.draining,
     });
     const host = options.host ?? config.host;
-    const port = await listen(server, host, options.port ?? config.port);
+    const { listener = OWN_PORT } = options;
+    const port = await listener.listen(server, host, options.port ?? config.port);
     deps.lifecycle.phase = 'ready';
     const prepare = async (next: LoadedConfig): Promise<PreparedGeneration> => {
       const prepared = await live.prepare(await createGeneration(foundation, onStoreOf(loaded, next)), deps);
@@ -105,11 +115,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     };
     const close = async (): Promise<void> => {
       const { drainDelayMs: delayMs, drainTimeoutMs: deadlineMs } = live.generation.loaded.config.server;
-      const drain = (): void => {
-        handshakes.cut();
-        upgrades.drain();
-      };
-      await deps.lifecycle.drain(server, { delayMs, deadlineMs, sockets: { drain, close: () => upgrades.close() } });
+      await deps.lifecycle.drain(server, { delayMs, deadlineMs, listener, sockets: [handshakes, upgrades] });
       upgrades.close();
       await live.close();
       await foundation.close();
@@ -126,9 +132,11 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       prepare,
       use: async (next) => (await prepare(next)).commit(),
       reloadBy(control) {
-        deps.lifecycle.reloads = control;
+        foundation.reloads = control;
       },
-      routing: async () => mergeStates((await foundation.gatherer.gather(ROUTING_TOPIC)) as readonly RoutingState[]),
+      routing: () => gatherStates(foundation.gatherer),
+      storeStates: async () => (await foundation.gatherer.gather(STORE_TOPIC)) as readonly string[],
+      audit: (change) => live.generation.audit.add(change),
       noteReload: (problem) => deps.lifecycle.noteReload(problem),
       close() {
         closing ??= close();

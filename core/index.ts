@@ -1,13 +1,14 @@
 /** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
 
 export type { BudgetValues } from '../config/budgets.ts';
+export { priceAt } from '../config/price-rows.ts';
+export { costOf, isCount } from '../config/prices.ts';
 export { nearest } from '../config/problems.ts';
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/attempt.ts';
 export { isPublicHost } from './calls/content.ts';
 export { factsOf, type RequestFacts } from './calls/facts.ts';
-export { costOf } from './calls/meter.ts';
 export type {
   AccountRecord,
   NamedPlan,
@@ -23,10 +24,11 @@ export type * from './contract/call.ts';
 export type * from './contract/chat.ts';
 export { CHAT_REQUEST, CHAT_RESPONSE, MAX_MESSAGES, MAX_PARTS } from './contract/chat-schemas.ts';
 export type { ChunkHead } from './contract/chunks.ts';
-export { chunkHead, deltaChunk, usageChunk } from './contract/chunks.ts';
+export { chunkHead, deltaChunk, laterUsage, usageChunk } from './contract/chunks.ts';
 export type * from './contract/dialect.ts';
 export type { ErrorBody, ErrorCode, ErrorOptions, ErrorType } from './contract/errors.ts';
 export { ERRORS, GatewayError, isGatewayError, toGatewayError } from './contract/errors.ts';
+export type * from './contract/gateway.ts';
 export type * from './contract/hooks.ts';
 export { HOOKS } from './contract/hooks.ts';
 export type * from './contract/json.ts';
@@ -46,6 +48,8 @@ export {
   parseDuration,
   parseSize,
   parseUsd,
+  picoRate,
+  roundCost,
   STANDARD_FORMATS,
 } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';

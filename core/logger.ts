@@ -1,11 +1,10 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
-import { isColorSupported, type PrettyOptions, prettyFactory } from 'pino-pretty';
+import { REDACTED } from '../config/redact.ts';
 
 export interface LoggerOptions {
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
-  /** `auto` is pretty on a terminal and JSON elsewhere. */
-  readonly format: 'auto' | 'json' | 'pretty';
-  readonly isTerminal: boolean;
+  /** Makes of a line of JSON what a person reads; lines stay JSON unless set. */
+  readonly toPretty?: ((line: string) => string) | undefined;
   /** Whether other processes, such as workers, write to the same stdout. */
   readonly isShared?: boolean;
   readonly destination?: DestinationStream;
@@ -25,13 +24,9 @@ const SECRETS: ReadonlySet<string> = new Set([
   'pepper',
 ]);
 
-const REDACTED = '[redacted]';
-
-/** The log: one JSON object a line on stdout, or short lines on a terminal. Bodies and credentials are never in it. */
-export function createLogger(options: LoggerOptions): Logger {
-  const { level, format, isTerminal, isShared = false, destination, onError } = options;
-  const isPretty = format === 'pretty' || (format === 'auto' && isTerminal);
-  const stream = destination ?? openStdout({ isWatched: isPretty, isShared }, onError);
+/** The log: one JSON object a line on stdout. Bodies and credentials are never in it. */
+export function createLogger({ level, toPretty, isShared = false, destination, onError }: LoggerOptions): Logger {
+  const stream = destination ?? openStdout({ isWatched: toPretty !== undefined, isShared }, onError);
   return pino(
     {
       level,
@@ -41,7 +36,17 @@ export function createLogger(options: LoggerOptions): Logger {
       redact: { paths: [...SECRETS].map((name) => `["${name}"]`), censor: REDACTED },
       hooks: { streamWrite: escapeControls },
     },
-    isPretty ? prettyStream(stream, { isTerminal, isWhole: level === 'debug' }) : stream,
+    toPretty ? prettyStream(stream, toPretty) : stream,
+  );
+}
+
+function prettyStream(
+  stream: DestinationStream & { readonly flush?: (done?: () => void) => void },
+  toPretty: (line: string) => string,
+): DestinationStream {
+  return Object.assign(
+    { write: (line: string) => stream.write(toPretty(line)) },
+    stream.flush && { flush: stream.flush.bind(stream) },
   );
 }
 
@@ -68,19 +73,6 @@ function redactValue(value: unknown, levels: number): unknown {
   if (value instanceof Error) return redactFields({ ...pino.stdSerializers.err(value) }, levels - 1);
   if (Array.isArray(value)) return value.map((each) => redactValue(each, levels - 1));
   return redactFields(value as Fields, levels - 1);
-}
-
-/** The longest that a process waits for stdout to take its last lines, in milliseconds. */
-const LONGEST_FLUSH_MS = 1000;
-
-/** Resolves when everything that was logged is written, or when stdout takes too long. For a process about to exit. */
-export async function flushLog(logger: Logger): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  await new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, LONGEST_FLUSH_MS);
-    logger.flush(() => resolve());
-  });
-  clearTimeout(timer);
 }
 
 /** What is written at once. Few writes are a thirteenth of a call cheaper than many. */
@@ -135,68 +127,4 @@ function escapeControls(line: string): string {
 }
 
 /** What moves the cursor or turns the direction of text on a terminal: a caller's words (a model's name) may have it. */
-const CONTROL_CHARACTERS = /(?!\n)[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu;
-
-interface PrettyStreamOptions {
-  readonly isTerminal: boolean;
-  /** Whether all fields of a request are shown, and not only those that a person looks for first. */
-  readonly isWhole: boolean;
-}
-
-type MessageFormat = Exclude<PrettyOptions['messageFormat'], string | false | undefined>;
-type Colors = Parameters<MessageFormat>[3]['colors'];
-
-/** Where pino may write for a person: `10:02:11.033 INFO: POST /v1/chat/completions 200 12 ms echo/echo key=… req_…`. */
-function prettyStream(
-  stream: DestinationStream & { readonly flush?: (done?: () => void) => void },
-  { isTerminal, isWhole }: PrettyStreamOptions,
-): DestinationStream {
-  const toPretty = prettyFactory({
-    colorize: isTerminal && isColorSupported,
-    translateTime: 'HH:MM:ss.l',
-    customPrettifiers: { time: (time) => String(time) },
-    hideObject: true,
-    messageFormat: ({ level: _level, time: _time, msg, err, ...fields }, _key, _label, { colors }) => {
-      const isRequest = typeof fields['route'] === 'string' && typeof fields['dur_ms'] === 'number';
-      if (isRequest && !isWhole) return describeRequest(fields, colors);
-      const pairs = Object.entries(fields).map(([name, value]) => `${toText(name)}=${toText(value)}`);
-      return [toText(msg ?? ''), ...pairs].join(' ') + describeError(err);
-    },
-  });
-  return Object.assign(
-    { write: (line: string) => stream.write(toPretty(line)) },
-    stream.flush && { flush: stream.flush.bind(stream) },
-  );
-}
-
-/** What a person looks for first in a request's line. The other fields are in the JSON log, and shown at level debug. */
-function describeRequest(fields: Fields, colors: Colors): string {
-  const { method, route, path, status, dur_ms, provider, model, error, key, request_id } = fields;
-  const color = Number(status) >= 500 ? colors.red : Number(status) >= 400 ? colors.yellow : colors.green;
-  const words = [
-    path === undefined ? route : `${toText(method)} ${toText(path)}`,
-    error === undefined ? undefined : error,
-    `${Math.round(Number(dur_ms))} ms`,
-    provider === undefined ? undefined : `${toText(provider)}/${toText(model)}`,
-    key === undefined ? undefined : `key=${toText(key)}`,
-    request_id,
-  ];
-  const [what, ...rest] = words.filter((word) => word !== undefined).map(toText);
-  return [what, color(toText(status)), ...rest].join(' ');
-}
-
-/** The stack of an error, on lines of its own. */
-function describeError(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return error === undefined ? '' : ` err=${toText(error)}`;
-  return `\n${'stack' in error && typeof error.stack === 'string' ? toText(error.stack) : toText(error)}`;
-}
-
-function toText(value: unknown): string {
-  const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
-  return text.replace(CONTROL_CHARACTERS, '?');
-}
-
-/** What plugins say while they are set up for nothing but a look is no talk of a command. */
-export function quietLog(): Logger {
-  return createLogger({ level: 'error', format: 'auto', isTerminal: false, destination: process.stderr });
-}
+export const CONTROL_CHARACTERS = /(?!\n)[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu;

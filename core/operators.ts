@@ -2,6 +2,10 @@
 
 export { BUDGET, isTimeZone, MAX_OWN_BUDGETS, OWN_BUDGET, readBudget, WEEKDAYS } from '../config/budgets.ts';
 export { checkBudget, PLAN_SCHEMA, readPlan } from '../config/check-budgets.ts';
+export { describeAge, nearEndOf } from '../config/model-ends.ts';
+export { loadModelTable, problemsOfModels, problemsOfTable } from '../config/model-table.ts';
+export { feesAreMore, isDearer } from '../config/price-compare.ts';
+export { targetRows } from '../routing/routing-states.ts';
 export {
   ACCOUNTS,
   ALL_PLANS,
@@ -14,7 +18,7 @@ export {
 } from './calls/plans.ts';
 export { auditActor } from './contract/audit.ts';
 export { SESSION_COOKIE } from './contract/route.ts';
-export { MAX_TAGS, maxEntries, refuseTag, steadyNow, tagName } from './contract/units.ts';
+export { cpuBudget, MAX_TAGS, maxEntries, refuseTag, steadyNow, tagName } from './contract/units.ts';
 export { networkOf } from './http/failed-credentials.ts';
-export { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from './http/operator-routes.ts';
+export { hasScope } from './http/scopes.ts';
 export { changedMeanwhile } from './plugins/instance-store.ts';

@@ -40,7 +40,15 @@ async function startTollgate(name: string, options: TollgateOptions, upstreams: 
   let listens = false;
   const program = await startProgram(
     process.execPath,
-    [...(options.nodeFlags ?? []), path.join(PACKAGE, 'dist', 'cli', 'main.js'), 'start', '--config', configFile],
+    // As `npm start` and workers have it.
+    [
+      '--no-memory-reducer',
+      ...(options.nodeFlags ?? []),
+      path.join(PACKAGE, 'dist', 'cli', 'main.js'),
+      'start',
+      '--config',
+      configFile,
+    ],
     {
       cores: GATEWAY_CORES,
       cwd: folder,
@@ -71,7 +79,14 @@ function configOf(options: TollgateOptions, { json, stream }: Upstreams): object
   const { store = 'sqlite:./data', plugins = 0, bareBones = false, tls } = options;
   const common = { apiKey: 'upstream-key', models: ['*'], prices: { '*': { input: 1, output: 4 } } };
   return {
-    server: { host: '127.0.0.1', port: 0, maxConnections: 20_000, drainTimeout: '1s', ...(tls && { tls }) },
+    server: {
+      host: '127.0.0.1',
+      port: 0,
+      maxConnections: 20_000,
+      drainTimeout: '1s',
+      drainDelay: '0s',
+      ...(tls && { tls }),
+    },
     store,
     logging: { format: 'json' },
     providers: {

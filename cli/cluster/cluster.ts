@@ -2,15 +2,18 @@ import cluster, { type Worker } from 'node:cluster';
 import os from 'node:os';
 import { type LoadedConfig, loadConfig } from '../../config/load-config.ts';
 import type { Gateway } from '../../core/app.ts';
+import type { AuditActor, AuditChange } from '../../core/contract/audit.ts';
 import type { RoutingState } from '../../core/contract/call.ts';
+import type { ReloadControl, ReloadReport } from '../../core/contract/gateway.ts';
 import type { Log } from '../../core/contract/plugin.ts';
-import type { ReloadControl, ReloadReport } from '../../core/http/operator-routes.ts';
 import type { PreparedGeneration } from '../../core/http/serve.ts';
-import { mergeStates, ROUTING_TOPIC } from '../../core/routing/routing-states.ts';
+import { STORE_TOPIC } from '../../core/plugins/gather.ts';
+import { mergeStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
 import { CliError, describeError, EXIT } from '../io.ts';
 import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../load.ts';
 import type { CommandContext } from '../program.ts';
-import { GATHER_MS, parseRawConfig, sendToPrimary, type WorkerMessage, writeRawConfig } from './messages.ts';
+import { Connections } from './connections.ts';
+import { GATHER_MS, parseRawConfig, send, sendToPrimary, type WorkerMessage, writeRawConfig } from './messages.ts';
 import { type Reloads, startReloads } from './reload.ts';
 
 /** The variable that has a worker's number. */
@@ -38,7 +41,7 @@ export function requestConfiguration(): Promise<LoadedConfig> {
 /** In a worker: the primary reads the configuration for all of them, and replies. */
 export function primaryReloads(): ReloadControl {
   let lastId = 0;
-  const request = (cause: string | undefined): Promise<ReloadReport> =>
+  const request = (wanted: { readonly cause?: string; readonly actor?: AuditActor }): Promise<ReloadReport> =>
     new Promise((resolve) => {
       lastId += 1;
       const id = lastId;
@@ -48,9 +51,9 @@ export function primaryReloads(): ReloadControl {
         resolve(message.report);
       };
       process.on('message', listen);
-      sendToPrimary({ tollgate: 'reload', id, ...(cause !== undefined && { cause }) });
+      sendToPrimary({ tollgate: 'reload', id, ...wanted });
     });
-  return { reload: (cause) => request(cause), compare: () => request(undefined) };
+  return { reload: (cause, actor) => request({ cause, actor }), compare: () => request({}) };
 }
 
 /** In a worker: drains when the primary says so or is gone. Signals to the process group are the primary's to answer. */
@@ -74,10 +77,18 @@ export function onPrimary(drain: () => void): void {
 }
 
 /** In a worker: builds what the primary sends, and takes it over when the primary says that all could. */
-export function reloadWithPrimary(gateway: Pick<Gateway, 'prepare' | 'noteReload'>): void {
+export function reloadWithPrimary(gateway: Pick<Gateway, 'prepare' | 'noteReload' | 'audit'>): void {
   const prepared = new Map<number, PreparedGeneration>();
   process.on('message', async (message: WorkerMessage) => {
     if (message.tollgate === 'note') gateway.noteReload(message.problem);
+    if (message.tollgate === 'audit') {
+      const { id, change } = message;
+      const reply = (isWritten: boolean) => sendToPrimary({ tollgate: 'audited', id, isWritten });
+      void gateway.audit(change).then(
+        () => reply(true),
+        () => reply(false),
+      );
+    }
     if (message.tollgate === 'commit' || message.tollgate === 'abandon') {
       const generation = prepared.get(message.id);
       prepared.delete(message.id);
@@ -153,6 +164,7 @@ class WorkerCluster implements Cluster {
   readonly #log: Log;
   readonly #reloads: ClusterOptions['reloads'];
   readonly #members = new Map<number, Member>();
+  readonly #connections = new Connections();
   readonly #pauses = new Set<NodeJS.Timeout>();
   #text: string;
   #version = 1;
@@ -205,6 +217,8 @@ class WorkerCluster implements Cluster {
 
   #start(number: number): void {
     const startedAt = performance.now();
+    // docs/decisions/bytecode.md: V8 takes this flag on the command line alone.
+    cluster.setupPrimary({ execArgv: [...process.execArgv, '--no-memory-reducer'] });
     const worker = cluster.fork({ [WORKER_VARIABLE]: String(number) });
     let onStarted: () => void = () => {};
     const started = new Promise<void>((resolve) => {
@@ -222,12 +236,15 @@ class WorkerCluster implements Cluster {
         onStarted();
       }
       if (message.tollgate === 'reload') void this.#reload(worker, message);
+      void this.#connections.receive(worker, message);
       if (message.tollgate === 'gather')
         void this.gather(message.topic).then((values) =>
           send(worker, { tollgate: 'gathered', id: message.id, values }),
         );
     });
     worker.once('exit', (code, signal) => {
+      // After what it said last has been read.
+      setImmediate(() => setImmediate(() => this.#connections.remove(worker)));
       this.#members.delete(number);
       onStarted();
       // oxlint-disable-next-line typescript/no-unnecessary-condition -- null when a signal ended it
@@ -296,10 +313,20 @@ class WorkerCluster implements Cluster {
   }
 
   /** For a worker whose caller wants it. */
-  async #reload(worker: Worker, { id, cause }: WorkerMessage & { readonly tollgate: 'reload' }): Promise<void> {
+  async #reload(worker: Worker, { id, cause, actor }: WorkerMessage & { readonly tollgate: 'reload' }): Promise<void> {
     const control = await this.#reloads();
-    const report = await (cause === undefined ? control.compare() : control.reload(cause));
+    const isTrial = cause === undefined || actor === undefined;
+    const report = await (isTrial ? control.compare() : control.reload(cause, actor));
     send(worker, { tollgate: 'reloaded', id, report });
+  }
+
+  /** Has a worker write an entry to the audit log. */
+  async audit(change: AuditChange): Promise<void> {
+    const [member] = [...this.#members.values()].filter(({ isReady }) => isReady);
+    const id = this.#nextId();
+    const isReply = (message: WorkerMessage): boolean => message.tollgate === 'audited' && message.id === id;
+    const reply = member && (await exchange(member.worker, { tollgate: 'audit', id, change }, isReply, PREPARE_MS));
+    if (reply?.tollgate !== 'audited' || !reply.isWritten) throw new Error('no worker could write it');
   }
 
   /** What one worker answers, or undefined when it does not in time. */
@@ -317,6 +344,7 @@ class WorkerCluster implements Cluster {
   #end(how: 'drain' | 'stop', killMs: number): void {
     this.#stopping = true;
     for (const pause of this.#pauses) clearTimeout(pause);
+    this.#connections.end(how === 'stop');
     if (this.#members.size === 0) this.#finish(this.#exitCode);
     for (const { worker } of this.#members.values()) send(worker, { tollgate: how });
     const kill = (): void => {
@@ -329,11 +357,6 @@ class WorkerCluster implements Cluster {
     this.#lastId += 1;
     return this.#lastId;
   }
-}
-
-/** Sends; nothing happens when the worker is gone. */
-function send(worker: Worker, message: WorkerMessage): void {
-  if (worker.isConnected()) worker.send(message, () => {});
 }
 
 /** Sends a message and waits for its reply; undefined when the worker ends before it, or takes too long. */
@@ -400,7 +423,9 @@ export async function runWorkers(
       server = next.config.server;
     },
     note: (problem) => workers.note(problem),
+    audit: (change) => workers.audit(change),
     routing: async () => mergeStates((await workers.gather(ROUTING_TOPIC)) as readonly RoutingState[]),
+    storeStates: async () => (await workers.gather(STORE_TOPIC)) as readonly string[],
   });
   listenToSignals({
     stop(signal) {

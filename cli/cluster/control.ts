@@ -4,15 +4,18 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import type { RoutingState } from '../../core/contract/call.ts';
+import type { ReloadControl, ReloadReport } from '../../core/contract/gateway.ts';
 import { isObject, parseJson } from '../../core/contract/json.ts';
 import type { Log } from '../../core/contract/plugin.ts';
-import type { ReloadControl, ReloadReport } from '../../core/http/operator-routes.ts';
+import { systemUser } from '../io.ts';
 
 /** What one line to a control socket asks for, and what a gateway replies to it. */
 interface ControlReplies {
   readonly reload: ReloadReport;
   readonly compare: ReloadReport;
   readonly targets: RoutingState;
+  /** How the store does, as each of its processes finds. */
+  readonly status: { readonly stores: readonly string[] };
 }
 
 type ControlCommand = keyof ControlReplies;
@@ -22,12 +25,15 @@ export interface ControlWork {
   readonly reloader: ReloadControl;
   /** What all of its processes know of targets. */
   routing(): Promise<RoutingState>;
+  /** `ok`, or what is wrong with the store, as each of its processes finds. */
+  storeStates(): Promise<readonly string[]>;
 }
 
 const REPLIES: { readonly [C in ControlCommand]: (work: ControlWork) => Promise<ControlReplies[C]> } = Object.freeze({
-  reload: ({ reloader }: ControlWork) => reloader.reload('tollgate reload'),
+  reload: ({ reloader }: ControlWork) => reloader.reload('tollgate reload', { via: 'cli', userId: systemUser() }),
   compare: ({ reloader }: ControlWork) => reloader.compare(),
   targets: ({ routing }: ControlWork) => routing(),
+  status: async ({ storeStates }: ControlWork) => ({ stores: await storeStates() }),
 });
 
 /** Longer names of a socket are refused by some systems (104 bytes on macOS, 108 on Linux). */
@@ -49,8 +55,8 @@ function controlFolder(dataDir: string): string {
 }
 
 /**
- * Listens for `tollgate reload` and `tollgate targets` on a socket that only this user may open. A gateway that cannot have one runs without; SIGHUP works
- * there too. Returns how to stop.
+ * Listens for `tollgate reload`, `targets` and `status` on a socket that only this user may open. A gateway that cannot have one runs
+ * without; SIGHUP works there too. Returns how to stop.
  */
 export async function openControl(dataDir: string, work: ControlWork, log: Log): Promise<() => void> {
   const server = net.createServer((socket) => replyToCommand(socket, work));
@@ -60,10 +66,7 @@ export async function openControl(dataDir: string, work: ControlWork, log: Log):
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     await listenPrivately(server, file);
   } catch (error) {
-    log.warn(
-      { err: error },
-      'tollgate reload and tollgate targets cannot reach this gateway: it has no control socket',
-    );
+    log.warn({ err: error }, 'tollgate reload, targets and status cannot reach this gateway: it has no control socket');
     return () => {};
   }
   server.unref();

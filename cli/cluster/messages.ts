@@ -1,11 +1,19 @@
+import type { Worker } from 'node:cluster';
 import type { RawConfig } from '../../config/read.ts';
-import type { ReloadReport } from '../../core/http/operator-routes.ts';
+import type { AuditActor, AuditChange } from '../../core/contract/audit.ts';
+import type { ReloadReport } from '../../core/contract/gateway.ts';
 import type { Gatherer, Readers } from '../../core/plugins/gather.ts';
 
 /** What the processes of one gateway send each other. */
 export type WorkerMessage =
   | { readonly tollgate: 'ready' }
   | { readonly tollgate: 'drain' | 'stop' }
+  /** A worker serves connections of this port, which the primary has; and no longer. */
+  | { readonly tollgate: 'listen'; readonly host: string; readonly port: number }
+  | { readonly tollgate: 'listening'; readonly port: number; readonly problem?: ListenProblem }
+  | { readonly tollgate: 'unlisten' | 'unlistened' }
+  /** A connection, sent with its socket; and that the worker has it. */
+  | { readonly tollgate: 'connection' | 'taken' }
   | { readonly tollgate: 'gather'; readonly id: number; readonly topic: string }
   | { readonly tollgate: 'read'; readonly id: number; readonly topic: string }
   | { readonly tollgate: 'answer'; readonly id: number; readonly value: unknown }
@@ -18,10 +26,20 @@ export type WorkerMessage =
   | { readonly tollgate: 'prepared'; readonly id: number; readonly problem?: string }
   | { readonly tollgate: 'commit' | 'abandon'; readonly id: number }
   /** A worker's caller wants a reload, or to know what one would change; the primary does it. */
-  | { readonly tollgate: 'reload'; readonly id: number; readonly cause?: string }
+  | { readonly tollgate: 'reload'; readonly id: number; readonly cause?: string; readonly actor?: AuditActor }
   | { readonly tollgate: 'reloaded'; readonly id: number; readonly report: ReloadReport }
+  /** One worker writes an entry to the audit log, for the primary, which has no store. */
+  | { readonly tollgate: 'audit'; readonly id: number; readonly change: AuditChange }
+  | { readonly tollgate: 'audited'; readonly id: number; readonly isWritten: boolean }
   /** What `/readyz` tells of the last reload. */
   | { readonly tollgate: 'note'; readonly problem?: string };
+
+/** Why the port could not be had, as Node says it. */
+interface ListenProblem {
+  readonly message: string;
+  readonly code?: string | undefined;
+  readonly syscall?: string | undefined;
+}
 
 /** How long the workers have to answer; one that does not is left out. */
 export const GATHER_MS = 2000;
@@ -59,6 +77,11 @@ export function createWorkerGatherer(): Gatherer {
         sendToPrimary({ tollgate: 'gather', id, topic });
       }),
   };
+}
+
+/** Sends to a worker; nothing happens when it is gone. */
+export function send(worker: Worker, message: WorkerMessage): void {
+  if (worker.isConnected()) worker.send(message, () => {});
 }
 
 /** Sends to the primary process; nothing happens when it is gone. */

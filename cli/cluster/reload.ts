@@ -2,8 +2,9 @@ import { unwatchFile, watchFile } from 'node:fs';
 import path from 'node:path';
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { ConfigError, formatProblem } from '../../config/problems.ts';
+import type { AuditActor, AuditChange } from '../../core/contract/audit.ts';
+import type { ConfigChange, ReloadControl, ReloadReport } from '../../core/contract/gateway.ts';
 import type { Log } from '../../core/contract/plugin.ts';
-import type { ConfigChange, ReloadControl, ReloadReport } from '../../core/http/operator-routes.ts';
 import { describeError } from '../io.ts';
 import { loadFor } from '../load.ts';
 import type { CommandContext } from '../program.ts';
@@ -26,10 +27,12 @@ interface ReloaderDeps {
   swap(next: LoadedConfig): Promise<void>;
   /** Called with why the last reload was refused, without secrets, or that it was not. */
   note(problem: string | undefined): void;
+  /** Writes an entry to the audit log. */
+  audit(change: AuditChange): Promise<void>;
 }
 
 /** Reloads the configuration of a running gateway; what is wrong with it is reported, and the former one goes on. */
-export function createReloader({ loaded, log, read, swap, note }: ReloaderDeps): Reloader {
+export function createReloader({ loaded, log, read, swap, note, audit }: ReloaderDeps): Reloader {
   let current = loaded;
   const readNext = async (): Promise<LoadedConfig> => {
     const next = await read();
@@ -43,7 +46,7 @@ export function createReloader({ loaded, log, read, swap, note }: ReloaderDeps):
     const changes = diffConfigs(current.config, next.config).filter(({ needsRestart }) => !needsRestart);
     return [...changes, ...diffConfigs(loaded.config, next.config).filter(({ needsRestart }) => needsRestart)];
   };
-  const attempt = async (cause: string): Promise<ReloadReport> => {
+  const attempt = async (cause: string, actor: AuditActor): Promise<ReloadReport> => {
     try {
       const next = await readNext();
       const changes = compareWith(next);
@@ -51,7 +54,13 @@ export function createReloader({ loaded, log, read, swap, note }: ReloaderDeps):
       current = next;
       note(undefined);
       logChanges(log, cause, next, changes);
-      return { file: next.config.file, isReloaded: true, changes };
+      const { file } = next.config;
+      return {
+        file,
+        isReloaded: true,
+        changes,
+        isInAudit: await writeReload({ log, audit }, { actor, cause, file, changes }),
+      };
     } catch (error) {
       const problem = describeError(error).join('\n');
       const summary = describePublicly(error);
@@ -65,8 +74,8 @@ export function createReloader({ loaded, log, read, swap, note }: ReloaderDeps):
     get current() {
       return current;
     },
-    reload(cause) {
-      const report = last.then(() => attempt(cause));
+    reload(cause, actor) {
+      const report = last.then(() => attempt(cause, actor));
       last = report;
       return report;
     },
@@ -80,6 +89,21 @@ export function createReloader({ loaded, log, read, swap, note }: ReloaderDeps):
       }
     },
   };
+}
+
+/** Writes a reload to the audit log; resolves whether it is there. */
+async function writeReload(
+  { log, audit }: Pick<ReloaderDeps, 'log' | 'audit'>,
+  { actor, cause, file, changes }: Pick<ReloadReport, 'file' | 'changes'> & { actor: AuditActor; cause: string },
+): Promise<boolean> {
+  const rows = changes.map(({ needsRestart, ...change }) => ({ ...change, needs_restart: needsRestart }));
+  try {
+    await audit({ actor, action: 'configuration.reload', subject: file, after: { cause, changes: rows } });
+    return true;
+  } catch (error) {
+    log.error({ err: error, cause, file }, 'the audit log lacks a reload: the store did not take the entry');
+    return false;
+  }
 }
 
 /** How many places the log names. */
@@ -115,6 +139,9 @@ function describePublicly(error: unknown): string {
   return `the configuration was refused, and the former one serves: ${text.slice(0, MAX_LENGTH)}`;
 }
 
+/** Who reloads is not known here: whoever may change the file, or signal the process. */
+const BY_FILE: AuditActor = Object.freeze({ via: 'file' });
+
 /** What can trigger a reload of a running gateway. */
 export interface Reloads {
   /** By a signal. */
@@ -127,10 +154,12 @@ export interface Reloads {
 /** Opens the ways to reload: a signal, `tollgate reload`, and files that change where the configuration says so. */
 export async function startReloads(
   context: Pick<CommandContext, 'globals'>,
-  deps: Omit<ReloaderDeps, 'read'> & Pick<ControlWork, 'routing'>,
+  deps: Omit<ReloaderDeps, 'read'> & Pick<ControlWork, 'routing' | 'storeStates'>,
 ): Promise<Reloads> {
   const { loaded, log } = deps;
-  const files = loaded.config.server.watch ? watchFiles(() => void reloader.reload('a file was changed')) : undefined;
+  const files = loaded.config.server.watch
+    ? watchFiles(() => void reloader.reload('a file was changed', BY_FILE))
+    : undefined;
   const watch = ({ raw }: typeof loaded): void => files?.watch([...raw.files, ...raw.texts.keys()]);
   const reloader = createReloader({
     ...deps,
@@ -141,10 +170,10 @@ export async function startReloads(
     },
   });
   watch(loaded);
-  const { routing } = deps;
-  const closeControl = await openControl(loaded.settings.dataDir, { reloader, routing }, log);
+  const { routing, storeStates } = deps;
+  const closeControl = await openControl(loaded.settings.dataDir, { reloader, routing, storeStates }, log);
   return {
-    reload: () => void reloader.reload('SIGHUP'),
+    reload: () => void reloader.reload('SIGHUP', BY_FILE),
     control: reloader,
     close() {
       closeControl();

@@ -1,7 +1,8 @@
+import { REDACTED, secretPattern } from '../../config/redact.ts';
 import type { Target } from '../contract/call.ts';
 import { type ErrorCode, GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
-import { deepFreeze, measureJson, parseErrorBody, RESPONSE_BOUNDS } from '../contract/json.ts';
+import { deepFreeze, measureJson, parseErrorBody, RESPONSE_BOUNDS, readObject } from '../contract/json.ts';
 import {
   type CodecCall,
   type Endpoint,
@@ -11,15 +12,16 @@ import {
   type ResponseHeaders,
   StreamFailure,
   type UpstreamFailure,
+  type UpstreamPhase,
 } from '../contract/provider.ts';
 import { formatUsd } from '../contract/units.ts';
 import { pluginError } from '../plugins/attribution.ts';
-import { REDACTED, secretPattern } from '../plugins/plugin-api.ts';
-import { UpstreamError, type UpstreamPhase, type UpstreamResponse } from '../upstream/upstream.ts';
-import { type Call, type NotedAttempt, owedBy } from './call.ts';
+import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
+import { type Call, type NotedAttempt, owedBy, withTrace } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
-import { withTrace } from './trace.ts';
+import { assertEffects, effectsOf } from './ingress.ts';
+import { refuseOwnToken, withOwnToken } from './own-token.ts';
 
 /** The longest error body that is read, in bytes: enough for any vendor's words. */
 const MAX_ERROR_BYTES = 64 * 1024;
@@ -32,14 +34,27 @@ export async function sendAttempt(
   deps: CallDeps,
   call: Call,
   target: Target,
-  endpoint: Endpoint,
-  request: HttpRequest,
+  offered: Endpoint,
+  requested: HttpRequest,
 ): Promise<UpstreamResponse> {
-  const { credential } = endpoint;
+  const isOwn = call.client?.ownSubscription === true;
+  const { endpoint, request } = isOwn
+    ? withOwnToken(call, target, offered, requested)
+    : { endpoint: offered, request: requested };
+  const { credential, effects } = endpoint;
   if (credential?.required && credential.value === undefined) throw notConfigured(target, credential.env);
+  // Whichever way it came, what is sent is what is checked; what plugins change from here on is theirs.
+  const body = readObject(request.body);
+  let mayAct = false;
+  for (const field in effects)
+    if (field !== 'model') mayAct ||= (body[field] ?? false) !== false;
+    else for (const { values } of effects[field] ?? []) mayAct ||= values?.test(target.model) !== false;
+  const needs = mayAct ? effectsOf(effects, target, request) : [];
+  if (needs.length > 0) await assertEffects(deps, call, needs, [target]);
   const changed = call.hooks.send?.(call, request, target) ?? request;
-  const outgoing = withTrace(changed instanceof Promise ? await changed : changed, call.trace);
-  const { record } = call;
+  const written = changed instanceof Promise ? await changed : changed;
+  const { record, trace } = call;
+  const outgoing = trace.parentId === undefined ? written : withTrace(written, trace);
   record.target = target;
   const { elapsedMs: startedMs } = call;
   const attempt: NotedAttempt = { target, startedMs, ms: 0 };
@@ -55,10 +70,14 @@ export async function sendAttempt(
     if (response.status < 300) {
       record.sentTo.push(target);
       record.firstByteMs ??= call.elapsedMs;
+      const served = endpoint.tierHeader && response.headers[endpoint.tierHeader];
+      if (served) record.serviceTier = served.toLowerCase();
       return response;
     }
     // An error status is a response that no vendor charges for.
-    throw new StreamFailure(await classify(endpoint, response));
+    const failure = await classify(endpoint, response);
+    if (isOwn) refuseOwnToken(target, response.status, failure);
+    throw new StreamFailure(failure);
   } catch (error) {
     // One that may have reached its vendor is noted, also when no response comes.
     if (error instanceof UpstreamError && error.sent && !error.refused) record.sentTo.push(target);
@@ -322,6 +341,7 @@ export const FAILURES = Object.freeze({
   rate_limit: row('upstream_rate_limited', 'is over its own rate limit'),
   overloaded: row('provider_overloaded', 'is overloaded'),
   upstream_error: row('provider_unavailable', 'could not be reached or failed to answer'),
+  broken_off: row('provider_unavailable', undefined),
   timeout: row('provider_timeout', 'did not answer in time'),
   model_not_found: row('unsupported_model', undefined),
   context_length: row('context_length_exceeded', undefined, false),

@@ -1,11 +1,11 @@
 import type { ModelRoute } from '../../config/model-routes.ts';
+import type { Routing } from '../../routing/health-book.ts';
 import type { ModelCatalog, Operation } from '../contract/call.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import type { Pending } from '../plugins/attribution.ts';
-import type { CompiledHooks } from '../plugins/hook-runner.ts';
-import type { Routing } from '../routing/health-book.ts';
+import type { CompiledHooks } from '../plugins/compile-hooks.ts';
 import type { Upstream } from '../upstream/upstream.ts';
 import type { Aliases } from './models.ts';
 import type { PlanFinder } from './plans.ts';
@@ -37,4 +37,5 @@ export interface CallDeps {
   readonly closing: AbortSignal;
   /** Throws for an operation that is not registered. */
   partsOf(operation: Operation): OperationParts;
+  allParts(): Iterable<OperationParts>;
 }

@@ -1,7 +1,10 @@
 import { randomFillSync } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { HedgeRule } from '../../config/model-routes.ts';
+import type { TargetAttempt } from '../../routing/health-book.ts';
 import type {
   CallAttempt,
+  CallHook,
   Call as CallView,
   Operation,
   Outcome,
@@ -17,25 +20,27 @@ import type { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { CallContext } from '../contract/plugin.ts';
-import type { FailureClass, Timeouts } from '../contract/provider.ts';
-import type { CompiledHooks } from '../plugins/hook-runner.ts';
-import type { TargetAttempt } from '../routing/health-book.ts';
+import type { FailureClass, HttpRequest, Timeouts } from '../contract/provider.ts';
+import type { CompiledHooks } from '../plugins/compile-hooks.ts';
 import type { CallDeps } from './call-deps.ts';
 import type { Ingress, Lane } from './ingress.ts';
-import { readTrace } from './trace.ts';
 
 const pool = Buffer.alloc(16 * 128);
 let used = pool.length;
 
-/** A prefix and 22 url-safe random characters (128 bits), such as `req_…`; random bytes are drawn 128 ids at a time. */
-export function createId(prefix: string): string {
+/** 128 random bits as text, drawn 128 times at once: the system takes as long for a few bytes as for many. */
+function randomText(encoding: 'base64url' | 'hex'): string {
   if (used === pool.length) {
     randomFillSync(pool);
     used = 0;
   }
-  const id = pool.toString('base64url', used, used + 16);
   used += 16;
-  return prefix + id;
+  return pool.toString(encoding, used - 16, used);
+}
+
+/** A prefix and 22 url-safe random characters (128 bits), such as `req_…`. */
+export function createId(prefix: string): string {
+  return prefix + randomText('base64url');
 }
 
 let last = 0;
@@ -96,6 +101,10 @@ interface CallRoute {
   hedge: HedgeRule | undefined;
   /** The target for prompts that are too long for the others. */
   overflow: Target | undefined;
+  /** Whether another target may say the rest of a stream that its vendor broke off. */
+  mayResume: boolean;
+  /** Whether one does so now: it is sent the request with a begun answer, as its codec writes it. */
+  isResumed: boolean;
   /** Places of optional parts of the request that this caller may not have. */
   without: readonly string[];
 }
@@ -129,7 +138,7 @@ export class Call implements CallView {
   readonly ended: Promise<void>;
   #request: RequestOf<Operation>;
   #targets: readonly Target[];
-  #record: CallRecord = { ...EMPTY, attempts: [], sentTo: [], skipped: [] };
+  #record: CallRecord = { ...EMPTY, attempts: [], hooks: [], sentTo: [], skipped: [] };
   #hasFinished = false;
   #onEnded: () => void = () => {};
   readonly #deps: CallDeps;
@@ -146,7 +155,7 @@ export class Call implements CallView {
     this.state = original?.state ?? new Map();
     this.route = original?.route ?? {
       ...{ alias: undefined, stickyKey: undefined, timeouts: undefined, hedge: undefined, overflow: undefined },
-      without: NONE,
+      ...{ mayResume: false, isResumed: false, without: NONE },
     };
     this.#mark = original ? original.#mark : performance.now();
     this.#request = original ? original.#request : deepFreeze(input.request);
@@ -236,7 +245,7 @@ export class Call implements CallView {
 
 /** What came of a call that ends, with its cost to the caller. */
 function outcomeOf({ record, elapsedMs }: Call, status: OutcomeStatus, error: GatewayError | undefined): Outcome {
-  const { target, attempts, refusedBy, lane, saved, hedged, upstreamMs } = record;
+  const { target, attempts, hooks, refusedBy, lane, serviceTier, saved, hedged, upstreamMs } = record;
   const { firstByteMs, firstTokenMs, lastTokenMs } = record;
   const metered = owedBy(record);
   const usage = record.usage ?? (metered && usageOfUnits(metered.units));
@@ -251,16 +260,22 @@ function outcomeOf({ record, elapsedMs }: Call, status: OutcomeStatus, error: Ga
   if (error) outcome.error = error;
   if (target) outcome.target = target;
   if (refusedBy !== undefined) outcome.refusedBy = refusedBy;
+  if (hooks.length > 0) outcome.hooks = hooks.slice(0, MAX_HOOKS);
   if (lane) outcome.lane = lane;
+  if (serviceTier !== undefined) outcome.serviceTier = serviceTier;
   if (usage) outcome.usage = usage;
   if (metered) outcome.units = metered.units;
   if (metered?.cost !== undefined) outcome.cost = metered.cost;
+  if (metered?.parts) outcome.costParts = metered.parts;
   if (saved !== undefined) outcome.saved = saved;
   if (firstByteMs !== undefined) outcome.firstByteMs = firstByteMs;
   if (firstTokenMs !== undefined) outcome.firstTokenMs = firstTokenMs;
   if (lastTokenMs !== undefined) outcome.lastTokenMs = lastTokenMs;
   return deepFreeze(outcome);
 }
+
+/** How many of the things that hooks did a record has. */
+const MAX_HOOKS = 20;
 
 /** A {@link CallAttempt} that may still run. */
 export interface NotedAttempt {
@@ -279,6 +294,8 @@ export interface CallRecord {
   target: Target | undefined;
   /** Every request that was sent to a provider. */
   readonly attempts: NotedAttempt[];
+  /** What hooks did. */
+  readonly hooks: CallHook[];
   /** Whether it was let through: a target was tried, or a hook responded. */
   isLetThrough: boolean;
   /** What refused it before that. */
@@ -290,13 +307,15 @@ export interface CallRecord {
   /** The targets that were sent the call and did not refuse it: what they did is owed even when no response came. */
   readonly sentTo: Target[];
   usage: Usage | undefined;
-  /** The service tier that the last attempt was sent with, where it is not the standard one. */
+  /** The service tier that served the last attempt, as far as was told; else the one it was sent with. */
   serviceTier: string | undefined;
   metered: Metered | undefined;
-  /** What is owed to targets that were asked at the same time and left when another one responded. */
+  /** What is owed to other targets: asked at the same time and left when this one responded, or broken off in a stream that this one goes on with. */
   hedged: Metered | undefined;
   /** What a kept response has saved. */
   saved: number | undefined;
+  /** The target that said the rest of a stream which broke off. */
+  resumedAt: Target | undefined;
   firstByteMs: number | undefined;
   /** Of a stream: when its first and its last content came. */
   firstTokenMs: number | undefined;
@@ -323,6 +342,7 @@ const EMPTY = Object.freeze({
   metered: undefined,
   hedged: undefined,
   saved: undefined,
+  resumedAt: undefined,
   firstByteMs: undefined,
   firstTokenMs: undefined,
   lastTokenMs: undefined,
@@ -337,6 +357,7 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
   const all = [...before, last];
   return Object.assign(last, {
     attempts: all.flatMap(({ attempts }) => attempts).sort((a, b) => a.startedMs - b.startedMs),
+    hooks: all.flatMap(({ hooks }) => hooks),
     upstreamMs: last.upstreamMs + (before[0]?.upstreamMs ?? 0),
     sentTo: all.flatMap(({ sentTo }) => sentTo),
     skipped: all.flatMap(({ skipped }) => skipped),
@@ -366,7 +387,8 @@ function addMetered(one: Metered, other: Metered): Metered {
   const units: Record<string, number> = { ...one.units };
   for (const [unit, amount] of Object.entries(other.units)) units[unit] = (units[unit] ?? 0) + amount;
   const cost = one.cost === undefined || other.cost === undefined ? undefined : one.cost + other.cost;
-  return { units, cost, estimated: one.estimated === true || other.estimated === true };
+  const parts = one.parts && other.parts && [...one.parts, ...other.parts];
+  return { units, cost, ...(parts && { parts }), estimated: one.estimated === true || other.estimated === true };
 }
 
 /** Tokens among units as OpenAI counts them; undefined when there are none. */
@@ -374,4 +396,30 @@ function usageOfUnits(units: Units): Usage | undefined {
   const { prompt_tokens, completion_tokens = 0 } = units;
   if (prompt_tokens === undefined) return undefined;
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+}
+
+/** `traceparent` of W3C Trace Context: version, trace id, parent id, flags. What a later version appends is not read. */
+const TRACEPARENT = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/;
+const NO_ID = /^0+$/;
+
+/** `tracestate` is passed on as it came, as far as W3C asks a system to carry it. */
+const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
+
+/** The trace that a request belongs to: the caller's, or a new one. */
+export function readTrace({ traceparent, tracestate }: IncomingHttpHeaders): TraceContext {
+  const [, version, traceId = '', parentId = '', flags = '', more] =
+    (typeof traceparent === 'string' && TRACEPARENT.exec(traceparent)) || [];
+  if (NO_ID.test(traceId) || NO_ID.test(parentId) || traceId === '' || (version === '00' && more !== undefined))
+    return { traceId: randomText('hex') };
+  const isSampled = (Number.parseInt(flags, 16) & 1) === 1;
+  const state = typeof tracestate === 'string' && TRACESTATE.test(tracestate) ? { state: tracestate } : {};
+  return { traceId, parentId, isSampled, ...state };
+}
+
+/** The same request with the trace of a caller who sent one, unless a plugin has written its own. */
+export function withTrace(request: HttpRequest, { traceId, parentId, isSampled, state }: TraceContext): HttpRequest {
+  if (parentId === undefined || request.headers?.['traceparent'] !== undefined) return request;
+  const traceparent = `00-${traceId}-${parentId}-${isSampled ? '01' : '00'}`;
+  const headers = { ...request.headers, traceparent, ...(state !== undefined && { tracestate: state }) };
+  return { ...request, headers };
 }

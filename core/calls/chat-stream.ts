@@ -1,10 +1,11 @@
 import type { Target } from '../contract/call.ts';
 import type { ChatChunk, Usage } from '../contract/chat.ts';
-import { usageChunk } from '../contract/chunks.ts';
+import { laterUsage, usageChunk } from '../contract/chunks.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { SseEvent, StreamDecoder } from '../contract/provider.ts';
 import { BYTES_PER_TOKEN } from '../contract/units.ts';
-import type { ChunkTransform } from '../plugins/hook-runner.ts';
+import type { ChunkTransform } from '../plugins/compile-hooks.ts';
+import { MEMORY_PER_BYTE } from '../upstream/attempt.ts';
 import { createEventReader } from '../upstream/event-reader.ts';
 import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
 import {
@@ -22,6 +23,7 @@ import { chunksOfResponse, hasContent, splitFinish, textLength, withoutUsage } f
 import { webPageError } from './error-marks.ts';
 import { reportBroken, tryTargets } from './failover.ts';
 import { meterChat } from './meter.ts';
+import { addUsage, noteSaid, resume, type Said, type Seam } from './resume.ts';
 import { endWithError, type Handlers, hungUp, isShutdown, runCall } from './run-call.ts';
 
 /** A target that has begun to respond. */
@@ -40,6 +42,8 @@ interface OpenStream extends ResponseNotes {
   /** What was read of the source already. */
   readonly first: Batch;
   readonly source: Pick<Batches, 'next'>;
+  /** What it says, where another target may go on with it. */
+  readonly said?: Said | undefined;
   /** Hangs up. */
   destroy?(): void;
 }
@@ -55,10 +59,12 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
   const plan = planChat(deps, call, target);
   const { provider, dropped } = plan;
   const upstreamResponse = await sendAttempt(deps, call, target, provider, plan.request);
-  const opened = { ...plan, upstreamResponse };
+  const said = call.route.mayResume ? noteSaid(deps, call) : undefined;
+  // What goes on elsewhere is not in the vendor's events.
+  const opened = { ...plan, upstreamResponse, passesOn: plan.passesOn && !said };
   const source = readChunks(opened);
   // The dialect writes what does not come as the vendor's events.
-  if (opened.passesOn && isWhole(opened)) call.record.lane = 'mixed';
+  if (plan.passesOn && (said || isWhole(opened))) call.record.lane = 'mixed';
   const chunks: ChatChunk[] = [];
   const events: SseEvent[] = [];
   const clock = startClock(call.record.timeouts?.firstTokenMs, startedMs, () => upstreamResponse.destroy());
@@ -78,12 +84,12 @@ async function openStream(deps: CallDeps, call: Call, target: Target): Promise<O
   } finally {
     clock.stop();
   }
-  call.record.firstTokenMs = call.elapsedMs;
+  call.record.firstTokenMs ??= call.elapsedMs;
   // From here on the stream itself decides when to hang up.
   if (!call.signal.aborted) call.signal.removeEventListener('abort', abort);
   const { headers } = responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers });
   const first = { chunks, events };
-  return { call, headers, target, isStreaming: true, first, source, destroy: () => upstreamResponse.destroy() };
+  return { call, headers, target, isStreaming: true, first, source, said, destroy: () => upstreamResponse.destroy() };
 }
 
 /** The timeout of a stream's first content: when it has passed the vendor is left, and another target may respond. */
@@ -143,14 +149,11 @@ async function readWhole({ upstreamResponse, codec, codecCall }: OpenedChat): Pr
   return chunksOfResponse(codec.response(await readJson(upstreamResponse), codecCall));
 }
 
-async function* readEventStream({
-  upstreamResponse: { body, headers },
-  codec,
-  codecCall,
-  passesOn,
-}: OpenedChat): Batches {
+async function* readEventStream({ upstreamResponse, codec, codecCall, passesOn }: OpenedChat): Batches {
+  const { body, headers } = upstreamResponse;
   const decoder = codec.stream(codecCall);
-  const reader = createEventReader();
+  const onGrowth = (more: number): void => upstreamResponse.reserve(more * MEMORY_PER_BYTE);
+  const reader = createEventReader({ onGrowth });
   // A property, since the compiler takes a variable that only `decode` sets for one that never changes.
   const progress = { hasBegun: false };
   /** What came with an error is passed on before it; but while nothing was, another target may still respond. */
@@ -239,14 +242,27 @@ const STREAM: Handlers<OpenStream, ChatStream> = {
 
 const NONE: Pick<Batches, 'next'> = { next: async () => ({ done: true, value: undefined }) };
 
+/** What another target goes on with, behind the seam. */
+async function* joinAt(seam: Seam, { first, source }: OpenStream): Batches {
+  const join = ({ chunks }: Batch): Batch =>
+    batchOf(chunks.map((chunk) => seam.push(chunk)).filter((chunk) => hasContent(chunk) || chunk.usage));
+  yield join(first);
+  for (let next = await source.next(); !next.done; next = await source.next()) yield join(next.value);
+}
+
 /** One stream on its way out: usage, what was written, and the way it ends. */
 class RunningStream {
   readonly #deps: CallDeps;
   readonly #call: Call;
-  readonly #opened: OpenStream;
+  readonly #said: Said | undefined;
   readonly #transform: ChunkTransform | undefined;
-  readonly #startedMs = performance.now();
+  #opened: OpenStream;
+  /** Where another target goes on, and what those before it have used. */
+  #seam: Seam | undefined;
+  #before: Usage | undefined;
+  #startedMs = performance.now();
   #usage: Usage | undefined;
+  #tier: unknown;
   #writtenBytes = 0;
   #last: ChatChunk | undefined;
   #isFirst = true;
@@ -257,6 +273,7 @@ class RunningStream {
     this.#deps = deps;
     this.#call = call;
     this.#opened = opened;
+    this.#said = opened.said;
     this.#transform = transform;
     if (call.signal.aborted) this.#onLeave();
     else call.signal.addEventListener('abort', this.#onLeave, { once: true });
@@ -270,9 +287,30 @@ class RunningStream {
 
   /** What comes next from the provider. */
   #read(): Promise<IteratorResult<Batch, void>> {
-    if (!this.#isFirst) return this.#opened.source.next();
+    if (!this.#isFirst) {
+      const next = this.#opened.source.next();
+      return this.#said ? next.catch((thrown: unknown) => this.#goOn(this.#said as Said, thrown)) : next;
+    }
     this.#isFirst = false;
     return Promise.resolve({ value: this.#opened.first });
+  }
+
+  /** Lets another target say the rest of what its vendor broke off. */
+  async #goOn(said: Said, thrown: unknown): Promise<IteratorResult<Batch, void>> {
+    const { target, destroy } = this.#opened;
+    if (!target || this.#call.signal.aborted) throw thrown;
+    destroy?.();
+    const meter = (): void => this.#meter();
+    const broken = { said, target, thrown, meter, open: openStream };
+    const { opened, seam, before } = await resume(this.#deps, this.#call, broken);
+    this.#opened = { ...opened, source: joinAt(seam, opened) };
+    this.#seam = seam;
+    this.#before = before;
+    this.#startedMs = performance.now();
+    this.#usage = undefined;
+    this.#tier = undefined;
+    this.#writtenBytes = 0;
+    return this.#read();
   }
 
   /** The next batch, which is not passed on once the caller has left. */
@@ -355,8 +393,10 @@ class RunningStream {
 
   /** Notes usage and text as the provider sent them. */
   #count(chunk: ChatChunk): void {
-    if (chunk.usage) this.#usage = chunk.usage;
+    if (chunk.usage) this.#usage = laterUsage(this.#usage, chunk.usage);
+    this.#tier = chunk['service_tier'] ?? this.#tier;
     this.#writtenBytes += textLength(chunk);
+    this.#said?.note(chunk);
     this.#last = chunk;
   }
 
@@ -368,7 +408,10 @@ class RunningStream {
     const writtenTokens = () => Math.ceil(this.#writtenBytes / BYTES_PER_TOKEN);
     // Of a stream that was cut, what the vendor reported on its way may be less than what it has written.
     const isTold = this.#isRead || (this.#usage?.completion_tokens ?? 0) >= writtenTokens();
-    meterChat(this.#deps, this.#call, target, isTold ? this.#usage : undefined, writtenTokens);
+    const model = this.#seam ? this.#seam.served : this.#last?.model;
+    const told = { usage: isTold ? this.#usage : undefined, model, service_tier: this.#tier };
+    meterChat(this.#deps, this.#call, target, told, writtenTokens);
+    if (this.#before) record.usage = addUsage(this.#before, record.usage);
   }
 
   async #fail(thrown: unknown): Promise<GatewayError> {
@@ -379,7 +422,7 @@ class RunningStream {
       const { target } = this.#opened;
       if (!this.#call.signal.aborted && target) {
         const failed = readFailedAttempt(thrown, target, this.#deps.partsOf('chat').offers.get(target.provider));
-        reportBroken(this.#deps, this.#call, target, failed);
+        if (!this.#said || this.#said.reported !== thrown) reportBroken(this.#deps, this.#call, target, failed);
         ({ error } = failed);
       }
     } catch (other) {

@@ -1,7 +1,9 @@
+import { pricedTier, requestedTier } from '../../config/prices.ts';
 import { CHAT, type Target } from '../contract/call.ts';
 import type { ChatRequest, ChatResponse } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
+import { readObject } from '../contract/json.ts';
 import type { ChatCodec, CodecCall, HttpRequest, Provider } from '../contract/provider.ts';
 import { BYTES_PER_TOKEN } from '../contract/units.ts';
 import { codecCallOf, forgetRefused, type ResponseNotes, readJson, responseNotes, sendAttempt } from './attempt.ts';
@@ -11,8 +13,8 @@ import { writtenBytes } from './chat-chunks.ts';
 import { asRefusal } from './error-marks.ts';
 import { factsOf } from './facts.ts';
 import { tryTargets } from './failover.ts';
-import { assertNeeds, type Lane, nativeRequest } from './ingress.ts';
-import { meterChat, pricedTier, requestedTier } from './meter.ts';
+import { assertNeeds, brokenCondition, type Lane, nativeRequest } from './ingress.ts';
+import { meterChat } from './meter.ts';
 import { type Handlers, runCall } from './run-call.ts';
 import { deploymentOf, openReasoning } from './seals.ts';
 
@@ -65,7 +67,7 @@ async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<C
     throw error;
   }
   // Metered as the vendor responded: no hook changes what a call cost.
-  meterChat(deps, call, target, decoded.usage, () => writtenTokens(decoded));
+  meterChat(deps, call, target, decoded, () => writtenTokens(decoded));
   const response = record.metered?.estimated && record.usage ? { ...decoded, usage: record.usage } : decoded;
   const { headers } = responseNotes(call, target, { dropped, endpoint: provider, upstream: upstreamResponse.headers });
   return { call, headers, response, native: passesOn ? body : undefined };
@@ -128,6 +130,9 @@ export function planChat(deps: CallDeps, call: Call, target: Target): ChatPlan {
   const codecCall = { model, stream, created, id, request: input };
   const { lane, ...written } = writeChat(deps, call, provider, provider.chat, codecCall, target.provider);
   const dropped = [...(isUnpriced ? ['service_tier'] : []), ...(written.request.dropped ?? [])];
+  const broken =
+    dropped.length > 0 && brokenCondition(dropped, [original, readObject(call.client?.body)], target.provider);
+  if (broken) throw asRefusal(broken);
   call.record.serviceTier = dropped.includes('service_tier') ? undefined : tier;
   call.record.lane = lane;
   return { ...written, provider, codecCall, dropped };
@@ -143,6 +148,7 @@ function writeChat(
   instance: string,
 ): Pick<ChatPlan, 'request' | 'codec' | 'passesOn'> & { readonly lane: Lane | undefined } {
   const { model, request: input } = codecCall;
+  const continuation = route.isResumed ? provider.continues?.(model) : undefined;
   const open = (sealed: string): string | undefined => {
     const opened = seals.open(account, sealed);
     return opened?.deployment === deploymentOf(provider, instance) ? opened.data : undefined;
@@ -152,14 +158,15 @@ function writeChat(
     const lacking = client && client.needs.length > 0 ? assertNeeds(client, instance, row) : [];
     const { media, reasoning } = factsOf(original as ChatRequest);
     if (provider.remoteMedia === 'refuse') assertNoMedia(instance, [...media, ...(client?.media ?? [])]);
-    if (client?.patch && row) {
+    if (client?.patch && row && !route.isResumed) {
       const scope = (text: string) => seals.scope(account, text);
       const change = { before: client.before, after: input, model, stream, without: route.without, open, scope };
       const native = nativeRequest(client, row, change);
       if (native) return { request: native, codec: row.codec ?? codec, lane: 'native', passesOn: true };
     }
     const opened = reasoning.length > 0 ? openReasoning(input, open) : { request: input, leftOut: false };
-    const written = codec.request(opened.request, codecCall);
+    const plain = codec.request(opened.request, codecCall);
+    const written = continuation?.write?.(plain) ?? plain;
     const dropped = new Set([...(client?.dropped ?? []), ...lacking, ...(written.dropped ?? [])]);
     if (opened.leftOut) dropped.add('reasoning');
     // A dialect whose shape is the canonical one is written by the codec: where that chose the same API, this is its native lane.

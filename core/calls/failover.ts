@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { TargetAttempt } from '../../routing/health-book.ts';
+import { retryDelayMs } from '../../routing/retries.ts';
+import type { Verdict } from '../../routing/target-health.ts';
 import type { OpenCause, Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
 import type { FailureClass, Timeouts } from '../contract/provider.ts';
-import type { TargetAttempt } from '../routing/health-book.ts';
-import { retryDelayMs } from '../routing/retries.ts';
-import type { Verdict } from '../routing/target-health.ts';
 import { attemptReport, type FailedAttempt, readFailedAttempt, redact } from './attempt.ts';
 import type { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
@@ -164,7 +164,8 @@ export class Failover {
     const isSuspect = anotherWaits && health.isSuspect(target);
     record.status = undefined;
     record.timeouts = timeoutsFor(offer?.timeouts, call.route.timeouts, { stream, request, anotherWaits, isSuspect });
-    record.running = health.begin(target);
+    // Whether a caller's own token works says nothing about the target.
+    record.running = call.client?.ownSubscription ? undefined : health.begin(target);
     const startedMs = this.#call.elapsedMs;
     const isSecond = rivals !== undefined && rivals.size > 0;
     const attempt = { call, target, startedMs, isSecond, rivals, waiting: waiting.begin(target, stream) };
@@ -267,12 +268,15 @@ interface Ending {
   readonly then?: Target | undefined;
 }
 
-/** Reports what broke a response off that had begun: its attempt was reported as one that responded. */
-export function reportBroken(deps: CallDeps, call: Call, target: Target, failed: FailedAttempt): void {
+/**
+ * Reports what broke a response off that had begun: its attempt was reported as one that responded. `then`: the target that goes on with it.
+ */
+export function reportBroken(deps: CallDeps, call: Call, target: Target, failed: FailedAttempt, then?: Target): void {
   if (!isOfTarget(failed)) return;
   const { running, status } = call.record;
   if (running) reportHealth(deps, running, failed, { status, requestId: call.requestId, isBroken: true });
-  reportAttempt(deps, call, { call, target, startedMs: 0, isSecond: false }, { failed, next: 'end' });
+  const next = then ? 'next target' : 'end';
+  reportAttempt(deps, call, { call, target, startedMs: 0, isSecond: false }, { failed, next, then });
 }
 
 /** Reports an attempt that is over to the record of the call, the log and the `attempt` hooks. */
@@ -316,6 +320,7 @@ const CAUSES: Readonly<Record<FailureClass, Exclude<OpenCause, 'shared'> | undef
   rate_limit: 'rate_limit',
   overloaded: 'failures',
   upstream_error: 'failures',
+  broken_off: 'failures',
   timeout: 'failures',
   model_not_found: undefined,
   context_length: undefined,

@@ -1,35 +1,46 @@
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { VERSION } from '../../config/package-root.ts';
 import { listSecrets } from '../../config/read.ts';
-import { CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
+import { createRedactor } from '../../config/redact.ts';
+import {
+  createRouting,
+  describeRouting,
+  type HealthBook,
+  type Routing,
+  shareHealth,
+} from '../../routing/health-book.ts';
+import { gatherStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
+import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
+import type { GatewayView } from '../contract/gateway.ts';
 import { isObject } from '../contract/json.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
 import type { GatewaySettings, Log } from '../contract/plugin.ts';
-import type { Offer, Provider } from '../contract/provider.ts';
-import type { Records } from '../contract/store.ts';
+import type { ModelInfo, Offer, Provider } from '../contract/provider.ts';
+import type { Counters, Records, Store } from '../contract/store.ts';
 import { CORE, noteOthers, Pending } from '../plugins/attribution.ts';
 import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
+import { compileHooks } from '../plugins/compile-hooks.ts';
 import { type Foundation, runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/foundation.ts';
-import { compileHooks } from '../plugins/hook-runner.ts';
+import { describeStore, STORE_TOPIC } from '../plugins/gather.ts';
+import { DEFAULT_RULES, HookBook, type HookRules } from '../plugins/hook-guard.ts';
 import { createInstanceStore, createRecordBook } from '../plugins/instance-store.ts';
-import { type CallServices, createPluginApi, createRedactor } from '../plugins/plugin-api.ts';
+import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
 import {
   createRequestSchemas,
+  describePlugins,
   locateProblem,
   PluginError,
   Registry,
   type RequestSchemas,
 } from '../plugins/registry.ts';
-import { createRouting, describeRouting, type HealthBook, shareHealth } from '../routing/health-book.ts';
-import { ROUTING_TOPIC } from '../routing/routing-states.ts';
 import { createHttpClient } from '../upstream/http-client.ts';
-import type { CallInput } from './call.ts';
+import type { Call, CallInput } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
-import { estimateCall } from './meter.ts';
+import { estimateCall, limitOutput } from './meter.ts';
 import { type Aliases, allModels, createCatalog, targetsOfRequest } from './models.ts';
 import { callOperation } from './operation.ts';
 import { createBlockedUsers, createPlanFinder, type RefuseBlocked, USERS, type UserRecord } from './plans.ts';
@@ -47,10 +58,12 @@ export interface Generation {
   readonly foundation: Foundation;
   readonly deps: CallDeps;
   readonly services: CallServices;
+  /** What operators changed. */
+  readonly audit: Pick<AuditLog, 'add'>;
   /** Throws for a user whom an operator blocked. */
   readonly refuseBlocked: RefuseBlocked;
-  /** What operators changed. */
-  readonly audit: AuditLog;
+  /** This generation as operators see it. */
+  readonly gateway: GatewayView;
   /** Compiles the schemas of requests, of calls and of routes. */
   readonly requests: RequestSchemas;
   /** The models of chat. */
@@ -82,9 +95,12 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const closing = new AbortController();
   const close = (): Promise<void> =>
     closeGeneration(log, pending, closing, () => [...kept.release(identity), ...registry.closers]);
+  const { keep } = kept.userOf(identity, `${CORE}.${CORE}`);
+  const book = keep('hooks', () => new HookBook());
   const ownStore = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
   const records = createRecordBook(ownStore);
   const audit = createAuditLog({ store: ownStore, keepForMs: loaded.config.auditKeepForMs, log });
+  const gateway = viewGateway(foundation, loaded, registry, book);
   const apiDeps = {
     ...{ registry, settings, log, gatherer, readers },
     aliases: loaded.config.models,
@@ -92,6 +108,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     ...{ store: foundation.store, audit, records, ready },
     openStore: refuseSecondStore,
     keptUser: (instance: string) => kept.userOf(identity, instance),
+    gateway,
   };
   try {
     await setUpPlugins(
@@ -102,24 +119,22 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
         api: createPluginApi(apiDeps, instance),
       })),
     );
-    for (const { name, plugin } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind);
+    for (const { name, plugin, hooks } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind, hooks);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
-    await runRegistered(registry.registered);
-    const { keep } = kept.userOf(identity, `${CORE}.${CORE}`);
     const requests = createRequestSchemas([...registry.schemas.values()]);
-    const { counters } = ownStore;
-    const share = foundation.store.endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health);
-    const routing = keep('routing', () => createRouting(share));
+    const routing = keep('routing', () => openRouting(foundation.store, ownStore.counters));
     readers.set(ROUTING_TOPIC, () => describeRouting(routing));
+    readers.set(STORE_TOPIC, () => describeStore(foundation.store));
     const deps = createCallDeps(foundation, registry, loaded, {
-      ...{ pending, requests, routing, records, closing: closing.signal },
+      ...{ pending, requests, routing, records, book, closing: closing.signal },
     });
     const { catalog } = deps.partsOf(CHAT);
     const services = createServices(deps);
     ready.services = services;
+    await runRegistered(registry.registered);
     return {
       refuseBlocked: createBlockedUsers(records<UserRecord>(USERS)),
-      ...{ loaded, registry, settings, foundation, deps, services, audit, requests, catalog, close },
+      ...{ loaded, registry, settings, foundation, deps, services, audit, gateway, requests, catalog, close },
       ready: () => runReady(registry.ready).catch((error: unknown) => Promise.reject(locateProblem(error, loaded))),
       takeOver: () => activate(foundation, registry, deps, readers),
     };
@@ -127,6 +142,22 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     await close();
     throw locateProblem(error, loaded);
   }
+}
+
+/** What is known of targets; nodes share it by their store. */
+function openRouting({ endsWithProcess }: Store, counters: Counters): Routing {
+  return createRouting(endsWithProcess ? undefined : (health: HealthBook) => shareHealth(counters, health));
+}
+
+/** A generation's gateway for its operators. */
+function viewGateway(foundation: Foundation, loaded: LoadedConfig, registry: Registry, book: HookBook): GatewayView {
+  const { file, isDefault, printable, sources } = loaded.config;
+  return {
+    routing: () => gatherStates(foundation.gatherer),
+    configuration: { file, isDefault, printable, sources },
+    plugins: () => describePlugins(loaded, registry, book),
+    reloads: () => foundation.reloads,
+  };
 }
 
 /** Makes a generation the one that answers other workers, and whose keys and targets routing knows. */
@@ -200,11 +231,30 @@ function configuredTargets({ routes, partsOf }: CallDeps): (target: Target) => b
 
 /** The instances of a configuration with their plugins. */
 function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
-  return config.instances.map(({ group, name, config: own }, at) => {
+  return config.instances.map(({ group, name, config: own, hooks }, at) => {
     const plugin = plugins[at];
     if (!plugin) throw new PluginError(name, 'was not imported');
-    return { group, name, plugin, config: own };
+    return { group, name, plugin, config: own, hooks };
   });
+}
+
+/** What the hooks of all operations are compiled with. */
+function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: Pending) {
+  const rules = new Map(config.instances.map(({ name, hooks }) => [name, { ...DEFAULT_RULES, ...hooks }]));
+  return {
+    ...{ book, pending },
+    rulesOf: (owner: string): HookRules => rules.get(owner) ?? DEFAULT_RULES,
+    onIgnored: (plugin: string, hook: string, error: unknown) =>
+      log.error({ plugin, hook, err: error }, `a ${hook} hook failed`),
+    onActed: (call: unknown, acted: CallHook) => void (call as Call).record.hooks.push(acted),
+    onPause: (plugin: string, hook: string, isPaused: boolean) =>
+      isPaused
+        ? log.error(
+            { plugin, hook },
+            `a ${hook} hook did not end in time again and again: calls go without it for a moment`,
+          )
+        : log.info({ plugin, hook }, `a ${hook} hook works again`),
+  };
 }
 
 function createCallDeps(
@@ -216,14 +266,17 @@ function createCallDeps(
     requests,
     routing,
     records,
+    book,
     closing,
   }: Pick<CallDeps, 'pending' | 'routing' | 'closing'> & {
     readonly requests: RequestSchemas;
+    readonly book: HookBook;
     readonly records: <T>(name: string) => Records<T>;
   },
 ): CallDeps {
   const aliases: Aliases = new Map(Object.entries(loaded.config.models));
   const { shared } = createInstanceStore(() => store, registry, CORE_INSTANCE);
+  const everyHook = hookParts(log, loaded, book, pending);
   const hooksOf = (
     operation: Operation,
     owner: string,
@@ -231,14 +284,7 @@ function createCallDeps(
     definition?: OperationDefinition,
   ) => {
     const isRequest = requests.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
-    return compileHooks(registry.hooks, {
-      operation,
-      isRequest,
-      isResponse,
-      onObserverError: (owner, name, error) =>
-        log.error({ plugin: owner, hook: name, err: error }, `a ${name} hook failed`),
-      pending,
-    });
+    return compileHooks(registry.hooks, { operation, isRequest, isResponse, ...everyHook });
   };
   const offersOf = (operation: Operation): Pick<OperationParts, 'offers' | 'catalog'> => {
     const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);
@@ -258,6 +304,7 @@ function createCallDeps(
     routes: new Map(Object.entries(loaded.config.routes)),
     seals: createSeals(() => store.sets),
     planOf: createPlanFinder({ settings: loaded.settings, shared, records }),
+    allParts: () => parts.values(),
     partsOf(operation) {
       const found = parts.get(operation);
       if (!found)
@@ -283,13 +330,17 @@ export function createServices(deps: CallDeps): CallServices {
     },
     call: (operation, request, context) => callOperation(deps, operation, request, context),
     estimate: estimateCall.bind(undefined, deps),
+    limitOutput,
     get catalog() {
       return deps.partsOf('chat').catalog;
     },
     async listModels(name) {
       const provider = deps.partsOf('chat').offers.get(name);
       if (!provider) throw new TypeError(`there is no provider "${name}"`);
-      return fetchModelIds(provider);
+      return fetchModels(provider);
+    },
+    useModelTable(table) {
+      for (const { catalog } of deps.allParts()) catalog.use(table);
     },
     routing: () => describeRouting(deps.routing),
     models: (principal) => allModels({ catalog: deps.partsOf('chat').catalog, aliases }, principal),
@@ -302,11 +353,12 @@ async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerato
     for (const chunk of chunks) if (wantsUsage || !chunk.usage) yield chunk;
 }
 
-/** The most models one vendor may list. */
+/** The most models one vendor may list, and the longest name of one. */
 const MAX_MODELS = 5000;
+const MAX_ID = 200;
 
-/** The model ids that a vendor lists, over the control-plane client; the key goes to the base URL's host only. */
-async function fetchModelIds(provider: Provider): Promise<readonly string[]> {
+/** The models that a vendor lists, over the control-plane client; the key goes to the base URL's host only. */
+async function fetchModels(provider: Provider): Promise<readonly ModelInfo[]> {
   const { listModels, baseUrl, credential, headers, hosts = [] } = provider;
   if (!listModels) throw new TypeError('this provider has no list of models to fetch');
   const request = listModels.request();
@@ -316,5 +368,8 @@ async function fetchModelIds(provider: Provider): Promise<readonly string[]> {
   const body: unknown = await client
     .get(`${baseUrl}${request.path}`, { headers: { ...headers, ...request.headers, ...key } })
     .json();
-  return listModels.response(body).slice(0, MAX_MODELS);
+  return listModels
+    .response(body)
+    .filter(({ id }) => id.length <= MAX_ID)
+    .slice(0, MAX_MODELS);
 }

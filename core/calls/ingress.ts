@@ -1,13 +1,14 @@
-import type { Principal } from '../contract/call.ts';
+import type { Call, Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
-import type { DialectNeed, NativeBody, NativeChange } from '../contract/dialect.ts';
+import type { DialectNeed, NativeChange } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { HttpRequest, NativeRow } from '../contract/provider.ts';
+import { isObject, type JsonObject, readArray, readObject } from '../contract/json.ts';
+import type { HttpRequest, NativeBody, NativeRow, ProviderEffects } from '../contract/provider.ts';
+import type { CallDeps } from './call-deps.ts';
 import { isPublicHttps } from './content.ts';
 import { atCallersPlace } from './error-marks.ts';
 import type { DisguisedField, MediaAddress, RequestFacts } from './facts.ts';
-import { clip } from './models.ts';
-import type { PlanFinder } from './plans.ts';
+import { assertAllowed, clip } from './models.ts';
 
 /**
  * How a request went to a target and its response back: `native`, in the caller's own format both ways; `mixed`, the response was
@@ -27,6 +28,8 @@ export interface Ingress {
   readonly headers: Readonly<Record<string, string>>;
   /** The caller's `cache-control`. */
   readonly cacheControl?: string | undefined;
+  readonly demandsLimit?: boolean | undefined;
+  readonly ownSubscription?: boolean | undefined;
   readonly needs: readonly DialectNeed[];
   /** Addresses in the caller's body, where it may be passed on as it is. */
   readonly media: readonly MediaAddress[];
@@ -70,7 +73,9 @@ export function nativeRequest(ingress: Ingress, row: NativeRow, change: NativeCh
   const written = ingress.patch(change);
   if (!written) return undefined;
   const headers = row.headers?.(ingress.headers) ?? {};
-  return { path: row.path, headers, ...written };
+  const own = row.body?.(written.body);
+  const dropped = [...(written.dropped ?? []), ...(own?.dropped ?? [])];
+  return { path: row.path, headers, ...written, ...own, ...(dropped.length > 0 && { dropped }) };
 }
 
 /**
@@ -114,38 +119,42 @@ function foreign(param: string, dialect: string): GatewayError {
   );
 }
 
-/** The date that vendors put behind the name of a tool: `_20250305`, `_2025_03_11`. */
-const DATE = /[-_](?:\d{8}|\d{4}[-_]\d{2}[-_]\d{2})$/;
-
 /**
- * Refuses tools that a vendor runs with the operator's account, unless the caller's key or plan allows them. Returns the places of
- * optional ones that are not allowed: the call goes on without them.
+ * The gate. Holds what a request makes a provider do to what the caller may have done: other models to its allow-list, tools that the vendor
+ * runs to its key and plan. Returns the places of optional tools that are not allowed: the call goes on without them.
  */
-export async function assertServerTools(
-  { needs }: Ingress,
-  principal: Principal,
-  planOf: PlanFinder,
+export async function assertEffects(
+  { partsOf, planOf }: CallDeps,
+  { principal, operation }: Pick<Call, 'principal' | 'operation'>,
+  needs: readonly DialectNeed[],
+  targets: readonly Target[],
 ): Promise<readonly string[]> {
-  const isAllowed =
-    (allowed: readonly string[] = []) =>
-    ({ name }: DialectNeed): boolean =>
-      allowed.includes(name) || allowed.includes(name.replace(DATE, ''));
-  const tools = needs.filter(({ kind }) => kind === 'server tool');
-  const beyondKey = tools.filter((tool) => !isAllowed(principal.serverTools)(tool));
+  const { catalog } = partsOf(operation);
+  for (const { kind, name: model, param } of needs)
+    for (const { provider } of kind === 'model' ? targets : [])
+      assertAllowed(catalog, principal, [{ provider, model }], { param });
+  const beyondKey = needs.filter((need) => need.kind === 'server tool' && !isToolAllowed(principal.serverTools, need));
   // Only then: a plan may have to be looked up.
   if (beyondKey.length === 0) return [];
   const plan = await planOf(principal);
-  const beyondPlan = beyondKey.filter((tool) => !isAllowed(plan?.plan.serverTools)(tool));
+  const beyondPlan = beyondKey.filter((tool) => !isToolAllowed(plan?.plan.serverTools, tool));
   const refused = beyondPlan.find(({ optional }) => !optional);
   if (!refused) return beyondPlan.map(({ param }) => param);
   const { name, param } = refused;
   throw atCallersPlace(
     new GatewayError(
       'permission_denied',
-      `This key may not use the tool "${clip(name)}", which runs with the operator's account at the provider. Leave it out; an operator allows it by \`serverTools\` of a plan or a key.`,
+      `This key may not use the tool "${clip(name)}", which \`${param}\` runs with the operator's account at the provider. Ask without it; an operator allows it by \`serverTools\` of a plan or a key.`,
       { param },
     ),
   );
+}
+
+/** What providers put behind the name of a tool: `_20250305`, `_2025_03_11`, `_preview`. */
+const VERSION = /(?:_preview)?(?:[-_](?:\d{8}|\d{4}[-_]\d{2}[-_]\d{2}))?$/;
+
+function isToolAllowed(allowed: readonly string[] = [], { name }: DialectNeed): boolean {
+  return allowed.includes(name) || allowed.includes(name.replace(VERSION, ''));
 }
 
 /**
@@ -175,4 +184,74 @@ export function assertPublicMedia(media: readonly MediaAddress[]): void {
     `\`${param}\` must be a data URL, or an https URL of a public host. Other addresses are not passed on.`,
     { param },
   );
+}
+
+/** What a request as it is sent makes the provider do, by the effects that its provider declares. Throws for what no one may have. */
+export function effectsOf(
+  effects: ProviderEffects | undefined,
+  { model, provider }: Target,
+  { body }: HttpRequest,
+): readonly DialectNeed[] {
+  const needs: DialectNeed[] = [];
+  if (!isObject(body)) return needs;
+  for (const field in effects) {
+    const sent = field === 'model' ? model : body[field];
+    if ((sent ?? false) === false) continue;
+    for (const { does, at, values, name } of effects[field] ?? [])
+      for (const value of at === undefined ? [sent] : valuesAt(sent, at.split('.'))) {
+        if ((value ?? false) === false || values?.test(String(value)) === false) continue;
+        if (does === 'stores') throw keptThere(field, provider);
+        if (does === 'tool' || does === 'model')
+          needs.push({ kind: does === 'tool' ? 'server tool' : does, name: name ?? String(value), param: field });
+      }
+  }
+  return needs;
+}
+
+function keptThere(param: string, provider: string): GatewayError {
+  return new GatewayError(
+    'invalid_request',
+    `\`${param}\` lets the provider "${provider}" keep what is sent and written in the operator's account, or use what is kept there. Leave it out${param === 'store' ? '; an operator who wants it sets `store: true` for the provider' : ''}.`,
+    { param },
+  );
+}
+
+/** The values at a path below a value, as {@link ProviderEffect.at} writes it. */
+function valuesAt(value: unknown, [step, ...rest]: readonly string[]): readonly unknown[] {
+  if (step === undefined) return [value];
+  if (step === '[]') return readArray(value).flatMap((item) => valuesAt(item, rest));
+  return step === '*' ? Object.keys(readObject(value)) : valuesAt(readObject(value)[step], rest);
+}
+
+/**
+ * Fields that say on which conditions a caller wants a response at all, with the values that do: a target that would leave one out is not
+ * asked. Whatever else is left out is a wish, and named.
+ */
+const CONDITIONS: ReadonlyMap<string, RegExp> = new Map([
+  ['compliance', /./],
+  ['inference_geo', /^(?!global$)/],
+  ['n', /^(?!1$)/],
+  ['provider', /"(?:zdr|data_collection|only|ignore|enforce_distillable_text)":/],
+  ['service_tier', /^flex$/],
+]);
+
+/** The error for the first condition of a caller that would be left out; undefined where only wishes are. `bodies` may hold its value. */
+export function brokenCondition(
+  dropped: readonly string[],
+  bodies: readonly JsonObject[],
+  provider: string,
+): GatewayError | undefined {
+  for (const param of dropped) {
+    const field = param.replace(/^extra_body\./, '');
+    const value = bodies
+      .flatMap((body) => [body[field], readObject(body['extra_body'])[field]])
+      .find((one) => (one ?? undefined) !== undefined);
+    if (CONDITIONS.get(field)?.test(typeof value === 'object' ? JSON.stringify(value) : String(value)))
+      return new GatewayError(
+        'invalid_request',
+        `\`${param}\` says on which condition a response is wanted, and "${provider}" cannot keep it. Leave it out, or choose a model that can.`,
+        { param },
+      );
+  }
+  return undefined;
 }

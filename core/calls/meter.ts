@@ -1,4 +1,5 @@
-import type { Call as CallView, Target } from '../contract/call.ts';
+import { costOf, type HostedTool, isCount, MAX_TOKENS, mostOf, reportedCost, type Share } from '../../config/prices.ts';
+import type { Call as CallView, CostPart, Target } from '../contract/call.ts';
 import type { ChatRequest, Usage } from '../contract/chat.ts';
 import { deepFreeze, readObject } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
@@ -8,21 +9,40 @@ import { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { factsOf } from './facts.ts';
 
+/** What a response says of itself, by which it is charged: what was asked for may not be what was served. */
+export interface Told {
+  readonly usage?: Usage | undefined;
+  readonly model?: string | undefined;
+  readonly service_tier?: unknown;
+}
+
 /**
- * Notes what a chat call used and what that costs. Usage that the provider did not report is estimated from the request
- * and `writtenTokens` (what its response has, estimated) and marked so: it is never zero and never skipped.
+ * Notes what a chat call used and what that costs. Usage that the provider did not report, or told as nothing beside content, is
+ * estimated from the request and `writtenTokens` (what its response has, estimated) and marked so: it is never zero and never skipped.
  */
 export function meterChat(
   deps: CallDeps,
   call: Call,
   target: Target,
-  usage: Usage | undefined,
+  { usage, model, service_tier: tier = usage?.service_tier }: Told,
   writtenTokens: () => number,
 ): void {
-  const isReported = usage !== undefined && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens);
-  const counted = isReported ? usage : estimateWritten(deps, call, target, writtenTokens());
-  noteUsage(deps, call, target, counted, !isReported);
+  if (typeof tier === 'string') call.record.serviceTier = tier;
+  const told = usage && isCount(usage.prompt_tokens) && isCount(usage.completion_tokens) ? usage : undefined;
+  if (told && ((told.prompt_tokens > 0 && told.completion_tokens > 0) || told.by_model?.length === 0)) {
+    noteUsage(deps, call, target, told, false, model);
+    return;
+  }
+  const { by_model: _, ...rest } = told ?? NOTHING;
+  const guess = estimateWritten(deps, call, target, writtenTokens());
+  const prompt = rest.prompt_tokens || guess.prompt_tokens;
+  const completion = rest.completion_tokens || guess.completion_tokens;
+  const isTold = told !== undefined && prompt === told.prompt_tokens && completion === told.completion_tokens;
+  const counted = isTold ? told : { ...rest, ...estimatedUsage(prompt, completion) };
+  noteUsage(deps, call, target, counted, !isTold, model);
 }
+
+const NOTHING: Usage = Object.freeze({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 });
 
 /** An estimate never counts more than was reserved: a vendor does not write more than it was allowed to. */
 function estimateWritten(deps: CallDeps, call: Call, { provider, model }: Target, written: number): Usage {
@@ -53,8 +73,9 @@ interface Estimate extends Pick<CallView, 'request' | 'targets'> {
 }
 
 /** The most a call may come to, over all its targets; its cost is undefined when one of them has no known price. Several policies ask for it. */
-export function estimateCall(deps: CallDeps, call: CallView): Metered {
+export function estimateCall(deps: CallDeps, call: CallView, limit?: number): Metered {
   const { request, targets } = call;
+  if (limit !== undefined) return estimateMost(deps, call, limit);
   const known = call.state.get(ESTIMATE) as Estimate | undefined;
   if (known?.request === request && known.targets === targets) return known.most;
   const [only] = targets;
@@ -63,8 +84,8 @@ export function estimateCall(deps: CallDeps, call: CallView): Metered {
   return most;
 }
 
-function estimateMost(deps: CallDeps, call: CallView): Metered {
-  const each = call.targets.map((target) => estimateAt(deps, call, target));
+function estimateMost(deps: CallDeps, call: CallView, limit?: number): Metered {
+  const each = call.targets.map((target) => estimateAt(deps, call, target, limit));
   const units: Record<string, number> = {};
   for (const { units: some } of each)
     for (const [unit, amount] of Object.entries(some)) units[unit] = Math.max(units[unit] ?? 0, amount);
@@ -76,150 +97,101 @@ function estimateMost(deps: CallDeps, call: CallView): Metered {
   return { units, cost: isTwice ? most + next : most };
 }
 
-/** The most a call may come to at one target. */
-export function estimateAt(deps: CallDeps, call: CallView, target: Target): Metered {
-  const { catalog, offers, definition } = deps.partsOf(call.operation);
-  const model = catalog.find(target.provider, target.model);
-  const price = catalog.priceOf(target, model);
-  const offer = offers.get(target.provider);
-  if (definition && offer) return definition.estimate(call.request, { target, offer, model, price } as never);
-  return estimateChat(call.request as ChatRequest, model, price);
+/** Sets how many tokens a chat may write: in `max_tokens`, the name that every codec knows. */
+export function limitOutput(call: CallView, tokens: number): void {
+  if (!(call instanceof Call) || call.operation !== 'chat') return;
+  const { max_completion_tokens: _other, ...rest } = call.request as ChatRequest;
+  call.replaceRequest({ ...rest, max_tokens: tokens });
 }
 
-function noteUsage(deps: CallDeps, call: Call, target: Target, usage: Usage, estimated: boolean): void {
+/** More than a call lasts: what it may come to is the dearest price until then. */
+const HOUR_MS = 3_600_000;
+
+/** The most a call may come to at one target; `limit` stands for the request's own limit of output. */
+export function estimateAt(deps: CallDeps, call: CallView, target: Target, limit?: number): Metered {
+  const { catalog, offers, definition } = deps.partsOf(call.operation);
+  const model = catalog.find(target.provider, target.model);
+  const offer = offers.get(target.provider);
+  const price = catalog.priceOf(target, model);
+  const later = catalog.priceOf(target, model, Date.now() + HOUR_MS);
+  const own = call instanceof Call ? call : undefined;
+  const tools = own?.client?.needs.filter(
+    ({ kind, param }) => kind === 'server tool' && !own.route.without.includes(param),
+  );
+  let most: Metered = { units: {}, cost: 0 };
+  for (const each of later === price ? [price] : [price, later]) {
+    const one =
+      definition && offer
+        ? definition.estimate(call.request, { target, offer, model, price: each } as never)
+        : estimateChat(call.request as ChatRequest, model, each, limit, tools);
+    most = most.cost === undefined || (one.cost ?? Number.POSITIVE_INFINITY) < most.cost ? most : one;
+  }
+  return call.client?.ownSubscription ? { ...most, cost: 0 } : most;
+}
+
+function noteUsage(
+  deps: CallDeps,
+  call: Call,
+  target: Target,
+  usage: Usage,
+  estimated: boolean,
+  served = target.model,
+): void {
   const { catalog } = deps.partsOf(call.operation);
-  const price = catalog.priceOf(target, catalog.find(target.provider, target.model));
-  const { prompt_tokens, completion_tokens } = usage;
+  const { prompt_tokens, completion_tokens, by_model, units } = usage;
+  if (call.client?.ownSubscription) {
+    call.record.usage = usage;
+    const used = { prompt_tokens, completion_tokens, ...units };
+    call.record.metered = {
+      units: used,
+      cost: 0,
+      parts: [{ unit: 'own_subscription', quantity: 1, usd: 0 }],
+      estimated,
+    };
+    return;
+  }
+  const requested = catalog.priceOf(target, catalog.find(target.provider, target.model));
+  const priceOf = (model: string): Price | undefined =>
+    model === target.model
+      ? requested
+      : catalog.priceOf({ provider: target.provider, model }, catalog.find(target.provider, model));
   // What the vendor charges is what the call costs, unless the operator has a price of their own.
-  const isReported = !estimated && usage['cost'] !== undefined && !catalog.hasOwnPrice(target);
-  const cost = (isReported ? reportedCost(usage) : undefined) ?? costOf(usage, price, call.record.serviceTier);
+  const hasOwnPrice = catalog.hasOwnPrice(target);
+  const told = hasOwnPrice || (estimated && usage.cost === 0) ? undefined : reportedCost(usage);
+  // A server may answer under any name: one without a price says nothing, nor does one that stands for the operator's own.
+  const price = (hasOwnPrice ? undefined : priceOf(served)) ?? requested;
+  const shares = by_model?.map((each): Share => [each, priceOf(each.model)]);
+  const parts: CostPart[] = told === undefined ? [] : [{ unit: 'vendor_charge', quantity: 1, usd: usage.cost ?? 0 }];
+  const cost = told ?? costOf(usage, price, call.record.serviceTier, shares, parts);
   call.record.usage = usage;
-  call.record.metered = { units: { prompt_tokens, completion_tokens }, cost, estimated };
+  call.record.metered = { units: { prompt_tokens, completion_tokens, ...units }, cost, parts, estimated };
 }
 
 function estimatedUsage(prompt: number, completion: number): Usage {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
 }
 
-/** More tokens than any call has, by far: a number beyond it is a vendor's mistake, which is not charged. */
-const MAX_TOKENS = 100_000_000;
-
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= MAX_TOKENS;
-}
-
-/**
- * Dollars per million tokens are micro-dollars per token; a millionth of that is still whole for every list price, so
- * sums are exact (to 9,007 dollars a call) and rounded once, upwards: nothing is free.
- */
-const PICO_PER_MICRO = 1_000_000;
-
 /** What a model may write when neither the caller nor the table bounds it. */
 const DEFAULT_MAX_OUTPUT = 4096;
-
-/** A billion dollars: more than any call costs, so that sums of what a price or a caller makes up stay exact. */
-const MAX_MICRO = 1_000_000_000_000_000;
-
-/**
- * Whole micro-dollars of a call's usage; undefined when the price is not known. A tier's rates replace the base ones
- * for all of the call; cached and cache-write tokens cost as input where no rate of their own is known.
- */
-export function costOf(usage: Usage, price: Price | undefined, serviceTier?: string): number | undefined {
-  if (!price) return undefined;
-  const { prompt_tokens: prompt, completion_tokens: completion, prompt_tokens_details: details } = usage;
-  const cached = shareOf(prompt, details?.cached_tokens);
-  const written = shareOf(prompt - cached, details?.cache_write_tokens);
-  const hour = shareOf(written, details?.cache_write_1h_tokens);
-  const base = rateTables.get(price) ?? compileRates(price);
-  const table = (serviceTier !== undefined && base.services.get(serviceTier)) || base;
-  const rates = table.tiers.find(({ above }) => prompt > above)?.rates ?? table.rates;
-  const pico =
-    (prompt - cached - written) * rates.input +
-    cached * rates.cached +
-    (written - hour) * rates.written +
-    hour * rates.hour +
-    completion * rates.output;
-  return Math.min(Math.ceil(pico / PICO_PER_MICRO), MAX_MICRO);
-}
-
-/** Whole pico-dollars per token. */
-interface Rates {
-  readonly input: number;
-  readonly cached: number;
-  readonly written: number;
-  readonly hour: number;
-  readonly output: number;
-}
-
-/** The rates of one price: for long prompts those of the highest tier that they reach, which come first. */
-interface RateTable {
-  readonly rates: Rates;
-  readonly tiers: readonly { readonly above: number; readonly rates: Rates }[];
-  readonly services: ReadonlyMap<string, RateTable>;
-}
-
-/** Made once for each price of the catalogue. */
-const rateTables = new WeakMap<object, RateTable>();
-
-function compileRates(price: Price): RateTable {
-  const { tiers = [], service_tiers = {} } = price;
-  const pico = (dollarsPerMillion: number): number => Math.round(dollarsPerMillion * PICO_PER_MICRO);
-  const ratesOf = ({ input, output, cached_input, cache_write = input, cache_write_1h }: Price): Rates => ({
-    ...{ input: pico(input), output: pico(output), cached: pico(cached_input ?? input) },
-    ...{ written: pico(cache_write), hour: pico(cache_write_1h ?? cache_write) },
-  });
-  const rows = tiers.map((tier) => ({ above: tier.input_tokens_above, rates: ratesOf(tier) }));
-  const table = {
-    rates: ratesOf(price),
-    tiers: rows.sort((a, b) => b.above - a.above),
-    services: new Map(Object.entries(service_tiers).map(([name, each]) => [name, compileRates(each)])),
-  };
-  rateTables.set(price, table);
-  return table;
-}
 
 /**
  * The most a chat may come to: the estimated prompt, and as much output as the caller allows or the model can write. Its cost
  * is undefined when the price is not known.
  */
-export function estimateChat(request: ChatRequest, model: ModelInfo | undefined, price: Price | undefined): Metered {
-  const usage = estimatedUsage(factsOf(request).inputTokens, maxOutput(request, model));
-  const { prompt_tokens, completion_tokens } = usage;
-  const units = { prompt_tokens, completion_tokens };
+export function estimateChat(
+  request: ChatRequest,
+  model: ModelInfo | undefined,
+  price: Price | undefined,
+  limit?: number,
+  tools?: readonly HostedTool[],
+): Metered {
+  const units = {
+    prompt_tokens: factsOf(request).inputTokens,
+    completion_tokens: maxOutput(request, model, limit),
+  };
   if (!price) return { units, cost: undefined };
-  const isWritten = { ...usage, prompt_tokens_details: { cache_write_tokens: prompt_tokens } };
-  const tier = requestedTier(request) && pricedTier(request, price);
-  let cost = 0;
-  // All of the prompt may be written to a cache, and a cheaper tier may turn out not to be served.
-  for (const each of tier === undefined ? [undefined] : [undefined, tier])
-    cost = Math.max(cost, costOf(usage, price, each) ?? 0, costOf(isWritten, price, each) ?? 0);
-  return { units, cost };
+  return { units, cost: mostOf(request, units, price, tools) };
 }
-
-/** Tiers that are what everybody gets. */
-const STANDARD: ReadonlySet<string> = new Set(['auto', 'default']);
-
-/** The service tier that a request asks for beyond the standard one. */
-export function requestedTier({ service_tier: tier }: ChatRequest): string | undefined {
-  return typeof tier === 'string' && !STANDARD.has(tier) ? tier : undefined;
-}
-
-/** The requested tier, where it may be sent: a known price that does not name the tier would not hold for it. */
-export function pricedTier(request: ChatRequest, price: Price | undefined): string | undefined {
-  const tier = requestedTier(request);
-  if (tier === undefined || !price) return tier;
-  return Object.hasOwn(price.service_tiers ?? {}, tier) ? tier : undefined;
-}
-
-/** The vendor's own figure of a call's cost, `usage.cost` in US dollars, as whole micro-dollars; undefined where it sent none. */
-export function reportedCost({ cost }: Usage): number | undefined {
-  if (typeof cost !== 'number' || !(cost >= 0 && cost <= MAX_REPORTED_DOLLARS)) return undefined;
-  return Math.ceil(Math.round(cost * PICO_PER_MICRO * MICRO_PER_DOLLAR) / PICO_PER_MICRO);
-}
-
-const MICRO_PER_DOLLAR = 1_000_000;
-/** A call that costs more is a vendor's mistake, and is charged by the table. */
-const MAX_REPORTED_DOLLARS = 5000;
 
 /**
  * Fields by which vendors of one kind or another let a model write more than the two limits of this format say: another limit,
@@ -241,11 +213,11 @@ const OUTPUT_FIELDS = Object.freeze([
 ]);
 
 /** Output tokens that a request may lead to, over all its choices, and those foretold, which are billed when they are not used. */
-function maxOutput(request: ChatRequest, model: ModelInfo | undefined): number {
+function maxOutput(request: ChatRequest, model: ModelInfo | undefined, own?: number): number {
   const { max_completion_tokens, max_tokens, prediction, extra_body } = request;
   const ofModel = model?.maxOutput ?? DEFAULT_MAX_OUTPUT;
   // Of two limits the larger one is sent; 0 and less mean "no limit", where they are taken.
-  const limit = Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
+  const limit = own ?? Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
   const most = { limit: limit > 0 ? limit : ofModel, thinking: 0, factor: 1 };
   for (const fields of extra_body === undefined ? [request] : [request, readObject(extra_body)])
     for (const [kind, name, holder] of OUTPUT_FIELDS) {
@@ -262,9 +234,4 @@ function numberOf(value: unknown): number | undefined {
   if (typeof value !== 'number' && (typeof value !== 'string' || value.trim() === '')) return undefined;
   const number = Number(value);
   return Number.isFinite(number) ? Math.min(number, MAX_TOKENS) : undefined;
-}
-
-/** A part of some tokens: never more than there are, and none where a vendor says less than nothing. */
-function shareOf(tokens: number, part: number | undefined): number {
-  return part !== undefined && part > 0 ? Math.min(part, tokens) : 0;
 }

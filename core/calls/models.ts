@@ -1,15 +1,17 @@
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
-import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { hasEnded } from '../../config/model-ends.ts';
+import { familyOf, loadModelTable, rowsOf } from '../../config/model-table.ts';
+import { priceAt } from '../../config/price-rows.ts';
+import { type Prices, pricesOf } from '../../config/prices.ts';
 import { nearest } from '../../config/problems.ts';
 import type { ModelCatalog, Principal, Target } from '../contract/call.ts';
 import type { DialectDefinition, ListedModel } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { ModelRow } from '../contract/plugin.ts';
-import type { ModelInfo, Offer, Price } from '../contract/provider.ts';
+import type { ModelInfo, ModelTable, Offer } from '../contract/provider.ts';
 
 /** What is known of models, as far as their names go. */
-export type Catalog = Omit<ModelCatalog, 'learn' | 'hasOwnPrice' | 'priceOf'>;
+export type Catalog = Omit<ModelCatalog, 'learn' | 'use' | 'hasOwnPrice' | 'priceOf'> &
+  Partial<Pick<ModelCatalog, 'priceOf'>>;
 
 export type Aliases = ReadonlyMap<string, readonly string[]>;
 
@@ -112,7 +114,7 @@ export function assertAllowed(
   catalog: Pick<ModelCatalog, 'find'>,
   principal: Principal,
   targets: readonly Target[],
-  requested?: string,
+  { requested, param = 'model' }: { readonly requested?: string | undefined; readonly param?: string } = {},
 ): void {
   if (!principal.providers && !principal.models) return;
   for (const target of targets) {
@@ -120,7 +122,7 @@ export function assertAllowed(
     throw new GatewayError(
       'model_not_allowed',
       `This key may not use "${clip(target.provider)}/${clip(target.model)}".`,
-      { param: 'model' },
+      { param },
     );
   }
 }
@@ -173,30 +175,14 @@ export function clip(text: string): string {
   return clean.length > 80 ? `${clean.slice(0, 77)}…` : clean;
 }
 
-type Facts = Omit<ModelInfo, 'id'>;
-
-/** What `config/models.json` holds: facts by vendor and model; a vendor that is a name shares that vendor's rows. */
-export interface ModelTable {
-  readonly vendors: Readonly<Record<string, string | Readonly<Record<string, Facts>>>>;
-  readonly families?: Readonly<Record<string, Family>>;
-}
-
-/** How a vendor names its models, listed or not. */
-interface Family {
-  /** Beginnings of names that are accepted, without a price, while the operator lists no models. */
-  readonly accepts?: readonly string[];
-  /** Beginnings that say nothing: `models/x` is `x`. */
-  readonly strips?: readonly string[];
-  /** What is known of every model with such an ending: `:free` has a price of 0. */
-  readonly endings?: Readonly<Record<string, Facts>>;
-}
-
 /** What may stand behind a listed name for both together to be the same model at some date. */
 const DATED = /^[-@](?:(?:preview|exp)-)?(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{2}|\d{2}-\d{4}|\d{3,8}|latest)$/;
 
-/** Reads `config/models.json` of this package. Throws when the file is missing or is no JSON: the install is broken. */
-export function loadModelTable(): ModelTable {
-  return JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'config', 'models.json'), 'utf8')) as ModelTable;
+/** A model that a provider accepts, its price, and whether that is the operator's own. */
+interface Found {
+  readonly model: ModelInfo;
+  readonly price: Prices;
+  readonly isOwnPrice: boolean;
 }
 
 /** The models of one provider. Each name is looked up and priced once: a call asks several times for the same few. */
@@ -204,54 +190,58 @@ class ProviderModels {
   readonly offer: Offer;
   readonly listed: readonly ModelInfo[];
   readonly find: (requested: string) => ModelInfo | undefined;
-  readonly ownPrice: (requested: string) => Partial<Price> | undefined;
-  readonly #known = new Map<string, { readonly model: ModelInfo; readonly price: Price | undefined }>();
+  readonly ownPrice: ReturnType<typeof findOwnPrice>;
+  readonly #common: Parameters<typeof pricesOf>[2];
+  readonly #known = new Map<string, Found>();
 
   constructor(offer: Offer, table: ModelTable, learnt: readonly ModelInfo[] = []) {
     this.offer = offer;
     this.listed = modelsOf({ ...offer, addModels: [...(offer.addModels ?? []), ...learnt] }, table);
     this.find = createFinder(offer, this.listed, table);
     this.ownPrice = findOwnPrice(offer);
+    this.#common = { ...familyOf(offer, table), factors: offer.priceFactors };
   }
 
   /** A model by the name that was requested, with its price; undefined for a name that the provider does not accept. */
-  look(requested: string): { readonly model: ModelInfo; readonly price: Price | undefined } | undefined {
+  look(requested: string): Found | undefined {
     const known = this.#known.get(requested);
     if (known) return known;
     const model = this.find(requested);
     if (!model) return undefined;
-    const found = { model, price: this.price(requested, model) };
+    const found = { model, price: this.price(requested, model), isOwnPrice: this.isOwnPrice(requested) };
     if (requested.length > MAX_REMEMBERED_LENGTH) return found;
     if (this.#known.size >= MAX_REMEMBERED) this.#known.clear();
     this.#known.set(requested, found);
     return found;
   }
 
+  /** Whether the operator has a price for it: fees and regions alone leave the vendor's. */
+  isOwnPrice(requested: string): boolean {
+    return Object.keys(this.ownPrice(requested) ?? {}).some((key) => key !== 'fees' && key !== 'regions');
+  }
+
   /** The operator's price over what the table says. Undefined while input or output is not known: unknown is never free. */
-  price(requested: string, model: ModelInfo | undefined): Price | undefined {
-    const { priceFactors } = this.offer;
-    const own = this.ownPrice(requested);
-    const price = own ? mergePrice(own, model) : model?.price;
-    return price && priceFactors ? withFactors(price, priceFactors) : price;
+  price(requested: string, model: ModelInfo | undefined): Prices {
+    return pricesOf(this.ownPrice(requested), model, this.#common);
   }
 }
 
 /** Makes the catalogue of what is offered for one operation. */
 export function createCatalog(offers: ReadonlyMap<string, Offer>, table: ModelTable = loadModelTable()): ModelCatalog {
-  const providers = new Map([...offers].map(([name, offer]) => [name, new ProviderModels(offer, table)]));
+  let inUse = table;
+  const learnt = new Map<string, readonly ModelInfo[]>();
+  const modelsFor = (name: string, offer: Offer) => new ProviderModels(offer, inUse, learnt.get(name));
+  const providers = new Map([...offers].map(([name, offer]) => [name, modelsFor(name, offer)]));
   const list = (provider: string): readonly string[] => (providers.get(provider)?.listed ?? []).map(({ id }) => id);
   return {
-    learn(name, ids) {
+    learn(name, models) {
+      learnt.set(name, models);
       const offer = offers.get(name);
-      if (offer)
-        providers.set(
-          name,
-          new ProviderModels(
-            offer,
-            table,
-            ids.map((id) => ({ id })),
-          ),
-        );
+      if (offer) providers.set(name, modelsFor(name, offer));
+    },
+    use(next) {
+      inUse = next;
+      for (const [name, offer] of offers) providers.set(name, modelsFor(name, offer));
     },
     find: (provider, model) => providers.get(provider)?.look(model)?.model,
     suggest: (provider, model) => nearest(model, list(provider)),
@@ -259,15 +249,20 @@ export function createCatalog(offers: ReadonlyMap<string, Offer>, table: ModelTa
     has: (provider) => offers.has(provider),
     isConfigured(name) {
       const offer = offers.get(name);
-      return offer !== undefined && !(offer.credential?.required && offer.credential.value === undefined);
+      if (!offer?.credential?.required || offer.passThroughAuth) return offer !== undefined;
+      return offer.credential.value !== undefined;
     },
     list,
-    hasOwnPrice: ({ provider, model }) => providers.get(provider)?.ownPrice(model) !== undefined,
-    priceOf({ provider, model }, info) {
+    hasOwnPrice({ provider, model }) {
       const models = providers.get(provider);
-      if (!models) return info?.price;
-      const found = models.look(model);
-      return found && found.model === info ? found.price : models.price(model, info);
+      const found = models?.look(model);
+      return found ? found.isOwnPrice : (models?.isOwnPrice(model) ?? false);
+    },
+    priceOf({ provider, model }, info, at) {
+      const models = providers.get(provider);
+      const found = models?.look(model);
+      const price = found && found.model === info ? found.price : models ? models.price(model, info) : info?.price;
+      return price && 'length' in price ? priceAt(price, at) : price;
     },
   };
 }
@@ -282,31 +277,17 @@ export function modelsOf(provider: Offer, table: ModelTable): readonly ModelInfo
   const findFacts = findListed(rows);
   const withFacts = ({ base, ...model }: ModelInfo): ModelInfo => ({ ...findFacts(base ?? model.id), ...model });
   const listed = provider.models?.map(withFacts) ?? rows;
-  const all = [...listed, ...(provider.addModels ?? []).map(withFacts)];
-  return [...new Map(all.map((model) => [model.id, model])).values()];
+  const byId = new Map<string, ModelInfo>();
+  // What a vendor says later is laid over what is known, such as the model behind a deployment.
+  for (const model of [...listed, ...(provider.addModels ?? []).map(withFacts)])
+    byId.set(model.id, { ...byId.get(model.id), ...model });
+  return [...byId.values()];
 }
 
 /** Finds the operator's price of a requested model: the row with the longest matching prefix; `*` is the shortest. */
-function findOwnPrice({ prices = {} }: Offer): (requested: string) => Partial<Price> | undefined {
+function findOwnPrice({ prices = {} }: Offer): (requested: string) => Parameters<typeof pricesOf>[0] {
   const find = longestPrefix(Object.entries(prices).map(([id, price]) => ({ id: id === '*' ? '' : id, price })));
   return (requested) => find(requested)?.price;
-}
-
-/** A price with the rates that follow from its input rate, in each of its tiers. */
-function withFactors<P extends Omit<Price, 'service_tiers'>>(price: P, factors: NonNullable<Offer['priceFactors']>): P {
-  return {
-    ...price,
-    cache_write_1h: price.cache_write_1h ?? price.input * factors.cache_write_1h,
-    ...(price.tiers && { tiers: price.tiers.map((tier) => withFactors(tier, factors)) }),
-  };
-}
-
-function mergePrice(own: Partial<Price>, model: ModelInfo | undefined): Price | undefined {
-  // Rates for the cache and for long prompts belong to the price they were derived from.
-  const table = own.input === undefined ? model?.price : model?.price && { output: model.price.output };
-  const { input, output = model?.kind === 'embeddings' ? 0 : undefined, ...rates } = { ...table, ...own };
-  if (own.characters !== undefined) return { input: input ?? 0, output: output ?? 0, ...rates };
-  return input === undefined || output === undefined ? undefined : { input, output, ...rates };
 }
 
 /**
@@ -337,21 +318,6 @@ function createFinder(
     if (accepted) return ending === undefined ? accepted : { ...accepted, ...endings[ending] };
     return provider.anyModel && name !== '' ? { ...findFacts(name), id: name } : undefined;
   };
-}
-
-/** An operator's own list says all that is accepted. */
-function familyOf({ vendor, models }: Offer, { families = {} }: ModelTable): Family {
-  const family = Object.hasOwn(families, vendor) ? families[vendor] : undefined;
-  if (!family || !models) return family ?? {};
-  const { accepts: _accepts, ...rest } = family;
-  return rest;
-}
-
-function rowsOf(vendor: string, { vendors }: ModelTable): readonly ModelInfo[] {
-  const rows = Object.hasOwn(vendors, vendor) ? vendors[vendor] : undefined;
-  if (rows === undefined) return [];
-  if (typeof rows === 'string') return rows === vendor ? [] : rowsOf(rows, { vendors });
-  return Object.entries(rows).map(([id, facts]) => ({ id, ...facts }));
 }
 
 /** Finds the entry of a name, or the longest one that the name is a dated variant of. */
@@ -389,7 +355,7 @@ export function allModels(names: ModelNames, principal?: Principal): readonly Mo
   ];
 }
 
-/** The models of one provider, by the same rules; `prefix` is laid in front of each id. */
+/** The models of one provider, by the same rules; `prefix` is laid in front of each id. Callers are not shown what its vendor has shut down. */
 export function modelsOfProvider(
   catalog: Catalog,
   provider: string,
@@ -399,22 +365,39 @@ export function modelsOfProvider(
   if (principal && !catalog.isConfigured(provider)) return [];
   return catalog
     .list(provider)
-    .filter((model) => !principal || isAllowed(catalog, principal, { provider, model }))
+    .filter(
+      (model) =>
+        !principal || (!hasEnded(catalog.find(provider, model)) && isAllowed(catalog, principal, { provider, model })),
+    )
     .map((model) => ({ id: `${prefix}${model}`, owned_by: provider }));
 }
 
-/** What a principal can call, with what is known of each model; an alias is as its first target that can be called. */
-export function listModels(names: ModelNames, principal: Principal, created: number): readonly ListedModel[] {
+/** What a principal can call, of all providers or of one, with what is known of each model; an alias is as its first target that can be called. */
+export function listModels(
+  names: ModelNames,
+  principal: Principal,
+  created: number,
+  ofProvider?: string,
+): readonly ListedModel[] {
   const { catalog } = names;
-  const targets = new Map(openAliases(names, principal));
-  return allModels(names, principal).map(({ id, owned_by }) => {
-    const candidates = (targets.get(id) ?? [id]).map(splitModel);
+  const targets = new Map(ofProvider === undefined ? openAliases(names, principal) : []);
+  const rows =
+    ofProvider === undefined ? allModels(names, principal) : modelsOfProvider(catalog, ofProvider, principal);
+  return rows.map(({ id, owned_by }) => {
+    const candidates =
+      ofProvider === undefined ? (targets.get(id) ?? [id]).map(splitModel) : [{ provider: ofProvider, model: id }];
     const first = candidates.find(({ provider }) => catalog.isConfigured(provider));
-    const { contextWindow, maxOutput } = (first && catalog.find(first.provider, first.model)) ?? {};
+    const info = first && catalog.find(first.provider, first.model);
+    const { contextWindow, maxOutput, inputModalities, outputModalities, shutdown } = info ?? {};
+    const price = first && catalog.priceOf?.(first, info);
     return {
       ...{ id, ownedBy: owned_by, created },
       ...(contextWindow !== undefined && { contextWindow }),
       ...(maxOutput !== undefined && { maxOutput }),
+      ...(inputModalities && { inputModalities }),
+      ...(outputModalities && { outputModalities }),
+      ...(shutdown !== undefined && { shutdown }),
+      ...(price && { price }),
     };
   });
 }

@@ -119,8 +119,10 @@ export function createPlanFinder(api: Pick<PluginApi, 'shared' | 'settings' | 'r
 /** No plan has it. */
 const NO_NAME = '\u0000';
 
-/** What operators set for a user. */
+/** What operators set for a user, and what is known of one. */
 export interface UserRecord {
+  /** As the identity provider or an operator wrote it. */
+  readonly name?: string;
   /** Unix milliseconds; absent for a user who is not blocked. */
   readonly blockedAt?: number;
   readonly reason?: string;
@@ -137,7 +139,10 @@ export type RefuseBlocked = (userId: string) => void | Promise<void>;
 
 /** Looks users up, and remembers for a moment whether they are blocked. */
 export function createBlockedUsers(users: Records<UserRecord>): RefuseBlocked {
-  const reads = createFreshReads(async (id) => (await users.find(id)).value?.blockedAt !== undefined, BLOCKED_KNOWN_MS);
+  const reads = createFreshReads(async (id) => {
+    void users.note(id);
+    return (await users.find(id)).value?.blockedAt !== undefined;
+  }, BLOCKED_KNOWN_MS);
   users.onChange(reads.forget);
   return (userId) => {
     const isBlocked = reads.get(userId);

@@ -1,24 +1,20 @@
 import { createHash } from 'node:crypto';
 import type { ModelRoute, RouteTarget } from '../../config/model-routes.ts';
+import type { HealthBook } from '../../routing/health-book.ts';
+import { type StickyTargets, stickyKeyOf } from '../../routing/sticky-targets.ts';
+import { isSlowBeside, LEAST_SHARE } from '../../routing/target-health.ts';
 import type { Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import { ownerOf } from '../plugins/attribution.ts';
-import type { HealthBook } from '../routing/health-book.ts';
-import { type StickyTargets, stickyKeyOf } from '../routing/sticky-targets.ts';
 import { Call, type CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { factsOf, findDisguised } from './facts.ts';
-import {
-  assertNoDisguisedFields,
-  assertOwnBlocks,
-  assertPublicMedia,
-  assertServerTools,
-  type Ingress,
-} from './ingress.ts';
+import { assertEffects, assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia } from './ingress.ts';
 import { estimateAt, meterUnfinished } from './meter.ts';
 import { assertAllowed, splitModel } from './models.ts';
+import { keepAtOwner } from './own-token.ts';
 import { deploymentOf, sealedDeployments } from './seals.ts';
 
 /** How an operation responds. */
@@ -32,8 +28,11 @@ export interface Handlers<R, T> {
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** The life of a call up to its response: the inward hooks in order, then the targets. Whatever goes wrong passes the `error` hooks and ends the call. */
-export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers: Handlers<R, T>): Promise<T> {
+/**
+ * The life of a call up to its response: the inward hooks in order, then the targets. Whatever goes wrong passes the `error` hooks and ends
+ * the call. Without handlers it is let in like any other, and ends there.
+ */
+export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers?: Handlers<R, T>): Promise<T> {
   const { hooks, catalog, definition } = deps.partsOf(input.operation);
   const call = new Call(deps, input);
   const { principal, client } = call;
@@ -45,14 +44,19 @@ export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers: 
     const { targets, requested, alias } = input.findTargets();
     call.replaceTargets(targets);
     call.route.alias = alias;
-    assertAllowed(catalog, principal, targets, requested);
+    assertAllowed(catalog, principal, targets, { requested });
     if (client && facts && facts.dialects.size > 0) assertOwnBlocks(client, facts);
-    if (client && client.needs.length > 0) call.route.without = await checkNeeds(deps, call, client);
+    if (client && client.needs.length > 0)
+      call.route.without = await assertEffects(deps, call, client.needs, call.targets);
     const media = facts && call.operation === 'chat' ? [...facts.media, ...(client?.media ?? [])] : NONE;
     if (media.length > 0) assertPublicMedia(media);
     // What is there at once is not awaited: hooks are seldom asynchronous, and each wait costs two promises.
     const admitted = hooks.admit?.(call);
     if (admitted) await admitted;
+    if (!handlers) {
+      call.finish('ok');
+      return undefined as T;
+    }
     const prepared = hooks.prepare?.(call, call.request);
     if (prepared) call.replaceRequest((prepared instanceof Promise ? await prepared : prepared) as typeof call.request);
     const given = hooks.answer?.(call);
@@ -65,6 +69,7 @@ export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers: 
         call.replaceTargets(routed);
       } else if (alias !== undefined) applyRoute(deps, call, alias);
       if (call.operation === 'chat' && call.targets.length > 1) preferReaders(deps, call);
+      if (client?.ownSubscription) keepAtOwner(call, deps.partsOf(call.operation).offers);
       const reserved = hooks.reserve?.(call);
       if (reserved) await reserved;
     }
@@ -75,23 +80,6 @@ export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers: 
   } catch (thrown) {
     throw await endWithError(deps, call, thrown);
   }
-}
-
-/**
- * Holds other models that a vendor is to call to the caller's allow-list, and the vendor's tools to its key and plan. Returns
- * the places of optional things that this caller may not have.
- */
-async function checkNeeds({ partsOf, planOf }: CallDeps, call: Call, client: Ingress): Promise<readonly string[]> {
-  const { principal, targets } = call;
-  const { catalog } = partsOf(call.operation);
-  for (const { kind, name } of client.needs)
-    if (kind === 'model')
-      assertAllowed(
-        catalog,
-        principal,
-        targets.map(({ provider }) => ({ provider, model: name })),
-      );
-  return usesServerTools(call) ? assertServerTools(client, principal, planOf) : [];
 }
 
 /** Puts targets first that can read what the request has sealed. */
@@ -119,11 +107,21 @@ export async function endWithError(deps: CallDeps, call: Call, thrown: unknown):
     error = toGatewayError(thrownByHook);
   }
   if (error.code === 'internal_error' && !hasLeft)
-    deps.log.error({ request_id: call.requestId, err: error.cause ?? error }, 'internal error');
+    deps.log.error(
+      { request_id: call.requestId, ...findFailedHook(call, error), err: error.cause ?? error },
+      'internal error',
+    );
   meterUnfinished(deps, call);
   // The caller does not wait for the `finish` hooks; the end of the generation does.
   call.finish(hasLeft ? 'aborted' : 'error', error);
   return error;
+}
+
+/** Whose hook an error is of. */
+function findFailedHook({ record }: Call, error: GatewayError): { readonly plugin?: string; readonly hook?: string } {
+  const plugin = ownerOf(error);
+  const failed = record.hooks.findLast((each) => each.plugin === plugin && each.action === 'failed');
+  return { ...(plugin !== undefined && { plugin }), ...(failed && { hook: failed.hook }) };
 }
 
 /** The reason a drain aborts calls with; everything else that fires the signal is the caller's leaving. */
@@ -156,6 +154,7 @@ function applyRoute(deps: CallDeps, call: Call, alias: string): void {
     route.strategy === 'fallback' ? undefined : stickyKeyOf(route.sticky, { ...principal, session, request });
   call.route.stickyKey = stickyKey;
   call.route.timeouts = route.timeouts;
+  call.route.mayResume = route.resume;
   if (call.targets.length < 2) return;
   const ordered = chooseTargets(route, {
     ...{ stream, stickyKey, health, sticky, random: Math.random },
@@ -186,9 +185,9 @@ export interface ChoiceFacts {
   readonly stream: boolean;
   /** What calls of one conversation have in common; undefined for none. */
   readonly stickyKey: string | undefined;
-  readonly health: Pick<HealthBook, 'mayTry' | 'latencyMs'>;
+  readonly health: Pick<HealthBook, 'mayTry' | 'latencyMs' | 'shareOf'>;
   readonly sticky: Pick<StickyTargets, 'get'>;
-  /** The most that the request costs at a target, in micro-dollars; undefined without a known price. */
+  /** The most that the request costs at a target, in nano-dollars; undefined without a known price. */
   costAt(target: Target): number | undefined;
   random(): number;
 }
@@ -197,13 +196,23 @@ export interface ChoiceFacts {
 export function chooseTargets(route: ModelRoute, facts: ChoiceFacts): readonly Target[] {
   const rows = withoutDearer(route.targets, facts);
   const orders = [...new Set(rows.map(({ order }) => order))].sort((a, b) => a - b);
-  return orders.flatMap((order) =>
+  const targets = orders.flatMap((order) =>
     orderGroup(
       route,
       rows.filter((row) => row.order === order),
       facts,
     ),
   );
+  return giveWay(targets, facts);
+}
+
+/** Lets the next target go first for a part of the calls while the first one has just returned, or is slow. */
+function giveWay(targets: readonly Target[], { health, stream, random }: ChoiceFacts): readonly Target[] {
+  const [first] = targets;
+  const share = first ? health.shareOf(first, stream) : 1;
+  if (share === 1 || random() < share) return targets;
+  const other = targets.find((each) => health.mayTry(each) && health.shareOf(each, stream) > share);
+  return other ? [other, ...targets.filter((each) => each !== other)] : targets;
 }
 
 function targetOf({ to }: RouteTarget): Target {
@@ -231,12 +240,16 @@ function orderGroup(route: ModelRoute, rows: readonly RouteTarget[], facts: Choi
  * Weighted rendezvous: each target has its own draw, the best one wins. Of one conversation the draws are always the same, on every
  * worker and node, so that it stays where its prompt is cached.
  */
-function byWeight(rows: readonly RouteTarget[], { stickyKey, random }: ChoiceFacts): readonly Target[] {
+function byWeight(rows: readonly RouteTarget[], facts: ChoiceFacts): readonly Target[] {
+  const { stickyKey, random, health, stream } = facts;
+  const latency = (row: RouteTarget): number | undefined => health.latencyMs(targetOf(row), stream);
   const drawn = rows
     .filter(({ weight }) => weight > 0)
-    .map((row) => {
+    .map((row, _, able) => {
+      const isSlow = able.some((other) => isSlowBeside(latency(row), latency(other)));
+      const weight = isSlow ? row.weight * LEAST_SHARE : row.weight;
       const draw = stickyKey === undefined ? random() : hashToUnit(`${stickyKey}\n${row.to}`);
-      return { row, score: row.weight / -Math.log(Math.min(Math.max(draw, 1e-12), 1 - 1e-12)) };
+      return { row, score: weight / -Math.log(Math.min(Math.max(draw, 1e-12), 1 - 1e-12)) };
     });
   const reserves = rows.filter(({ weight }) => weight === 0);
   return [...drawn.sort((a, b) => b.score - a.score).map(({ row }) => row), ...reserves].map(targetOf);

@@ -2,8 +2,8 @@ import type { RouteContext } from './route.ts';
 
 /** Who changed something, and from where. */
 export interface AuditActor {
-  /** `console`: a person who signed in with a browser. */
-  readonly via: 'api' | 'cli' | 'console';
+  /** `console`: a person who signed in with a browser; `file`: whoever changed the configuration file, by a watch or a signal. */
+  readonly via: 'api' | 'cli' | 'console' | 'file';
   /** The user of the key or token; on the command line the name of the system's user. */
   readonly userId?: string;
   /** The public id of the key. */
@@ -38,7 +38,7 @@ export interface AuditQuery {
   readonly from?: number;
   readonly to?: number;
   readonly subject?: string;
-  /** A user, the id of a key, or `api`, `cli`, `console`. */
+  /** A user, the id of a key, or `api`, `cli`, `console`, `file`. */
   readonly actor?: string;
   /** An action such as `key.block`, or all that begin with a word: `key`. */
   readonly action?: string;
@@ -55,7 +55,7 @@ export interface AuditPage {
 }
 
 /** Who makes a request, for the audit log. */
-export function auditActor(ctx: Pick<RouteContext, 'state'>): AuditActor {
+export function auditActor(ctx: { readonly state: Pick<RouteContext['state'], 'principal' | 'ip'> }): AuditActor {
   const { principal, ip } = ctx.state;
   const { credential, userId, keyId } = principal;
   return {

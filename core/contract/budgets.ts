@@ -16,7 +16,7 @@ export interface BudgetFilter {
   readonly model?: string;
 }
 
-/** What may be spent in each calendar period. Amounts are whole micro-dollars. */
+/** What may be spent in each calendar period. Amounts are whole nano-dollars. */
 export interface BudgetRule extends BudgetFilter {
   readonly name: string;
   readonly amount: number;

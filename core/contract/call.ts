@@ -1,7 +1,7 @@
 import type { BudgetRule } from './budgets.ts';
 import type { ChatRequest, ChatResponse, Usage } from './chat.ts';
 import type { GatewayError } from './errors.ts';
-import type { FailureClass, ModelInfo, Price, Provider } from './provider.ts';
+import type { FailureClass, ModelInfo, ModelTable, Price, Provider } from './provider.ts';
 
 /** What a caller can prove itself with. */
 export type CredentialKind = 'key' | 'token' | 'session';
@@ -20,8 +20,14 @@ export interface Principal {
   readonly keyId?: string;
   readonly keyName?: string;
   readonly plan?: string;
-  /** Whether it may use the routes of operators: a key that was made for it, or a token or session with the permission. */
+  /** Whether it may use all routes of operators: a key that was made for it, or a token or session with the role `admin`. */
   readonly isAdmin?: boolean;
+  /** What it may do on routes of operators where it is no admin, such as `usage:read`. A key that has scopes calls models only with `models:call`. */
+  readonly scopes?: readonly string[];
+  /** The groups of the identity provider that make it an owner of teams: those of its claims that the configuration names. */
+  readonly groups?: readonly string[];
+  /** When an operator's key ends, in Unix milliseconds: a session that is begun with it ends then too. */
+  readonly expiresAt?: number;
   /** What its calls are booked under in addition to the user, such as `team=search`: those of the key or token, which a request cannot change, then those that the request named. */
   readonly tags?: readonly string[];
   /** What a token permits, such as `keys:write`. */
@@ -38,7 +44,7 @@ export interface Principal {
   /** Requests and tokens a minute, for this key. */
   readonly rpm?: number;
   readonly tpm?: number;
-  /** Micro-dollars this key may spend in all. */
+  /** Nano-dollars this key may spend in all. */
   readonly budget?: number;
   /** What this key may spend by calendar period, counted under {@link limitsId}. */
   readonly budgets?: readonly BudgetRule[];
@@ -48,7 +54,7 @@ export interface Principal {
   readonly userLimits?: UserLimits;
 }
 
-/** Limits of a user, counted under `userId`: requests and tokens a minute, and micro-dollars in all. */
+/** Limits of a user, counted under `userId`: requests and tokens a minute, and nano-dollars in all. */
 export interface UserLimits {
   readonly rpm?: number;
   readonly tpm?: number;
@@ -113,6 +119,10 @@ export interface CallClient {
   readonly headers: Readonly<Record<string, string>>;
   /** Its `cache-control` header. */
   readonly cacheControl?: string | undefined;
+  /** Whether its format makes every caller name a limit of output. */
+  readonly demandsLimit?: boolean | undefined;
+  /** True where the caller's own subscription at the provider pays: the call costs the operator nothing. */
+  readonly ownSubscription?: boolean | undefined;
 }
 
 /**
@@ -165,6 +175,26 @@ export interface CallAttempt {
   readonly ms: number;
 }
 
+/** What one unit of a call costs. */
+export interface CostPart {
+  /** `input_tokens`, `cached_tokens`, `output_tokens`, `web_search_requests`, …; `vendor_charge` where the vendor told the cost of the call, `own_subscription` where the caller's own subscription paid. */
+  readonly unit: string;
+  readonly quantity: number;
+  /** US dollars, not rounded; null where the unit has no known price. */
+  readonly usd: number | null;
+}
+
+/** What a plugin's hook did to a call. */
+export interface CallHook {
+  /** The instance. */
+  readonly plugin: string;
+  readonly hook: string;
+  /** `changed`: the request, the response or the error; `routed`: it chose the targets; `failed`: by a bug, or because what it needs does not work. */
+  readonly action: 'changed' | 'answered' | 'routed' | 'refused' | 'failed';
+  /** Milliseconds, where it gave a promise and took more than one. */
+  readonly ms?: number;
+}
+
 /** What a call came to; given to the `finish` hook exactly once, after the last byte. */
 export interface Outcome {
   readonly status: OutcomeStatus;
@@ -175,16 +205,22 @@ export interface Outcome {
   readonly attempts: readonly CallAttempt[];
   /** Of a call that was refused before any target was tried: the limit, budget, check or plugin that refused it. */
   readonly refusedBy?: string;
+  /** The hooks that did something, in order, the first 20; absent where none did. Those that say who calls are not among them. */
+  readonly hooks?: readonly CallHook[];
   /** How the request went to that target: as the client wrote it, translated, or some of both; absent where that is not known. */
   readonly lane?: 'native' | 'mixed' | 'translated';
+  /** The service tier that served it, as the vendor told it, or else the one that it was sent with. */
+  readonly serviceTier?: string;
   /** Token counts; `estimated` when the provider reported none. */
   readonly usage?: Usage;
   /** What was used, by unit; tokens of {@link usage} among them. Absent when nothing was metered. */
   readonly units?: Units;
   readonly estimated: boolean;
-  /** Micro-dollars; absent when the price is not known. */
+  /** Nano-dollars; absent when the price is not known. */
   readonly cost?: number;
-  /** Micro-dollars that a kept response has saved; present for every call that got one, 0 where its price is not known. */
+  /** What {@link cost} is made of, before it is rounded; absent where that is not known. */
+  readonly costParts?: readonly CostPart[];
+  /** Nano-dollars that a kept response has saved; present for every call that got one, 0 where its price is not known. */
   readonly saved?: number;
   /** Whether anything was sent upstream: nothing sent, nothing owed. */
   readonly sent: boolean;
@@ -214,11 +250,13 @@ export interface ModelCatalog {
   /** Every model of one provider, in the order of its list. */
   list(provider: string): readonly string[];
   /** Adds what a vendor itself lists; replaces what was learnt of it before. */
-  learn(provider: string, ids: readonly string[]): void;
+  learn(provider: string, models: readonly ModelInfo[]): void;
+  /** Takes another table in place of the one in use. */
+  use(table: ModelTable): void;
   /** Whether the operator set a price for a model: then that one holds, whatever the vendor says. */
   hasOwnPrice(target: Target): boolean;
-  /** The price of a model, operator's over table; undefined when it is not known. */
-  priceOf(target: Target, model: ModelInfo | undefined): Price | undefined;
+  /** The price of a model, operator's over table, at a time in milliseconds, now unless given; undefined when it is not known. */
+  priceOf(target: Target, model: ModelInfo | undefined, at?: number): Price | undefined;
 }
 
 /** Whether calls go to a target: `open` is left alone until its time is over, `half-open` is tested by one live call. */

@@ -127,13 +127,25 @@ export interface Usage {
     /** Those of `cache_write_tokens` that were written for an hour. */
     readonly cache_write_1h_tokens?: number;
     readonly audio_tokens?: number;
+    /** Those of `audio_tokens` that were cached. */
+    readonly cached_audio_tokens?: number;
+    readonly image_tokens?: number;
     readonly [field: string]: unknown;
   };
   readonly completion_tokens_details?: {
     readonly reasoning_tokens?: number;
     readonly audio_tokens?: number;
+    readonly image_tokens?: number;
     readonly [field: string]: unknown;
   };
+  /** What was used beside tokens, by the names that `fees` of prices have, such as `web_search_requests`. */
+  readonly units?: Readonly<Record<string, number>>;
+  /** The service tier that served the call, where the response does not say it in OpenAI's way. */
+  readonly service_tier?: string;
+  /** The region that served the call, where that has a price. */
+  readonly inference_geo?: string;
+  /** Each model's part that is charged, where those are not the counts above: several served the call, or none is. */
+  readonly by_model?: readonly (Usage & { readonly model: string })[];
   readonly [field: string]: unknown;
 }
 

@@ -2,7 +2,7 @@ import type { Principal, Target } from './call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { GatewayError } from './errors.ts';
 import type { Schema } from './json.ts';
-import type { SseEvent } from './provider.ts';
+import type { ModelInfo, NativeBody, Price, SseEvent } from './provider.ts';
 
 /** A way in of a dialect, as data. */
 export interface DialectRoute {
@@ -80,6 +80,8 @@ export interface DialectContext<Body = unknown> {
   readonly estimatedInputTokens: number;
   /** Who responds, once that is known. */
   readonly responder?: () => Target | undefined;
+  /** Notes what of the response the format cannot say, such as `images`; told in the log and, before a stream, in `x-tollgate-dropped`. */
+  readonly leaveOut?: (what: string) => void;
   /** Seals what only the deployment that responds can read, for this caller's account; core opens it when it comes back. */
   seal(data: string): string;
 }
@@ -126,13 +128,6 @@ export interface NativeChange {
   scope(text: string): string;
 }
 
-/** What a dialect sends to a vendor that speaks it. */
-export interface NativeBody {
-  readonly body: object;
-  /** What was left out; told in `x-tollgate-dropped`. */
-  readonly dropped?: readonly string[];
-}
-
 /** How a dialect passes requests to vendors that speak it themselves, and their responses back. Pure. */
 export interface DialectNative<Body = unknown> {
   /** Request headers of the caller that the provider may get to see; names in lower case. */
@@ -147,14 +142,15 @@ export interface DialectNative<Body = unknown> {
 }
 
 /** A model as a dialect's list shows it. */
-export interface ListedModel {
+export interface ListedModel
+  extends Pick<ModelInfo, 'contextWindow' | 'maxOutput' | 'inputModalities' | 'outputModalities' | 'shutdown'> {
   /** `provider/model`, or an alias. */
   readonly id: string;
   readonly ownedBy: string;
   /** Unix seconds. */
   readonly created: number;
-  readonly contextWindow?: number;
-  readonly maxOutput?: number;
+  /** What it costs now. */
+  readonly price?: Price;
 }
 
 /** How a dialect shows the models that a caller may use. */
@@ -179,9 +175,13 @@ export interface DialectDefinition<Body = unknown> {
   readonly prefixes?: readonly string[];
   /** Where this format's clients put their credential, beside `authorization` and `x-api-key`; below `prefixes` only. */
   readonly credentials?: { readonly headers?: readonly string[]; readonly query?: readonly string[] };
+  /** Whether a text is a token of somebody's own subscription with the format's vendor: beside a key of this gateway it is refused. */
+  isSubscription?(credential: string): boolean;
   /** Model names of this format's clients, each with what it stands for (`provider/model`), before the configuration's aliases. */
   readonly aliases?: Readonly<Record<string, readonly string[]>>;
   readonly models?: DialectModels;
+  /** Whether every caller has to name a limit of output: then it may be lowered to what a budget pays for, as one that nobody named. */
+  readonly demandsLimit?: boolean;
   /** Looks up what a body refers to, in the plugin's own documents, before it is read. */
   expand?(input: DialectInput<Body>, caller: Principal): Promise<DialectInput<Body>>;
   /** Throws `GatewayError('invalid_request', …, { param })` for what cannot be said canonically. */

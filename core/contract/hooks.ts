@@ -31,9 +31,9 @@ export interface AuthRequest {
 export interface Answered<O extends Operation = Operation> {
   /** The canonical response; a caller who asked for a stream gets it as one. */
   readonly response: ResponseOf<O>;
-  /** Micro-dollars that the caller owes for it; nothing unless set. */
+  /** Nano-dollars that the caller owes for it; nothing unless set. */
   readonly cost?: number;
-  /** For a response that was kept: the micro-dollars that asking a target would have cost, 0 where that is not known. */
+  /** For a response that was kept: the nano-dollars that asking a target would have cost, 0 where that is not known. */
   readonly saved?: number;
   /** Told to the caller, such as `x-tollgate-cache`; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -89,6 +89,8 @@ export interface StreamTransform {
 export interface HookFunctions<O extends Operation = Operation> {
   /** Who calls? The first result wins; a throw refuses. */
   authenticate(request: AuthRequest): Awaitable<Principal | undefined>;
+  /** May a body over 128 KiB be read, of a caller whose call was not looked at yet? A throw refuses; nothing is counted. */
+  arrive(principal: Principal): Awaitable<void>;
   /** May it? Requests a minute, calls at once. A throw refuses. */
   admit(call: Call<O>): Awaitable<void>;
   /** Changes the request; what it returns is checked by the operation's schema again. */
@@ -135,6 +137,7 @@ export interface HookRow {
 /** Kind and direction of each hook, in the order of a call; `docs/plugins.md` is held to this table by a test. */
 export const HOOKS = Object.freeze({
   authenticate: { kind: 'first', direction: 'in' },
+  arrive: { kind: 'sequence', direction: 'in' },
   admit: { kind: 'sequence', direction: 'in' },
   prepare: { kind: 'waterfall', direction: 'in' },
   answer: { kind: 'first', direction: 'in' },

@@ -236,8 +236,8 @@ export function toParam(within: JsonPlace | undefined, at: string | number): str
 
 /**
  * The TypeScript type of a JSON Schema written as a literal, for the keywords that plugin configurations and request bodies
- * use: type, properties, required, default, additionalProperties, items, enum, const, anyOf, oneOf. Others are `unknown`.
- * A property is there when it is required or has a default; the loader fills defaults in.
+ * use: type, properties, required, default, additionalProperties, items, enum, const, and anyOf or oneOf, beside which the
+ * type counts. Others are `unknown`. A property is there when it is required or has a default; the loader fills defaults in.
  *
  * Our own, because json-schema-to-ts takes 75 seconds to check one plugin here (docs/decisions/schema-types.md).
  */
@@ -245,15 +245,19 @@ export type FromSchema<S> = S extends { readonly const: infer C }
   ? C
   : S extends { readonly enum: readonly (infer E)[] }
     ? E
-    : S extends { readonly anyOf: readonly (infer A)[] }
-      ? FromSchema<A>
-      : S extends { readonly oneOf: readonly (infer O)[] }
-        ? FromSchema<O>
-        : S extends { readonly type: readonly (infer T)[] }
+    : FromBranches<S> &
+        (S extends { readonly type: readonly (infer T)[] }
           ? FromType<T, S>
           : S extends { readonly type: infer T }
             ? FromType<T, S>
-            : unknown;
+            : unknown);
+
+/** What `anyOf` and `oneOf` say beside the type: formats and the like say nothing. */
+type FromBranches<S> = S extends { readonly anyOf: readonly (infer A)[] }
+  ? FromSchema<A>
+  : S extends { readonly oneOf: readonly (infer O)[] }
+    ? FromSchema<O>
+    : unknown;
 
 interface Scalars {
   readonly string: string;

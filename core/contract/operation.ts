@@ -1,4 +1,15 @@
-import type { Call, OfferOf, Operation, Outcome, Principal, RequestOf, ResponseOf, Target, Units } from './call.ts';
+import type {
+  Call,
+  CostPart,
+  OfferOf,
+  Operation,
+  Outcome,
+  Principal,
+  RequestOf,
+  ResponseOf,
+  Target,
+  Units,
+} from './call.ts';
 import type { ChatMessage, ChatResponse, Usage } from './chat.ts';
 import type { Schema } from './json.ts';
 import type { CodecCall, HttpRequest, ModelInfo, Price, ResponseHeaders } from './provider.ts';
@@ -31,8 +42,10 @@ export interface TargetFacts<O extends Operation = Operation> {
 /** What a call comes to, or may come to at most. */
 export interface Metered {
   readonly units: Units;
-  /** Whole micro-dollars; undefined when the price is not known. */
+  /** Whole nano-dollars; undefined when the price is not known. */
   readonly cost: number | undefined;
+  /** What the cost is made of; absent where that is not known. */
+  readonly parts?: readonly CostPart[];
   /** Whether the provider told no usage, so that it was counted here. */
   readonly estimated?: boolean;
 }

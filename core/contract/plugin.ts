@@ -1,7 +1,7 @@
 import type { Got } from 'got';
 import type Keyv from 'keyv';
 import type Koa from 'koa';
-import type { AuditActor, AuditChange, AuditPage, AuditQuery } from './audit.ts';
+import type { AuditChange, AuditPage, AuditQuery } from './audit.ts';
 import type { BudgetRule } from './budgets.ts';
 import type {
   Call,
@@ -17,15 +17,18 @@ import type {
   TraceContext,
 } from './call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
+import type { Command } from './command.ts';
 import type { DialectDefinition } from './dialect.ts';
+import type { GatewayView } from './gateway.ts';
 import type { Hook, HookName } from './hooks.ts';
 import type { FromSchema, Schema } from './json.ts';
 import type { AgentDefinition, CallResult, Metered, OperationDefinition } from './operation.ts';
-import type { Provider } from './provider.ts';
-import type { Route, UpgradeHandler } from './route.ts';
-import type { Ledger, Records, Store } from './store.ts';
+import type { ModelInfo, ModelTable, Provider } from './provider.ts';
+import type { RefusalWatcher, Route, UpgradeHandler } from './route.ts';
+import type { AccountDocuments, Ledger, Records, Store } from './store.ts';
 import type { Figure, StoreWatcher, TagRules } from './units.ts';
 
+export type * from './command.ts';
 export type * from './route.ts';
 
 export const API_VERSION = 1;
@@ -42,6 +45,9 @@ export const PLUGIN_KINDS = Object.freeze([
 ] as const satisfies readonly (keyof ApiOfKind)[]);
 export type PluginKind = (typeof PLUGIN_KINDS)[number];
 
+export const PERMISSIONS = Object.freeze(['ledger'] as const);
+export type Permission = (typeof PERMISSIONS)[number];
+
 /**
  * What a plugin is: data and one `setup` function. `configSchema` is a JSON Schema of type object; beside the standard
  * keywords it may say `secret: true` (masked wherever the configuration is shown), `format: "duration"` (`30s`,
@@ -56,14 +62,13 @@ export interface Plugin<S extends object = object, K extends PluginKind = Plugin
   readonly configSchema?: S;
   /** Hosts (`name` or `name:port`) that it may connect to, beside those of its config's `format: "url"` options. */
   readonly hosts?: readonly string[];
+  /** What of the gateway it uses beyond what every plugin may; operators see it. `ledger`: {@link PluginApi.ledger}, all accounts and calls, and to move money. */
+  readonly permissions?: readonly Permission[];
   /** Plugins (by name) without which it does not work: missing ones are an error at start. */
   readonly requires?: readonly string[];
   /** Store plugins only: `one` when what must be atomic lives in one process, so that workers cannot share it; `many` unless set. */
   readonly processes?: 'one' | 'many';
-  /**
-   * A top-level key of the configuration that holds this plugin's options, instead of its place among the other plugins of
-   * its kind. Without that key the plugin gets `{}`, or null when its schema also takes null.
-   */
+  /** A top-level key of the configuration that holds this plugin's options, not its place among its kind; without it they are `{}`, or null where the schema takes that. */
   readonly section?: string;
   /** What `setup` would refuse, without side effects; `tollgate check` runs it. */
   check?(config: PluginConfig<S>, context: CheckContext): readonly Problem[] | Promise<readonly Problem[]>;
@@ -148,6 +153,22 @@ export interface ModelRow {
   readonly owned_by: string;
 }
 
+/** What an instance keeps of users. */
+export interface PersonalData {
+  /** In the plural, such as `keys`. */
+  readonly name: string;
+  /** How many there are of a user. */
+  count(user: PersonOf): Promise<number>;
+  /** Erases them, or what they say of the person; answers how many. Once more it finds none. */
+  erase(user: PersonOf): Promise<number>;
+}
+
+/** A user, with all accounts that paid for them, their own first. */
+export interface PersonOf {
+  readonly userId: string;
+  readonly accounts: readonly string[];
+}
+
 /** The documents of another plugin instance, to be read. */
 export interface SharedDocuments<T = unknown> {
   get(key: string): Promise<T | undefined>;
@@ -179,7 +200,12 @@ export interface PluginApi {
   /** What another instance shares under this name; empty while nobody does. */
   shared<T = unknown>(name: string): SharedDocuments<T>;
   /** The gateway's store: this instance's own sets and counters, and its health. */
-  readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'>;
+  readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'> & { readonly kept: AccountDocuments };
+  /** Says what this instance keeps of users, so that operators see how much that is and may erase it. */
+  personalData(data: PersonalData): void;
+  /** All that instances keep of users; complete once the gateway listens. */
+  allPersonalData(): readonly PersonalData[];
+  /** For plugins with the permission `ledger`; throws for others. */
   readonly ledger: Ledger;
   /**
    * Records of the gateway: `users`, `accounts`, `plans`. Unlike what {@link keyv} keeps, they are the same for all instances, and
@@ -188,6 +214,8 @@ export interface PluginApi {
   records<T>(name: string): Records<T>;
   /** The text without the secrets of the configuration, and without what looks like a credential of anyone: `[redacted]` stands in their place. */
   redact(text: string): string;
+  /** For routes and commands of operators. */
+  readonly gateway: GatewayView;
   /** Writes down a change that an operator made: after it was made, before it is answered. Entries are never altered. */
   audit(change: AuditChange): Promise<void>;
   /** What operators changed, newest first. */
@@ -204,8 +232,10 @@ export interface PluginApi {
   call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
   /** What instances registered for an operation, by instance name; complete once the gateway listens. */
   offers<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>>;
-  /** The most this call may come to over its targets, by the price table. */
-  estimate(call: Call): Metered;
+  /** The most this call may come to over its targets, by the price table; with `maxTokens`, if a chat had this limit of output. */
+  estimate(call: Call, maxTokens?: number): Metered;
+  /** Sets how many tokens a chat may write; for `reserve` hooks, which know what it may cost. */
+  limitOutput(call: Call, tokens: number): void;
   /** Models and aliases that this principal may use. */
   models(principal?: Principal): readonly ModelRow[];
   /** The aliases of the configuration, each with what it stands for: `provider/model` in the order to try. */
@@ -216,8 +246,10 @@ export interface PluginApi {
   routing(): RoutingState;
   /** The models of chat: ids, facts, prices. */
   readonly catalog: ModelCatalog;
-  /** The model ids that a provider's vendor lists itself, asked for now with the provider's key. */
-  listModels(provider: string): Promise<readonly string[]>;
+  /** What a provider's vendor lists itself, asked for now with the provider's key; unchecked but for the length of ids. */
+  listModels(provider: string): Promise<readonly ModelInfo[]>;
+  /** Takes another table of models in place of the one in use, for all operations. */
+  useModelTable(table: ModelTable): void;
   /** A command of `tollgate`, such as `keys`; runs on the configured store, with or without a gateway beside it. */
   command(command: Command): void;
   /**
@@ -236,6 +268,8 @@ export interface PluginApi {
   figures(): readonly Figure[];
   /** Is told what the store's operations take, while this configuration serves. On the way of every call: to be quick. */
   watchStore(watcher: StoreWatcher): void;
+  /** Is told who was refused a route of operators, 401 or 403: for a log of them. It does not throw. */
+  watchRefusals(watcher: RefusalWatcher): void;
   /** A line for the start banner, such as the first API key. Shown once, on the terminal, never logged. */
   announce(announcement: Announcement): void;
   /** A way to sign in that `tollgate start` shows to a person at a terminal. */
@@ -345,58 +379,6 @@ export interface Announcement {
 export interface SignInLink {
   readonly title: string;
   makePath(): Promise<string>;
-}
-
-/** One option or argument of a command, as data: help, parsing and types come from it. */
-export interface CommandOption {
-  /** commander's form: `--user <id>`, `--expires <duration>`, `--force`. */
-  readonly flags: string;
-  readonly summary: string;
-  readonly required?: boolean;
-}
-
-/** A command of `tollgate`: it has subcommands, or runs itself. */
-export interface Command extends Partial<Omit<Subcommand, 'name' | 'summary'>> {
-  readonly name: string;
-  readonly summary: string;
-  readonly subcommands?: readonly Subcommand[];
-  /** False for commands that read only or call models: they also run on a store that ends with its process. True unless set. */
-  readonly changesStore?: boolean;
-}
-
-export interface Subcommand {
-  readonly name: string;
-  readonly summary: string;
-  /** commander's form: `<id>`, `[amount]`, `[text...]`, in order. */
-  readonly args?: readonly { readonly name: string; readonly summary: string }[];
-  readonly options?: readonly CommandOption[];
-  run(input: CommandInput): Promise<void>;
-}
-
-export interface CommandInput {
-  /** Who runs the command, for the audit log. */
-  readonly actor: AuditActor;
-  readonly args: readonly string[];
-  /** By the long flag's name in camelCase. */
-  readonly options: Readonly<Record<string, string | boolean | undefined>>;
-  readonly io: CommandIo;
-  /** Fires on Ctrl-C. */
-  readonly signal: AbortSignal;
-}
-
-/** stdout is data, stderr is talk. With `--json` `result` prints its value, else the text made of it. */
-export interface CommandIo {
-  readonly json: boolean;
-  /** Whether stdout is a terminal, which cannot show bytes. */
-  readonly isTerminal: boolean;
-  result(value: unknown, text: string): void;
-  /** Columns of text for `result`: two spaces apart, for terminals and `grep`. */
-  table(head: readonly string[], rows: readonly (readonly string[])[]): string;
-  note(text: string): void;
-  /** Data for stdout as it is, such as sound. */
-  write(bytes: Uint8Array | string): void;
-  /** All of stdin, as text. */
-  read(): Promise<string>;
 }
 
 /** What plugins log with: pino's call forms, nothing more. Fields are named one by one; never log whole requests. */

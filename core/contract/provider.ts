@@ -8,13 +8,35 @@ export interface Price {
   readonly cache_write?: number;
   /** Cache writes that live an hour. */
   readonly cache_write_1h?: number;
+  /** Tokens of sound, read and written: a response that tells some has no known price without these. */
+  readonly audio_input?: number;
+  readonly cached_audio_input?: number;
+  readonly audio_output?: number;
+  /** Tokens of images that were read; as `input` unless set. */
+  readonly image_input?: number;
+  /** Tokens of images that were written: as with sound, unknown unless set. */
+  readonly image_output?: number;
   readonly tiers?: readonly (Omit<Price, 'tiers' | 'service_tiers'> & { readonly input_tokens_above: number })[];
-  /** What other service tiers cost, by the name in a request's `service_tier`; each replaces the rates above whole. */
+  /** What other service tiers cost, by the name that a response tells; each replaces the rates above whole. */
   readonly service_tiers?: Readonly<Record<string, Omit<Price, 'service_tiers' | 'characters' | 'seconds'>>>;
+  /** US dollars for one of each other unit that responses come to: `requests`, `web_search_requests`, …; one that is not here has no known price. */
+  readonly fees?: Readonly<Record<string, number>>;
+  /** What all tokens cost as a multiple of the rates, by the region that a response tells. */
+  readonly regions?: Readonly<Record<string, number>>;
   /** US dollars per million characters, for speech. */
   readonly characters?: number;
   /** US dollars per million seconds of sound, for speech that is billed by time. */
   readonly seconds?: number;
+}
+
+/** A price that holds for a time. Of rows without `hours` one holds at each time; those with `hours` come before it. */
+export interface PriceRow extends Price {
+  /** From this date or time on, in ISO 8601; always before `until` unless set. */
+  readonly from?: string;
+  /** To before it; for ever unless set. */
+  readonly until?: string;
+  /** The hours of a week in UTC, such as `mon-fri 01:00-04:00, daily 23:00-24:00`. */
+  readonly hours?: string;
 }
 
 export interface ModelInfo {
@@ -28,7 +50,39 @@ export interface ModelInfo {
   readonly maxOutput?: number;
   /** The longest text of a speech model, where it differs from its vendor's. */
   readonly maxCharacters?: number;
-  readonly price?: Price;
+  /** What it reads and what it writes: `text`, `image`, `audio`, `video`, `file`, `embeddings`. */
+  readonly inputModalities?: readonly string[];
+  readonly outputModalities?: readonly string[];
+  /** The day from which on its vendor no longer serves it, as the vendor has announced it: `2026-12-11`. */
+  readonly shutdown?: string;
+  readonly price?: Price | readonly PriceRow[];
+}
+
+/** What the table says of a model, and which of its `sources` that is from. */
+export type ModelFacts = Omit<ModelInfo, 'id'> & { readonly source?: readonly string[] };
+
+/** What `config/models.json` holds: facts by vendor and model; a vendor that is a name shares that vendor's rows, but not the ends of its models. */
+export interface ModelTable {
+  /** Rises with each edition. */
+  readonly version?: number;
+  /** The day that it is of. */
+  readonly date?: string;
+  readonly sources?: Readonly<Record<string, string>>;
+  readonly vendors: Readonly<Record<string, string | Readonly<Record<string, ModelFacts>>>>;
+  readonly families?: Readonly<Record<string, ModelFamily>>;
+}
+
+/** How a vendor names its models, listed or not. */
+export interface ModelFamily {
+  /** Beginnings of names that are accepted, without a price, while the operator lists no models. */
+  readonly accepts?: readonly string[];
+  /** Beginnings that say nothing: `models/x` is `x`. */
+  readonly strips?: readonly string[];
+  /** What is known of every model with such an ending: `:free` has a price of 0. */
+  readonly endings?: Readonly<Record<string, ModelFacts>>;
+  /** What its prices have in common, also those of the operator's own: fees of its tools, and what regions cost. */
+  readonly fees?: Readonly<Record<string, number>>;
+  readonly regions?: Readonly<Record<string, number>>;
 }
 
 /** What a codec may know of the call it translates for. Everything a codec needs: it has no clock and no I/O. */
@@ -69,6 +123,8 @@ export type FailureClass =
   | 'model_not_found'
   | 'invalid_request'
   | 'upstream_error'
+  /** The model's response came to no end: the message says how, without words of the vendor's own. */
+  | 'broken_off'
   | 'timeout';
 
 export interface UpstreamFailure {
@@ -145,6 +201,19 @@ export interface Credential {
   readonly env?: string;
 }
 
+/** How a caller's own token goes to a vendor in place of the operator's key. */
+export interface PassThroughAuth {
+  /** Whether a text that came beside a key of this gateway is such a token. */
+  isToken(text: string): boolean;
+  /** How the vendor wants it. */
+  readonly credential: Pick<Credential, 'header' | 'prefix'>;
+  /** The headers of a request with a token, of those it is sent with and those of the caller; neither holds a credential. */
+  headers(
+    sent: Readonly<Record<string, string>>,
+    caller: Readonly<Record<string, string | readonly string[] | undefined>>,
+  ): Readonly<Record<string, string>>;
+}
+
 export interface Timeouts {
   readonly connectMs: number;
   readonly firstByteMs: number;
@@ -166,9 +235,36 @@ export interface Endpoint {
   readonly transport?: Transport;
   /** Classifies an answer with an error status. `body` is parsed JSON where it parses (arrays unwrapped), else text. */
   error(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure;
+  /** The header of a response that says which service tier was served, where one does; lower case. */
+  readonly tierHeader?: string;
   /** Rate-limit headers of the vendor as OpenAI's `x-ratelimit-*`; absent passes those names through. */
   rateLimits?(headers: ResponseHeaders): Readonly<Record<string, string>>;
+  /** Where the operator lets callers pay with a subscription of their own; without it their tokens are refused. */
+  readonly passThroughAuth?: PassThroughAuth;
+  /** What a request can make the vendor do beyond responding; core holds every request to it as it is sent. */
+  readonly effects?: ProviderEffects;
 }
+
+/**
+ * What a field of a request makes a vendor do. `tool`: it runs something with the operator's account, which a key or plan must allow in
+ * `serverTools`; `model`: it calls another model, which the caller must be allowed; `stores`: it keeps what was sent or written, which is
+ * refused; `price`: the call costs more or less; `residency`: it says where, or by whom, the call is processed. The last two are for
+ * codecs, docs and tests: what cannot be billed or promised is not sent.
+ */
+export interface ProviderEffect {
+  readonly does: 'tool' | 'model' | 'price' | 'stores' | 'residency';
+  /** Where below the field the value stands, as `[].id`; `[]` is each item of a list, `*` each name of an object. The field itself unless set. */
+  readonly at?: string;
+  /** The texts that do it; anything but `null` and `false` unless set. */
+  readonly values?: RegExp;
+  /** The tool as `serverTools` names it; `*` for models that the vendor chooses. The value itself unless set. */
+  readonly name?: string;
+  /** One sentence for the docs. */
+  readonly note?: string;
+}
+
+/** By the field of the body that is sent; `model` is the target's model, wherever the vendor has that. */
+export type ProviderEffects = Readonly<Record<string, readonly ProviderEffect[]>>;
 
 /** What can be called: an endpoint with its models and prices. Plugins register one for each operation they take part in. */
 export interface Offer extends Endpoint {
@@ -182,7 +278,7 @@ export interface Offer extends Endpoint {
   /** True accepts every model name (`models: ["*"]`). */
   readonly anyModel?: boolean;
   /** Operator's prices by model prefix or `*`; they win over every table. */
-  readonly prices?: Readonly<Record<string, Partial<Price>>>;
+  readonly prices?: Readonly<Record<string, Partial<Price> | readonly PriceRow[]>>;
   /** What a rate costs as a multiple of `input` where a price does not say it. */
   readonly priceFactors?: { readonly cache_write_1h: number };
 }
@@ -195,6 +291,8 @@ export interface NativeRow {
   headers?(caller: Readonly<Record<string, string>>): Readonly<Record<string, string>>;
   /** Reads the vendor's responses in this format, for metering and hooks. Absent: the provider's chat codec reads them. */
   readonly codec?: Pick<ChatCodec, 'response' | 'stream'>;
+  /** Changes a caller's body as the operator wants it, such as that the vendor is to keep nothing. */
+  body?(body: object): NativeBody;
   /** Whether requests may refer to what lies in the operator's account at the vendor, which all callers share; no unless set. */
   readonly references?: boolean;
   /**
@@ -206,6 +304,16 @@ export interface NativeRow {
     body?(body: object, model: string): object;
     response(body: unknown): number | undefined;
   };
+}
+
+/** How a vendor goes on with an answer that was begun: the last message of the request, of the assistant. */
+export interface Continuation {
+  /** Whether what it sends begins with what it was given; else it sends what follows. */
+  readonly echoes?: boolean;
+  /** Whether it is given the beginning without white space at the end. */
+  readonly trims?: boolean;
+  /** The request as it has to be sent for that; as the codec writes it unless set. */
+  write?(request: HttpRequest): HttpRequest;
 }
 
 /** A vendor of chat models, as a plugin registers it. */
@@ -224,10 +332,12 @@ export interface Provider extends Offer {
   readonly countFactor?: number;
   /** What the chat codec does with each request field, for docs and tests. */
   readonly fields?: FieldTable;
+  /** How the vendor goes on with an answer of this model that was begun elsewhere; undefined where it cannot. */
+  continues?(model: string): Continuation | undefined;
   /** How often the vendor's own model list is fetched, in milliseconds; absent never does. */
   readonly refreshModelsMs?: number;
-  /** Lists models from the vendor: the request, and the ids in its answer. */
-  readonly listModels?: { request(): HttpRequest; response(body: unknown): readonly string[] };
+  /** Lists models from the vendor: the request, and what its response says of each; values that are wrong are for the reader to refuse. */
+  readonly listModels?: { request(): HttpRequest; response(body: unknown): readonly ModelInfo[] };
 }
 
 /**
@@ -285,4 +395,17 @@ export interface FieldTable {
   readonly lacks?: Readonly<Partial<Record<AnswerFeature, string>>>;
   /** What a caller may notice and no rule says; a sentence each, for the docs. */
   readonly notes?: readonly string[];
+}
+
+/**
+ * Where an attempt failed. `connect` to `total` are the four clocks and what happens while they run; `body`: the response
+ * itself is wrong (broken off, too large, a redirect, encoded); `aborted`: the caller's signal fired.
+ */
+export type UpstreamPhase = 'connect' | 'firstByte' | 'idle' | 'total' | 'body' | 'aborted';
+
+/** What a dialect sends to a vendor that speaks it. */
+export interface NativeBody {
+  readonly body: object;
+  /** What was left out; told in `x-tollgate-dropped`. */
+  readonly dropped?: readonly string[];
 }

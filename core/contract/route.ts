@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
-import type { Call, Outcome, Principal, TraceContext } from './call.ts';
+import type { Call, CredentialKind, Outcome, Principal, TraceContext } from './call.ts';
 import type { GatewayError } from './errors.ts';
 import type { FromSchema, Schema } from './json.ts';
 
@@ -57,12 +57,32 @@ export type RouteContext<Body = unknown> = Koa.ParameterizedContext<RouteState<B
   readonly params: Readonly<Record<string, string>>;
 };
 
+/** The kinds of credentials that a route takes. A session only goes where operators are: no model call is paid by a cookie. */
+export function kindsTaken({
+  auth,
+  role,
+}: {
+  readonly auth: RouteAuth;
+  readonly role?: Route['role'] | undefined;
+}): readonly CredentialKind[] {
+  if (auth === 'none') return [];
+  return role === 'admin' ? [...auth, 'session'] : auth;
+}
+
 /** What is known of a request that is refused. */
 export interface RefusedRequest {
   /** The validated body; undefined when the request was refused before. */
   readonly body: unknown;
   readonly headers: IncomingHttpHeaders;
 }
+
+/** Gets who was refused a route of operators: the caller where it is known, the address, and the route as it is registered. */
+export type RefusalWatcher = (refused: {
+  readonly error: GatewayError;
+  readonly route: string;
+  readonly ip: string;
+  readonly principal: Principal | undefined;
+}) => void;
 
 /** Ends the message of every error of a route. */
 export type ErrorNote = NonNullable<Route['errorNote']>;
@@ -85,8 +105,10 @@ export interface Route<Body extends object = object> {
   readonly isEndless?: boolean;
   /** A permission that a token needs; keys do not have any and are not asked. */
   readonly permission?: string;
-  /** `admin`: for operators alone, by a key that was made for it, a token with the permission, or the session of a person who signed in; {@link permission} is not asked then. */
+  /** `admin`: for operators alone, by a key that was made for it, a token with a role, or the session of a person who signed in; {@link permission} is not asked then. */
   readonly role?: 'admin';
+  /** With {@link role}: what an operator needs who is no admin, such as `usage:read`; `any`: whichever scope. Without it the route is for admins alone. */
+  readonly scope?: string;
   /** The JSON body's schema; a route without one takes no body. */
   readonly body?: Body;
   /** Whether an empty body is fine. */

@@ -1,12 +1,12 @@
 import type Keyv from 'keyv';
-import type { CallAttempt, Units } from './call.ts';
+import type { CallAttempt, CallHook, CostPart, Units } from './call.ts';
 
 /**
  * A store opens two halves: documents (Keyv) and what must be atomic (ledger, sets, counters). Keyv alone loses
  * updates under parallel writers, so no balance, list or limit lives in it.
  *
  * Every method rejects with `GatewayError('store_unavailable')` when the store does not answer within its bound:
- * unknown is never reported as absent. All amounts are whole micro-dollars (1 USD = 1,000,000), all times are
+ * unknown is never reported as absent. All amounts are whole nano-dollars (1 USD = 1,000,000,000), all times are
  * Unix milliseconds unless a name says otherwise.
  */
 export interface Store {
@@ -19,9 +19,47 @@ export interface Store {
   readonly ledger: Ledger;
   readonly sets: Sets;
   readonly counters: Counters;
-  /** Resolves when the store answers. */
+  /** What is kept for accounts; keys are those of one owner of documents, such as a plugin's instance. */
+  kept(owner: string): AccountDocuments;
+  /** For moving to another store; absent where a store cannot tell all that it keeps. */
+  transfer?(): Transfer;
+  /** For the start: writes once. Rejects when the store answers and takes no write; resolves also while it is away. */
+  begin?(): Promise<void>;
+  /**
+   * Resolves when the store answers and takes writes, by the outcome of the last ones. What it rejects with is shown by `/readyz`, to
+   * anyone, when it is a `GatewayError`.
+   */
   health(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** All that a store keeps but windows and leases, in the form that stores share. No gateway runs meanwhile. */
+export interface Transfer {
+  read(): AsyncIterable<TransferRow>;
+  /** Adds rows to a store that was empty, in the order in which they were read; the next call waits for this one. */
+  write(rows: readonly TransferRow[]): Promise<void>;
+}
+
+/** Of JSON alone: a document, a member of a set, a number, or a row of the ledger. */
+export interface TransferRow {
+  readonly is: string;
+}
+
+/**
+ * Documents that are kept for accounts, in addition to their books. An account has so many bytes for all of them, over all processes:
+ * beyond that those go that were written least recently.
+ */
+export interface AccountDocuments {
+  /** Writes a document, in place of the one under its key; answers false, and writes nothing, for one that is too large to be kept. */
+  set(account: string, key: string, value: unknown, ttlMs: number): Promise<boolean>;
+  get<T>(key: string): Promise<T | undefined>;
+  delete(account: string, key: string): Promise<boolean>;
+  /** What an account keeps. */
+  bytes(account: string): Promise<number>;
+  /** How many documents an account keeps, of all owners; with `remove` they are deleted. */
+  count(account: string, remove?: boolean): Promise<number>;
+  /** What this process knows: bytes of the accounts that it wrote for, and how many documents it dropped because there was too much. */
+  readonly known: { readonly bytes: number; readonly dropped: number };
 }
 
 /** Sets of short strings, for indexes: a list inside a document would lose parallel additions. */
@@ -69,7 +107,7 @@ export interface Counters {
 export interface BudgetHold {
   /** Unique over all accounts of the store: `<budget id>@<start of the window, Unix ms>`, without `@…` for one that never ends. */
   readonly id: string;
-  /** Micro-dollars; `Infinity` only counts. */
+  /** Nano-dollars; `Infinity` only counts. */
   readonly limit: number;
   /** Unix milliseconds after which nobody asks for it. */
   readonly until?: number;
@@ -79,7 +117,7 @@ export interface Reservation {
   readonly account: string;
   /** Unique per charge; a second reservation under the same id is `duplicate`. */
   readonly requestId: string;
-  /** The estimated cost in micro-dollars. */
+  /** The estimated cost in nano-dollars. */
   readonly amount: number;
   /** The least that `balance - held - amount` may become; `-Infinity` meters without enforcing. */
   readonly floor: number;
@@ -89,6 +127,7 @@ export interface Reservation {
   readonly budgets?: readonly BudgetHold[];
   /** What is planned: the record of a call that only the sweeper settles. */
   readonly facts: CallFacts;
+  /** When it counts, in budgets and in reports. */
   readonly now: number;
 }
 
@@ -103,7 +142,7 @@ export type ReserveResult =
 export interface Settlement {
   readonly account: string;
   readonly requestId: string;
-  /** The true cost in micro-dollars. */
+  /** The true cost in nano-dollars. */
   readonly amount: number;
   readonly facts: CallFacts;
   /** Ids of budgets that are given back and not charged: those of a provider that did not answer. */
@@ -146,7 +185,7 @@ export interface BudgetState {
 }
 
 /**
- * Money: append-only, integer micro-dollars, every method idempotent by request id. The sum of `cost` of any report over all time
+ * Money: append-only, integer nano-dollars, every method idempotent by request id. The sum of `cost` of any report over all time
  * is the sum of `spent` of all accounts.
  */
 export interface Ledger {
@@ -223,18 +262,24 @@ export interface CallFacts {
   readonly refusedBy?: string;
   /** The requests to providers that it took; stores keep the first 20, with texts of 256 characters. */
   readonly attempts: readonly CallAttempt[];
+  /** What plugins' hooks did to it; absent where none did anything. */
+  readonly hooks?: readonly CallHook[];
   /** How the request went upstream: `native`, as the client wrote it, `translated`, or `mixed`. */
   readonly lane?: string;
+  /** The service tier that it was charged by. */
+  readonly serviceTier?: string;
   readonly startedAt: number;
   readonly durationMs: number;
   readonly firstByteMs?: number;
   /** What was used: those of {@link ReportUnits}, and others by the operation. */
   readonly units: Units;
+  /** What its cost is made of by the price, before it is rounded; absent where that is not known. */
+  readonly costParts?: readonly CostPart[];
   /** Whether the units are an estimate, because the provider told none. */
   readonly estimated: boolean;
-  /** False when the price of the model is not known, so that the call is charged nothing. */
+  /** False when the cost is not known: then what was held is charged where money is limited, and nothing where it is not. */
   readonly priced: boolean;
-  /** Micro-dollars that a kept response has saved; present for every call that got one. */
+  /** Nano-dollars that a kept response has saved; present for every call that got one. */
   readonly saved?: number;
 }
 
@@ -243,10 +288,12 @@ export interface CallRow extends CallFacts {
   /** The call's id, which is the `requestId` of its reservation. */
   readonly id: string;
   readonly account: string;
-  /** Micro-dollars that it was charged. */
+  /** Nano-dollars that it was charged. */
   readonly cost: number;
-  /** When it was settled; reports count it there. A correction changes the record and leaves this as it is. */
+  /** When it was settled, or an hour after {@link CallRow.countedAt} where that is earlier. A correction leaves it as it is. */
   readonly at: number;
+  /** When it was reserved: reports count it there, as budgets do. */
+  readonly countedAt: number;
 }
 
 /**
@@ -316,9 +363,9 @@ export interface ReportRow extends Readonly<Partial<Record<ReportDimension, stri
   /** Calls whose price is not known. */
   readonly unpriced: number;
   readonly units: ReportUnits;
-  /** Micro-dollars. */
-  readonly cost: number;
-  readonly saved: number;
+  /** Nano-dollars; those of all accounts may be more than a number counts exactly. */
+  readonly cost: bigint;
+  readonly saved: bigint;
 }
 
 /** A record as it is now. */
@@ -347,4 +394,10 @@ export interface Records<T> {
   change(id: string, make: (value: T | undefined) => T, expected?: number): Promise<RecordChange<T>>;
   /** Told the id of each record that this process changed, so that it forgets what it knew. */
   onChange(listener: (id: string) => void): void;
+  /** Lists an id, whether or not there is a record of it; written once an hour by each process. It does not reject. */
+  note(id: string): Promise<void>;
+  /** The listed ids in ascending order, after `after`. */
+  ids(page: { readonly limit: number; readonly after?: string }): Promise<readonly string[]>;
+  /** Takes an id out of the list. */
+  unlist(id: string): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 
-/** Durations, money, sizes and other formats as the configuration writes them: `30s`, `0.25`, `20mb`. Inside, whole milliseconds, micro-dollars and bytes. */
+/** Durations, money, sizes and other formats as the configuration writes them: `30s`, `0.25`, `20mb`. Inside, whole milliseconds, nano-dollars and bytes. */
 
 const UNIT_MS: Readonly<Record<string, number>> = Object.freeze({
   ms: 1,
@@ -29,30 +29,38 @@ export function maxEntries(max: number): { readonly maxSize: number; readonly si
   return { maxSize: max, sizeCalculation: () => 1 };
 }
 
-const MICRO = 1_000_000;
-const MONEY = /^(-?)(\d{1,9})(?:\.(\d{1,6}))?$/;
+/** All amounts inside are whole nano-dollars: JavaScript counts 9,007,199 US dollars of them exactly. */
+const NANO_PER_USD = 1_000_000_000;
+const MONEY = /^(-?)(\d{1,7})(?:\.(\d{1,9}))?$/;
 
-/** Whole micro-dollars of a decimal string or number of US dollars; throws a TypeError for more than six decimals. */
+/** Whole nano-dollars of a decimal string or number of US dollars; throws a TypeError for more than nine decimals or 9,000,000. */
 export function parseUsd(amount: string | number): number {
-  const text = typeof amount === 'number' ? numberText(amount) : amount.trim();
-  const match = MONEY.exec(text);
-  if (!match) throw new TypeError(`"${amount}" is not an amount of US dollars: write 25, 0.50 or "12.345678"`);
-  const micro = Number(match[2]) * MICRO + Number((match[3] ?? '').padEnd(6, '0'));
-  return match[1] && micro !== 0 ? -micro : micro;
+  const fixed = typeof amount === 'number' ? amount.toFixed(9) : amount.trim();
+  // What has more decimals is refused, not rounded.
+  const match = Number(fixed) === Number(amount) ? MONEY.exec(fixed) : null;
+  const nano = Number(match?.[2] ?? Number.NaN) * NANO_PER_USD + Number((match?.[3] ?? '').padEnd(9, '0'));
+  if (!(nano <= 9_000_000 * NANO_PER_USD))
+    throw new TypeError(`"${amount}" is not an amount of US dollars: write 25, 0.50 or "12.345678", at most 9000000`);
+  return match?.[1] && nano !== 0 ? -nano : nano;
 }
 
-/** Micro-dollars as a decimal string with two to six decimals: `25.00`, `0.000125`. */
-export function formatUsd(micro: number): string {
-  const whole = Math.trunc(Math.abs(micro) / MICRO);
-  const rest = String(Math.abs(micro) % MICRO)
-    .padStart(6, '0')
-    .replace(/0{1,4}$/, '');
-  return `${micro < 0 ? '-' : ''}${whole}.${rest}`;
+/** Whole nano-dollars as a decimal string, exact, with two to nine decimals: `25.00`, `0.0000001`. */
+export function formatUsd(nano: number | bigint): string {
+  const digits = String(nano).replace('-', '').padStart(10, '0');
+  return `${nano < 0 ? '-' : ''}${digits.slice(0, -9)}.${digits.slice(-9).replace(/0{1,7}$/, '')}`;
 }
 
-function numberText(amount: number): string {
-  const text = String(amount);
-  return text.includes('e') ? amount.toFixed(6) : text;
+/** Whole pico-dollars a unit of a price in US dollars per million units: exact for prices with up to six decimals, so that sums are. */
+export function picoRate(dollarsPerMillion: number): number {
+  return Math.round(dollarsPerMillion * 1_000_000);
+}
+
+/** A million dollars: more than any call costs, so that sums of what a price or a caller makes up stay exact. */
+const MAX_COST = 1_000_000_000_000_000;
+
+/** What a call is charged: pico-dollars as whole nano-dollars, rounded once, upwards, so that nothing is free. Exact to 9,007 dollars. */
+export function roundCost(pico: number): number {
+  return Math.min(Math.ceil(pico / 1000), MAX_COST);
 }
 
 /** A format that a schema may name: what it accepts, and how to say so. */
@@ -87,7 +95,7 @@ export const STANDARD_FORMATS = Object.freeze({
 export const FORMATS: Readonly<Record<string, Format>> = Object.freeze({
   ...STANDARD_FORMATS,
   duration: format('a duration', 'Write 500ms, 30s, 2m, 1h or 30d.', (value) => parses(parseDuration, String(value))),
-  money: format('an amount of US dollars', 'Write 25, 0.50 or "12.345678": at most six decimals.', (value) =>
+  money: format('an amount of US dollars', 'Write 25, 0.50 or "12.345678": up to nine decimals and 9000000.', (value) =>
     parses(parseUsd, value),
   ),
   url: format('an http or https URL', 'Write it whole, such as https://api.example/v1.', (value) =>
@@ -260,4 +268,13 @@ export function tokensOf(bytes: number): number {
 /** The tokens of a text, estimated: for reservations, and for responses whose provider reported no usage. */
 export function estimateTextTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
+}
+
+/** Makes what says whether this process has used so much CPU since: for lists, whose pages take no more from others than that. */
+export function cpuBudget(mostMs: number): () => boolean {
+  const began = process.cpuUsage();
+  return () => {
+    const { user, system } = process.cpuUsage(began);
+    return user + system >= mostMs * 1000;
+  };
 }

@@ -1,32 +1,35 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type Koa from 'koa';
+import { type TokenRules, takeOwnToken } from '../calls/own-token.ts';
 import type { CredentialKind, Principal } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { AuthRequest } from '../contract/hooks.ts';
 import type { Route } from '../contract/plugin.ts';
+import { kindsTaken } from '../contract/route.ts';
 import { MAX_TAGS, refuseTag, type TagRules, tagName } from '../contract/units.ts';
 import { type FailedCredentials, UNLIMITED } from './failed-credentials.ts';
 import { RequestAborted } from './read-body.ts';
+import { refuseLacking } from './scopes.ts';
 
 /** The `authenticate` hooks as one function; undefined where no plugin has one. */
 export type Authenticate = (request: AuthRequest) => Principal | undefined | Promise<Principal | undefined>;
 
 /** What an authenticator reads of a request. */
 type Asking = Pick<Koa.Context, 'req' | 'method' | 'path' | 'headers'> & {
-  readonly state: { readonly ip: string; readonly places?: CredentialPlaces | undefined };
+  /** Gets the caller who is known, let in or not. */
+  readonly state: {
+    readonly ip: string;
+    readonly places?: CredentialPlaces | undefined;
+    principal?: Principal | undefined;
+  };
 };
 
-/** A body that an authenticator may have to read. */
-interface RawBody {
-  bytes(): Promise<Uint8Array>;
-}
-
 /** Finds the caller of a request; throws, or rejects with, a 401 or 403 for one that may not use the route. */
-type Authenticator = (ctx: Asking, body: RawBody) => Principal | Promise<Principal>;
+type Authenticator = (ctx: Asking, body: { bytes(): Promise<Uint8Array> }) => Principal | Promise<Principal>;
 
 /** How the callers of a gateway are known. */
-export interface Authentication {
+export interface Authentication extends Pick<TokenRules, 'takesToken'> {
   readonly authenticate: Authenticate | undefined;
   /** Throws, or rejects, for a user whom an operator blocked, whatever the credential is. */
   readonly refuseBlocked?: (userId: string) => void | Promise<void>;
@@ -34,6 +37,8 @@ export interface Authentication {
   readonly credentials?: ReadonlySet<CredentialKind>;
   /** Whether a text has the shape of a credential of this gateway; any may be one unless set. */
   readonly isCredential?: ((text: string) => boolean) | undefined;
+  /** Whether a text is a token of a caller's own subscription with a provider. */
+  readonly isSubscription?: ((text: string) => boolean) | undefined;
   /** Counts wrong credentials; they are not limited unless set. */
   readonly failures?: FailedCredentials;
 }
@@ -43,6 +48,7 @@ interface Demand {
   readonly auth: Exclude<Route['auth'], 'none'>;
   readonly permission: Route['permission'];
   readonly role: Route['role'];
+  readonly scope: Route['scope'];
   readonly kinds: readonly CredentialKind[];
   /** The credential in words. */
   readonly wanted: string;
@@ -51,13 +57,14 @@ interface Demand {
 
 /** The check of callers, for one route; undefined when the route is open to all. */
 export function createAuthenticator(
-  { authenticate, refuseBlocked, credentials, isCredential, failures = UNLIMITED }: Authentication,
-  { auth, permission, role }: Pick<Route, 'auth' | 'permission' | 'role'>,
+  { authenticate, refuseBlocked, credentials, failures = UNLIMITED, ...rules }: Authentication,
+  { auth, permission, role, scope }: Pick<Route, 'auth' | 'permission' | 'role' | 'scope'>,
+  isOfFormat?: TokenRules['isOfFormat'],
 ): Authenticator | undefined {
   if (auth === 'none') return undefined;
   const kinds = kindsTaken({ auth, role });
   const canSignIn = kinds.includes('session') && credentials?.has('session') === true;
-  const demand: Demand = { auth, permission, role, kinds, wanted: describeWanted(auth), canSignIn };
+  const demand: Demand = { auth, permission, role, scope, kinds, wanted: describeWanted(auth), canSignIn };
   // No credential would do: that is the operator's to change, so the caller is not asked for one.
   if (credentials && !kinds.some((kind) => credentials.has(kind)))
     return () => {
@@ -69,14 +76,15 @@ export function createAuthenticator(
   const admit = (
     principal: Principal | undefined,
     presented: PresentedCredential | undefined,
-    address: string,
+    state: Asking['state'],
   ): Principal | Promise<Principal> => {
-    if (!principal) return failures.refuse(unknownCaller(demand, presented), presented && address);
+    if (!principal) return failures.refuse(unknownCaller(demand, presented), presented && state.ip);
+    state.principal = principal;
     const checking = refuseBlocked?.(principal.userId);
     return checking ? checking.then(() => holdTo(demand, principal)) : holdTo(demand, principal);
   };
   return ({ req, method, path, headers, state }, body) => {
-    const presented = readCredential(req, { places: state.places, isCredential });
+    const presented = readCredential(req, { ...rules, places: state.places, isOfFormat });
     const address = state.ip;
     let shown: AuthRequest['headers'] | undefined;
     let found: ReturnType<Authenticate>;
@@ -101,9 +109,9 @@ export function createAuthenticator(
     } catch (error) {
       return failures.refuse(error, presented && address);
     }
-    if (!(found instanceof Promise)) return admit(found, presented, address);
+    if (!(found instanceof Promise)) return admit(found, presented, state);
     return found.then(
-      (principal) => admit(principal, presented, address),
+      (principal) => admit(principal, presented, state),
       (error: unknown) => failures.refuse(error, presented && address),
     );
   };
@@ -113,17 +121,6 @@ export function createAuthenticator(
 function tellAborted(error: unknown): never {
   if (!(error instanceof RequestAborted)) throw error;
   throw new GatewayError('request_timeout', 'The caller hung up before the body was complete.', { cause: error });
-}
-
-interface Taken {
-  readonly auth: Route['auth'];
-  readonly role?: Route['role'] | undefined;
-}
-
-/** The kinds of credentials that a route takes. A session only goes where operators are: no model call is paid by a cookie. */
-export function kindsTaken({ auth, role }: Taken): readonly CredentialKind[] {
-  if (auth === 'none') return [];
-  return role === 'admin' ? [...auth, 'session'] : auth;
 }
 
 function describeWanted(auth: Exclude<Route['auth'], 'none'>): string {
@@ -143,20 +140,18 @@ function unknownCaller({ auth, wanted, canSignIn }: Demand, presented: Presented
   );
 }
 
-/** Holds a principal to what the route takes: the kind of credential, and for a token the permission. */
-function holdTo({ auth, kinds, permission, role, wanted }: Demand, principal: Principal): Principal {
+/** Holds a principal to what the route takes: the kind of credential, an operator's scope, a token's permission. */
+function holdTo({ auth, kinds, permission, role, scope, wanted }: Demand, principal: Principal): Principal {
   const { credential } = principal;
   if (!kinds.includes(credential))
     throw new GatewayError(
       auth.includes('key') ? 'invalid_api_key' : 'invalid_token',
       `This route needs ${wanted}, and the other kind was sent.`,
     );
-  if (role === 'admin') {
-    if (principal.isAdmin === true) return principal;
-    throw new GatewayError(
-      'permission_denied',
-      'This route is for operators: it takes an admin key ("tollgate keys create --admin") or a token with the admin permission.',
-    );
+  // A key of operators is for their routes, unless it may call models too.
+  if (role === 'admin' || (principal.scopes && credential === 'key')) {
+    refuseLacking(principal, role === 'admin' ? scope : 'models:call', role === 'admin');
+    if (role === 'admin') return principal;
   }
   if (credential === 'token' && permission !== undefined && !principal.permissions?.includes(permission))
     throw new GatewayError('permission_denied', `The token lacks the permission "${permission}".`);
@@ -176,7 +171,7 @@ export interface CredentialPlaces {
 }
 
 /** What decides where a credential may stand, and which of several is one. */
-interface CredentialRules extends Pick<Authentication, 'isCredential'> {
+interface CredentialRules extends Pick<Authentication, 'isCredential' | 'isSubscription'>, TokenRules {
   /** The places below the request's path; `x-api-key` alone unless set. */
   readonly places?: CredentialPlaces | undefined;
 }
@@ -185,7 +180,7 @@ interface CredentialRules extends Pick<Authentication, 'isCredential'> {
 const MAX_LENGTH = 8192;
 
 const API_KEY = 'x-api-key';
-const HIDDEN: ReadonlySet<string> = new Set(['authorization', 'cookie', API_KEY]);
+const HIDDEN: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie', API_KEY]);
 const PLACES: CredentialPlaces = Object.freeze({ headers: Object.freeze([API_KEY]), query: [] });
 
 /**
@@ -195,7 +190,7 @@ const PLACES: CredentialPlaces = Object.freeze({ headers: Object.freeze([API_KEY
  */
 export function readCredential(
   request: IncomingMessage,
-  { places = PLACES, isCredential = () => true }: CredentialRules = {},
+  { places = PLACES, isCredential = () => true, isSubscription, takesToken, isOfFormat }: CredentialRules = {},
 ): PresentedCredential | undefined {
   const { headers, rawHeaders } = request;
   const { authorization } = headers;
@@ -223,6 +218,10 @@ export function readCredential(
     if (!places.query.includes(name) && (presented.length === 0 || isCredential(value))) throw inWrongPlace(name);
   const credential = presented.length > 1 ? chooseCredential(presented, isCredential) : presented[0];
   if (!credential) return undefined;
+  if (presented.length > 1 && isSubscription && isCredential(credential)) {
+    const tokens = presented.filter(isSubscription);
+    takeOwnToken(request, tokens, { takesToken, isOfFormat }, withoutCredentials(headers, places.headers));
+  }
   if (credential.length > MAX_LENGTH)
     throw new GatewayError('invalid_api_key', `The credential is longer than ${MAX_LENGTH} characters.`);
   return { credential, bearer: credential === bearer };

@@ -6,8 +6,10 @@ import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts
 import { type Counter, createCounter } from '../calls/count.ts';
 import { isAtCallersPlace } from '../calls/error-marks.ts';
 import { bodyFactsOf, factsOf } from '../calls/facts.ts';
+import { nameOf } from '../calls/hedge.ts';
 import type { Ingress } from '../calls/ingress.ts';
 import { targetOfPath, targetsOfRequest } from '../calls/models.ts';
+import { ownTokens } from '../calls/own-token.ts';
 import { deploymentOf } from '../calls/seals.ts';
 import type { Target } from '../contract/call.ts';
 import type {
@@ -93,7 +95,7 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
 }
 
 async function respondWhole(deps: CallDeps, ctx: RouteContext, conversation: Conversation): Promise<void> {
-  const { dialect, context, callInput, owner } = conversation;
+  const { dialect, context, callInput, owner, leftOut } = conversation;
   try {
     const { native, response, headers, call } = await completeChat(deps, callInput);
     conversation.responder = call.record.target;
@@ -101,7 +103,10 @@ async function respondWhole(deps: CallDeps, ctx: RouteContext, conversation: Con
       native !== undefined && dialect.native ? dialect.native.write(native, context) : dialect.write(response, context);
     if (dialect.remember) await runAs(owner, () => dialect.remember?.(body, context, callInput.caller.principal));
     ctx.status = 200;
-    ctx.set(headers());
+    const told = headers();
+    const { 'x-tollgate-dropped': dropped = [] } = told;
+    if (leftOut.size > 0) told['x-tollgate-dropped'] = [dropped, ...leftOut].flat().join(', ');
+    ctx.set(told);
     ctx.type = 'application/json; charset=utf-8';
     ctx.body = JSON.stringify(body);
   } catch (thrown) {
@@ -116,6 +121,8 @@ interface Conversation {
   readonly owner: string;
   readonly read: DialectRequest;
   readonly context: DialectContext;
+  /** What the format could not say of the response. */
+  readonly leftOut: Set<string>;
   readonly callInput: CallInput<'chat'>;
   /** The target of the call, once that is known: its sealed texts are those that the response has. */
   responder: Target | undefined;
@@ -125,9 +132,10 @@ function readConversation(
   deps: CallDeps,
   { owner, value: dialect }: Owned<DialectDefinition>,
   input: DialectInput,
-  { state, headers }: RouteContext,
+  { state, headers, req }: RouteContext,
 ): Conversation {
   const { principal, requestId, signal, onOutcome, session, trace } = state;
+  const isIdempotent = Boolean(headers['idempotency-key']);
   let read: DialectRequest;
   try {
     read = dialect.read(input);
@@ -136,19 +144,20 @@ function readConversation(
   }
   const { request, provider } = read;
   const { inputTokens: estimatedInputTokens } = factsOf(request, true);
+  const token = ownTokens.get(req);
+  const ingress = ingressOf(dialect, input, read, token !== undefined);
+  if (token) ownTokens.set(ingress, token);
   const conversation: Conversation = {
-    dialect,
-    owner,
-    read,
-    responder: undefined,
+    ...{ dialect, owner, read, responder: undefined, leftOut: new Set() },
     context: {
-      input,
-      request,
-      requestId,
-      id: createId(''),
+      ...{ input, request, requestId, estimatedInputTokens, id: createId('') },
       created: Math.floor(Date.now() / 1000),
-      estimatedInputTokens,
       responder: () => conversation.responder,
+      leaveOut(what) {
+        if (conversation.leftOut.has(what)) return;
+        conversation.leftOut.add(what);
+        deps.log.info({ request_id: requestId, left_out: what }, 'the response has what its format cannot say');
+      },
       seal(data) {
         const { provider: instance = '' } = conversation.responder ?? {};
         const deployment = deploymentOf(deps.partsOf('chat').offers.get(instance), instance);
@@ -160,16 +169,8 @@ function readConversation(
       request,
       stream: request.stream === true,
       follows: input.follows,
-      ingress: ingressOf(dialect, input, read),
-      caller: {
-        requestId,
-        principal,
-        signal,
-        onOutcome,
-        session,
-        trace,
-        isIdempotent: Boolean(headers['idempotency-key']),
-      },
+      ingress,
+      caller: { ...{ requestId, principal, signal, onOutcome, session, trace }, isIdempotent },
       findTargets() {
         const { catalog } = deps.partsOf('chat');
         if (provider !== undefined) return { targets: [targetOfPath(catalog, provider, request.model)] };
@@ -185,21 +186,22 @@ function readConversation(
 const MAX_PASSED = 4096;
 
 function ingressOf(
-  { name, native }: DialectDefinition,
+  { name, native, demandsLimit }: DialectDefinition,
   { body, headers: sent }: DialectInput,
   { request: before, needs = [], dropped = [] }: DialectRequest,
+  ownSubscription: boolean,
 ): Ingress {
   const cacheControl = sent['cache-control']?.toString();
-  const own = { dialect: name, body, before, needs, media: [], dropped, cacheControl, headers: {} };
+  const wishes = { cacheControl, demandsLimit, ownSubscription };
+  const own = { dialect: name, body, before, needs, media: [], dropped, headers: {}, ...wishes };
   if (!native) return own;
   const facts = native.effects && bodyFactsOf(body, native.effects);
   const isNew = (need: DialectNeed): boolean =>
     !needs.some((told) => told.kind === need.kind && isWithin(need.param, told.param));
   const headers = Object.fromEntries(
-    (native.headers ?? []).flatMap((header) => {
-      const value = sent[header];
-      return value === undefined ? [] : [[header, [value].flat().join(',')]];
-    }),
+    (native.headers ?? []).flatMap((header) =>
+      sent[header] === undefined ? [] : [[header, [sent[header]].flat().join(',')]],
+    ),
   );
   const length = Object.values(headers).reduce((sum, value) => sum + value.length, 0);
   if (length > MAX_PASSED)
@@ -260,7 +262,13 @@ async function respondStream(
     if (dialect.native && stream.call.record.lane === 'native' && callInput.ingress?.patch)
       written = ofEvents(dialect.native.stream(context));
     openStream(ctx, writer, stream.headers());
+    const { record } = stream.call;
+    let resumedAt: Target | undefined;
     for await (const batch of stream.batches) {
+      if (record.resumedAt !== resumedAt) {
+        resumedAt = record.resumedAt;
+        if (contentType === undefined && resumedAt) writer.write(toldResumed(resumedAt));
+      }
       if (!writer.write(written.write(batch))) await writer.drained();
       if (writer.closed) return;
     }
@@ -281,6 +289,11 @@ async function respondStream(
   } finally {
     stream?.close();
   }
+}
+
+/** A comment, which clients of event streams pass over. */
+function toldResumed(target: Target): string {
+  return `: the stream broke off; ${nameOf(target).replace(/[^\x20-\x7e]/g, '?')} goes on with it\n\n`;
 }
 
 /** What writes the frames of a stream: from canonical chunks, or from the vendor's own events. */

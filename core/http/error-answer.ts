@@ -6,6 +6,7 @@ import { createId } from '../calls/call.ts';
 import { type ErrorCode, errorHeaders, GatewayError, isGatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/plugin.ts';
 import { ownerOf } from '../plugins/attribution.ts';
+import { withoutCredentials } from './authenticate.ts';
 import type { RequestState } from './lifecycle.ts';
 import { RequestAborted } from './read-body.ts';
 
@@ -46,7 +47,7 @@ function withNote({ req, state }: Koa.Context, error: GatewayError, log: Log): G
   const { errorNote, body, requestId } = state as RequestState;
   if (!errorNote) return error;
   try {
-    const note = errorNote(error, { body, headers: req.headers });
+    const note = errorNote(error, { body, headers: withoutCredentials(req.headers) });
     if (note === undefined) return error;
     const { code, message, param } = error;
     return new GatewayError(code, `${message} ${note}`, param === undefined ? {} : { param });

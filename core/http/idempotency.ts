@@ -1,20 +1,28 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type Keyv from 'keyv';
 import type Koa from 'koa';
+import type { Destination } from '../calls/call.ts';
+import type { CallDeps } from '../calls/call-deps.ts';
+import { assertAllowed } from '../calls/models.ts';
+import { runCall } from '../calls/run-call.ts';
+import { type Call, CHAT, type Operation, type Principal } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/plugin.ts';
-import type { Counters } from '../contract/store.ts';
+import type { AccountDocuments, Counters } from '../contract/store.ts';
 import { steadyNow } from '../contract/units.ts';
 import { urlCredentialsOf } from './authenticate.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import type { RequestState } from './lifecycle.ts';
 
 interface IdempotencyDeps {
+  readonly counters: Counters;
+  readonly kept: AccountDocuments;
+  readonly deps: CallDeps;
   readonly inner: InnerRequests;
-  readonly results: KeptResults;
   /** The largest response that is kept, in bytes. */
   readonly maxBytes: number;
+  readonly keepForMs: number;
   readonly log: Log;
 }
 
@@ -35,27 +43,32 @@ export function readIdempotencyKey({ headers }: IncomingMessage): string | undef
  * Works on a request with a key once: the gateway posts it to itself, so that it runs to its end also when its
  * caller leaves; the response goes out as it comes and is kept when it ended well.
  */
-export function createIdempotency({ inner, results, maxBytes, log }: IdempotencyDeps): RespondOnce {
+export function createIdempotency(own: IdempotencyDeps): RespondOnce {
+  const { deps, inner, maxBytes, log } = own;
   return async (ctx, body) => {
     const state = ctx.state as RequestState;
-    const { principal } = state;
+    const { principal, requestId: request_id } = state;
     const key = readIdempotencyKey(ctx.req);
     if (!principal || key === undefined) throw new TypeError('an idempotent route has a caller and a key');
-    const { account, userId } = principal;
-    const opened = await results.open({ account, userId, path: ctx.path, key }, fingerprintOf(ctx, body));
-    if (isKept(opened)) return replay(ctx, opened);
+    const name = nameOf(principal, ctx.path, key);
+    const fingerprint = fingerprintOf(ctx, body);
+    const opened = await openKey(own, name, fingerprint);
+    if (typeof opened !== 'function') {
+      await checkAgain(deps, state, principal, opened);
+      return replay(ctx, opened);
+    }
     try {
       const response = await inner.post(innerRequest(ctx, body), state);
       const recorded = await passOn(ctx, response, maxBytes);
-      const result = keptOf(ctx, response, recorded, fingerprintOf(ctx, body));
+      const result = keptOf(ctx, response, recorded, fingerprint);
       // Before the caller sees the end: a request that follows on it finds the result.
       if (result && isWell(state, recorded))
-        await opened.keep(result).catch((error: unknown) => {
-          log.error({ request_id: state.requestId, err: error }, 'the result for an idempotency key was not kept');
-        });
+        await keepResult(own, name, principal, result).catch((err: unknown) =>
+          log.error({ request_id, err }, 'the result for an idempotency key was not kept'),
+        );
       ctx.res.end();
     } finally {
-      await opened.release();
+      await opened();
     }
   };
 }
@@ -131,18 +144,11 @@ async function passOn(ctx: Koa.Context, response: IncomingMessage, maxBytes: num
 const STUCK_MS = 60_000;
 
 /** Resolves when the reader has taken what was written, or is gone. */
-function drained(res: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(stuck);
-      res.off('drain', done);
-      res.off('close', done);
-      resolve();
-    };
-    const stuck = setTimeout(() => res.destroy(), STUCK_MS);
-    res.once('drain', done);
-    res.once('close', done);
-  });
+async function drained(res: ServerResponse): Promise<void> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(STUCK_MS)]);
+  await Promise.race([once(res, 'drain', { signal }), once(res, 'close', { signal })]).catch(() => res.destroy());
+  over.abort();
 }
 
 /** The last frame of a stream that ended in an error, in any client's format. */
@@ -169,10 +175,33 @@ function keptOf(
   const kept = Object.entries(copyHeaders(headers)).filter(([name]) => !NOT_KEPT.test(name));
   const type = ctx.res.getHeader('content-type');
   return {
-    ...{ fingerprint, status: statusCode },
+    ...{ fingerprint, status: statusCode, calls: (ctx.state as RequestState).outcomes?.map(destinationOf) ?? [] },
     headers: Object.fromEntries([...kept.map(([name, value]) => [name, String(value)]), ['content-type', type]]),
     ...(body && { body: body.toString('base64') }),
   };
+}
+
+function destinationOf({ call: { operation, targets, request } }: { readonly call: Call }): KeptCall {
+  const model = 'model' in request && typeof request.model === 'string' ? request.model : '';
+  return { operation, targets, requested: model };
+}
+
+/** Holds the caller of a kept response to what any call is held to: the models of its key, its limits, its plan. */
+async function checkAgain(
+  deps: CallDeps,
+  { requestId, session, trace }: RequestState,
+  principal: Principal,
+  { calls: [first = UNKNOWN, ...others] = [] }: KeptResult,
+): Promise<void> {
+  for (const { operation, targets, requested } of others)
+    assertAllowed(deps.partsOf(operation).catalog, principal, targets, { requested });
+  const { operation, requested: model } = first;
+  const caller = { requestId, principal, session, trace };
+  await runCall(deps, {
+    ...{ operation, caller, stream: false },
+    request: { model, messages: [] },
+    findTargets: () => first,
+  });
 }
 
 function replay(ctx: Koa.Context, { status, headers, body }: KeptResult): void {
@@ -196,104 +225,89 @@ export interface KeptResult {
   readonly fingerprint: string;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
+  /** The calls that it took; absent where an older release kept it. */
+  readonly calls?: readonly KeptCall[];
   /** Base64; absent for a response that is larger than what is kept. */
-  readonly body?: string;
+  readonly body?: string | undefined;
 }
 
-/** Whose key it is, and where it was sent to. */
-interface KeyScope {
-  readonly account: string;
-  readonly userId: string;
-  readonly path: string;
-  readonly key: string;
+/** A call that was made for a kept response. */
+interface KeptCall extends Destination {
+  readonly operation: Operation;
+  readonly requested: string;
 }
 
-/** A key that this request has for itself until it is released. */
-interface Claim {
-  /** Keeps the result before others get the key. */
-  keep(result: KeptResult): Promise<void>;
-  release(): Promise<void>;
-}
+const UNKNOWN: KeptCall = Object.freeze({ operation: CHAT, targets: [], requested: '' });
 
-interface KeptResultsOptions {
-  /** What belongs to idempotency keys in the store. */
-  readonly documents: () => Keyv<KeptResult>;
-  readonly counters: () => Counters;
-  readonly keepForMs: number;
-}
-
-/** Results by idempotency key, in the store: so they survive a restart and count on every node. */
-interface KeptResults {
-  /** The kept result of this request, or the claim to make it. Throws `conflict` for another request, or while the first one runs. */
-  open(scope: KeyScope, fingerprint: string): Promise<KeptResult | Claim>;
-}
-
-/** How long a claim of a gateway that died holds; a living one renews it. */
+/** How long a gateway that died has its keys; a living one renews it. */
 const LEASE_MS = 60_000;
 const RENEW_MS = 20_000;
 
 /** How soon a caller may try again while the first request runs. */
 const RETRY_MS = 1000;
 
-/** Whether it is a result, and not a claim. */
-function isKept(opened: KeptResult | Claim): opened is KeptResult {
-  return 'fingerprint' in opened;
-}
-
-export function createKeptResults({ documents, counters, keepForMs }: KeptResultsOptions): KeptResults {
-  const find = async (name: string, fingerprint: string): Promise<KeptResult | undefined> => {
-    const kept = await documents().get(name);
-    if (kept && kept.fingerprint !== fingerprint)
-      throw new GatewayError(
-        'conflict',
-        'This Idempotency-Key was used for another request. Send a new key with a new request.',
-        { param: 'Idempotency-Key' },
-      );
-    return kept;
-  };
-  return {
-    async open(scope, fingerprint) {
-      const name = nameOf(scope);
-      const known = await find(name, fingerprint);
-      if (known) return known;
-      const holder = randomUUID();
-      const lease = (): Promise<boolean> => counters().lease(name, holder, 1, LEASE_MS, steadyNow());
-      if (!(await lease())) throw stillRuns();
-      const renewal = setInterval(() => void lease().catch(() => undefined), RENEW_MS).unref();
-      const release = async (): Promise<void> => {
-        clearInterval(renewal);
-        // What cannot be released runs out.
-        await counters()
-          .release(name, holder)
-          .catch(() => undefined);
-      };
-      try {
-        // The first request may have ended between the two looks.
-        const kept = await find(name, fingerprint);
-        if (!kept) return { release, keep: async (result) => void (await documents().set(name, result, keepForMs)) };
-        await release();
-        return kept;
-      } catch (error) {
-        await release();
-        throw error;
-      }
-    },
-  };
-}
-
-function stillRuns(): GatewayError {
-  return new GatewayError(
+async function findKept({ kept }: IdempotencyDeps, name: string, fingerprint: string): Promise<KeptResult | undefined> {
+  const found = await kept.get<KeptResult>(name);
+  if (!found || found.fingerprint === fingerprint) return found;
+  throw new GatewayError(
     'conflict',
-    'The first request with this Idempotency-Key still runs. Try again in a moment.',
-    {
-      ...{ param: 'Idempotency-Key', retryAfterMs: RETRY_MS, headers: { 'x-should-retry': 'true' } },
-    },
+    'This Idempotency-Key was used for another request. Send a new key with a new request.',
+    { param: 'Idempotency-Key' },
   );
 }
 
+/** That it was worked on is remembered also where its response is too large to be kept. */
+async function keepResult(
+  { kept, keepForMs }: IdempotencyDeps,
+  name: string,
+  { account }: Principal,
+  { body, ...rest }: KeptResult,
+): Promise<void> {
+  if (!(await kept.set(account, name, { ...rest, body }, keepForMs))) await kept.set(account, name, rest, keepForMs);
+}
+
+/**
+ * The kept result of this request, or what releases the key, which it has for itself until then: in the store, so that it counts on every
+ * node. Throws `conflict` for another request, or while the first one runs.
+ */
+async function openKey(
+  own: IdempotencyDeps,
+  name: string,
+  fingerprint: string,
+): Promise<KeptResult | (() => Promise<void>)> {
+  const { counters } = own;
+  const known = await findKept(own, name, fingerprint);
+  if (known) return known;
+  const holder = randomUUID();
+  const lease = (): Promise<boolean> => counters.lease(name, holder, 1, LEASE_MS, steadyNow());
+  if (!(await lease())) throw stillRuns();
+  const renewal = setInterval(() => void lease().catch(() => undefined), RENEW_MS).unref();
+  const release = async (): Promise<void> => {
+    clearInterval(renewal);
+    // What cannot be released runs out.
+    await counters.release(name, holder).catch(() => undefined);
+  };
+  try {
+    // The first request may have ended between the two looks.
+    const kept = await findKept(own, name, fingerprint);
+    if (!kept) return release;
+    await release();
+    return kept;
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+function stillRuns(): GatewayError {
+  const options = { param: 'Idempotency-Key', retryAfterMs: RETRY_MS, headers: { 'x-should-retry': 'true' } };
+  const message = 'The first request with this Idempotency-Key still runs. Try again in a moment.';
+  return new GatewayError('conflict', message, options);
+}
+
 /** Nothing of it is readable in the store, and no part can pass for another. */
-function nameOf({ account, userId, path, key }: KeyScope): string {
-  return createHash('sha256')
+function nameOf({ account, userId }: Principal, path: string, key: string): string {
+  return `idempotency.${createHash('sha256')
     .update(JSON.stringify([account, userId, path, key]))
-    .digest('base64url');
+    .digest('base64url')}`;
 }

@@ -2,14 +2,14 @@ import cors from '@koa/cors';
 import Router, { type RouterContext } from '@koa/router';
 import type { ValidateFunction } from 'ajv';
 import Koa from 'koa';
-import { requestIdOf } from '../calls/call.ts';
-import { readTrace } from '../calls/trace.ts';
+import { readTrace, requestIdOf } from '../calls/call.ts';
+import type { Principal } from '../contract/call.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
-import { GatewayError } from '../contract/errors.ts';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Log, Route, RouteContext } from '../contract/plugin.ts';
-import type { ErrorNote } from '../contract/route.ts';
+import type { ErrorNote, RefusalWatcher } from '../contract/route.ts';
 import type { TagRules } from '../contract/units.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import { type CompileRoute, createRouteCompiler, type Owned, type RequestSchemas } from '../plugins/registry.ts';
@@ -29,8 +29,8 @@ import { answerError, requestError } from './error-answer.ts';
 import type { RespondOnce } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import { clientAddress, type Lifecycle, normalisePath, RequestState } from './lifecycle.ts';
-import { createMemory, type Memory, ownerOf } from './memory.ts';
-import type { CountAdmin } from './operator-routes.ts';
+import { createMemory, LARGE_BYTES, type Memory, ownerOf } from './memory.ts';
+import type { CountAdmin } from './operator-rate.ts';
 import type { Paths } from './paths.ts';
 import { type Form, formBytes, RequestBody, readForm } from './read-body.ts';
 import { MAX_HEADERS } from './server.ts';
@@ -151,8 +151,12 @@ export interface RouterDeps extends Authentication {
   readonly dialectOf?: (route: Route) => DialectDefinition | undefined;
   /** Responds to requests that have an idempotency key, on routes that take one; the key is ignored unless set. */
   readonly respondOnce?: RespondOnce | undefined;
+  /** Throws for callers whose large bodies are not to be read. */
+  readonly arrive?: ((principal: Principal) => void | Promise<void>) | undefined;
   /** Counts requests to routes of operators; they are not limited unless set. */
   readonly countAdmin?: CountAdmin;
+  /** Told who was refused a route of operators. */
+  readonly refusalWatchers?: readonly RefusalWatcher[];
   /** The memory in flight, shared by every generation; one of its own unless set. */
   readonly memory?: Memory;
   /** Names the right path to those who ask for a wrong one. */
@@ -169,7 +173,8 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
   /** Those that are found by method and path alone. */
   const handlers = new Map<string, Handler>();
   for (const { owner, value: route } of deps.routes) {
-    const handler = createHandler(deps, memory, compile, owner, route);
+    const handle = createHandler(deps, memory, compile, owner, route);
+    const handler = route.role === 'admin' ? tellRefused(handle, deps.refusalWatchers) : handle;
     router.register(route.path, [route.method], handler);
     const isFirst = router.match(route.path, route.method).pathAndMethod.length === 1;
     if (isFirst && /^[\w/.-]+$/.test(route.path)) handlers.set(`${route.method} ${route.path}`, handler);
@@ -188,15 +193,26 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
   };
 }
 
+/** Tells the watchers who is refused. */
+function tellRefused(handle: Handler, watchers: RouterDeps['refusalWatchers'] = []): Handler {
+  return (ctx) =>
+    handle(ctx).catch((error: unknown) => {
+      const { route = '', ip, principal } = ctx.state as RequestState;
+      if (isGatewayError(error) && (error.status === 401 || error.status === 403))
+        for (const tell of watchers) tell({ error, route, ip, principal });
+      throw error;
+    });
+}
+
 /** What is done for a request to a route, in this order: its caller, the query, the body, the handler. */
 function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, owner: string, route: Route): Handler {
   const validateBody = compile(owner, route, 'body');
   const validateQuery = compile(owner, route, 'query');
-  const authenticate = createAuthenticator(deps, route);
+  const dialect = deps.dialectOf?.(route);
+  const authenticate = createAuthenticator(deps, route, dialect?.isSubscription);
   const countAdmin = route.role === 'admin' && !route.isProbe ? deps.countAdmin : undefined;
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
-  const dialect = deps.dialectOf?.(route);
   const shape = dialect && { isChat: dialect.request === CHAT_REQUEST, effects: dialect.native?.effects };
   // Core itself handles the routes of dialects.
   const handle: Route['handler'] =
@@ -218,12 +234,12 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
       state.principal =
         TAG_HEADER in ctx.headers ? withRequestTags(principal, ctx.headers, deps.tags ?? {}, route) : principal;
     }
+    // Before the body takes time and memory; one that comes in chunks may be of any size.
+    if (principal && route.isIdempotent && deps.arrive && !(Number(ctx.headers['content-length']) <= LARGE_BYTES))
+      await deps.arrive(principal);
     state.session = sessionOf(ctx.headers);
     state.trace = readTrace(ctx.headers);
-    if (validateQuery) {
-      const query = Object.fromEntries(new URLSearchParams(ctx.querystring));
-      if (!validateQuery(query)) throw wrong(validateQuery, query, 'query');
-    }
+    if (validateQuery) assertQuery(validateQuery, ctx.querystring);
     state.signal = deps.lifecycle.abortSignal(ctx.res, state, route.isEndless);
     let form: Form | undefined;
     try {
@@ -248,6 +264,11 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
       if (form) await form.remove();
     }
   };
+}
+
+function assertQuery(validate: ValidateFunction, text: string): void {
+  const query = Object.fromEntries(new URLSearchParams(text));
+  if (!validate(query)) throw wrong(validate, query, 'query');
 }
 
 /** The error for what a validator has just refused. */
@@ -276,7 +297,7 @@ const EXPOSED = [
   'retry-after-ms',
   'x-should-retry',
   'server-timing',
-  ...['provider', 'model', 'attempts', 'cost-usd', 'dropped', 'lane', 'skipped', 'estimated'].map(
+  ...['provider', 'model', 'attempts', 'cost-usd', 'dropped', 'lane', 'skipped', 'estimated', 'max-tokens'].map(
     (name) => `x-tollgate-${name}`,
   ),
   ...['limit', 'remaining', 'reset'].flatMap((what) => [`x-ratelimit-${what}-requests`, `x-ratelimit-${what}-tokens`]),

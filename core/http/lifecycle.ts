@@ -6,17 +6,30 @@ import type { GatewayError } from '../contract/errors.ts';
 import type { ErrorNote, UploadedFile } from '../contract/route.ts';
 import type { CredentialPlaces } from './authenticate.ts';
 import type { Hold } from './memory.ts';
-import type { ReloadControl } from './operator-routes.ts';
 
 export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
 
+/** Where a server's connections come from: its own port, or another process that has the port. */
+export interface Listener {
+  /** Listens, and answers the port that was bound. Rejects when the port is taken or not allowed. */
+  listen(server: Server, host: string, port: number): Promise<number>;
+  /** Takes no further connection; resolves when the last one is closed. */
+  close(server: Server): Promise<void>;
+}
+
+export function closeOwnPort(server: Server): Promise<void> {
+  // Right after a look for connections: those that wait to be accepted are reset.
+  return new Promise<void>((resolve) => setImmediate(() => void server.close(() => resolve())));
+}
+
 interface DrainOptions {
-  /** Between being not ready and closing the listener, for load balancers to notice. */
+  /** Between being not ready and closing the listener, for load balancers to notice: connections are taken meanwhile. */
   readonly delayMs: number;
   /** How long running requests may go on. */
   readonly deadlineMs: number;
   /** What the server does not close itself. */
-  readonly sockets?: { drain(): void; close(): void };
+  readonly sockets?: readonly { drain(): void; close?(): void }[];
+  readonly listener?: Pick<Listener, 'close'>;
 }
 
 /** How often idle keep-alive sockets are closed while draining; `server.close()` alone waits for them. */
@@ -30,8 +43,6 @@ export class Lifecycle {
   phase: Phase = 'starting';
   /** Whether it drains, or has. */
   draining = false;
-  /** How the configuration is read anew; undefined in a program that does it itself. */
-  reloads: ReloadControl | undefined;
   #reloadProblem: string | undefined;
   readonly #running = new Set<AbortController>();
   /** Those of them that a drain does not wait for. */
@@ -69,18 +80,19 @@ export class Lifecycle {
     return this.#drained;
   }
 
-  async #drain(server: Server, { delayMs, deadlineMs, sockets }: DrainOptions): Promise<void> {
+  async #drain(server: Server, options: DrainOptions): Promise<void> {
+    const { delayMs, deadlineMs, sockets = [], listener = { close: closeOwnPort } } = options;
     this.phase = 'draining';
     this.draining = true;
     for (const controller of this.#endless) controller.abort(SHUTDOWN);
     if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    sockets?.drain();
+    const closed = listener.close(server);
+    for (const each of sockets) each.drain();
     server.closeIdleConnections();
     const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
     const end = setTimeout(() => this.#expire(), deadlineMs);
     const cut = setTimeout(() => {
-      sockets?.close();
+      for (const each of sockets) each.close?.();
       server.closeAllConnections();
     }, deadlineMs + GRACE_MS);
     await closed;

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import type { Principal } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
@@ -23,6 +23,8 @@ export interface MemoryLimits {
 
 /** A hold of a request, whose owner is known later than its first bytes. */
 export interface Hold extends CallerHold {
+  /** Whose it is. */
+  readonly owner: string;
   /** Throws `request_too_large` for what will not fit even when there is nothing else; books nothing. */
   announce(heapBytes: number): void;
   /** Books what is held under another owner from now on; throws as {@link grow} does. */
@@ -35,8 +37,8 @@ export interface Memory {
   book(owner: string, heapBytes?: number): Hold;
   /** Starts to watch how fast bytes come; `onSlow` gets the error that ends the request, once. */
   readonly watchRate: (onSlow: (error: GatewayError) => void) => RateWatch;
-  /** Waits, with a body of so many bytes, until it may be parsed; undefined for one that need not wait. */
-  turn(bytes: number): Promise<void> | undefined;
+  /** Waits, with a body of so many bytes, until its owner may have it parsed; undefined for one that need not wait. */
+  turn(bytes: number, of?: Pick<Hold, 'owner'>): Promise<void> | undefined;
 }
 
 /** Bytes of heap for one byte of a body: its text, what is parsed from that, and what is sent on. Measured: 2 to 3. */
@@ -57,7 +59,13 @@ const LEAST_RATE: LeastRate = Object.freeze({ bytes: 5000, everyMs: 10_000 });
 const HELD_PER_FREE = 2;
 
 /** Bodies over this are parsed one in each turn of the event loop, so that others are answered in between. */
-const LARGE_BYTES = 128 * 1024;
+export const LARGE_BYTES = 128 * 1024;
+/**
+ * How long the large bodies of an owner rest after each, as a multiple of what it took, while others have requests too: so that they have
+ * three quarters of the time.
+ */
+const REST = 3;
+const LONGEST_REST_MS = 2000;
 
 /** The owner of what a caller's requests need: the account, however many users and keys it has. */
 export function ownerOf({ account }: Pick<Principal, 'account'>): string {
@@ -70,7 +78,6 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
   const { floorBytes = bytes * FLOOR_SHARE, smallBytes = SMALL_BYTES } = limits;
   const general = new Pool(bytes - floorBytes);
   const floor = new Pool(floorBytes);
-  let lastTurn: Promise<void> = Promise.resolve();
   return {
     watchRate: createRateWatcher(leastRate),
     book(owner, heapBytes = 0) {
@@ -97,6 +104,9 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
         get bytes() {
           return held;
         },
+        get owner() {
+          return owner;
+        },
         announce(announced) {
           if (announced > general.largest) throw new GatewayError('request_too_large', TOO_LARGE);
         },
@@ -109,11 +119,30 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
         },
       };
     },
-    turn(size) {
-      if (size <= LARGE_BYTES) return undefined;
-      lastTurn = lastTurn.then(() => nextTurn());
-      return lastTurn;
-    },
+    turn: createTurns((owner) => general.hasOthers(owner) || floor.hasOthers(owner)),
+  };
+}
+
+/** Makes what large bodies wait for: one in each turn of the event loop, and those of an owner rest in between where there are others. */
+function createTurns(hasOthers: (owner: string) => boolean): Memory['turn'] {
+  let lastTurn: Promise<void> = Promise.resolve();
+  /** By owner, when the next large body may be parsed. */
+  const rests = new Map<string, Promise<void>>();
+  /** Rests from the body that is parsed in this turn. */
+  async function rest(owner: string): Promise<void> {
+    const beganMs = performance.now();
+    await nextTurn();
+    const restMs = (performance.now() - beganMs) * REST;
+    if (hasOthers(owner)) await pause(Math.min(restMs, LONGEST_REST_MS));
+  }
+  return (size, of) => {
+    if (size <= LARGE_BYTES) return undefined;
+    const { owner = '' } = of ?? {};
+    const turn = (rests.get(owner) ?? Promise.resolve()).then(() => (lastTurn = lastTurn.then(() => nextTurn())));
+    const rested = turn.then(() => rest(owner));
+    rests.set(owner, rested);
+    void rested.then(() => rests.get(owner) === rested && rests.delete(owner));
+    return turn;
   };
 }
 
@@ -133,6 +162,10 @@ class Pool {
   fits(owner: string, bytes: number): boolean {
     const own = (this.#byOwner.get(owner) ?? 0) + bytes;
     return bytes === 0 || own <= HELD_PER_FREE * (this.#limit - this.#used - bytes);
+  }
+
+  hasOthers(owner: string): boolean {
+    return this.#byOwner.size > (this.#byOwner.has(owner) ? 1 : 0);
   }
 
   add(owner: string, bytes: number): void {

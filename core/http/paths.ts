@@ -1,7 +1,7 @@
 import Router from '@koa/router';
+import { openApiPath } from '../../openapi/document.ts';
 import type { Route } from '../contract/plugin.ts';
 import { normalisePath } from './lifecycle.ts';
-import { openApiPath } from './openapi.ts';
 
 /** What is known of paths that are not those of routes. */
 export interface Paths {

@@ -134,7 +134,7 @@ export class RequestBody {
     if (bytes.length === 0) return EMPTY;
     const raw = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
     if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
-    const turn = memory?.turn(raw.length);
+    const turn = memory?.turn(raw.length, hold);
     if (turn) await turn;
     return { raw, value: parseBody(raw, { ...BODY_BOUNDS, ...bounds }, hold?.grow, shape), empty: false };
   }

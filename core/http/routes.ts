@@ -1,28 +1,25 @@
-import { createReadStream, existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import path from 'node:path';
-import type { Readable } from 'node:stream';
-import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { type Aliases, allModels, type Catalog, listModels, modelsOfProvider } from '../calls/models.ts';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { openAiModel } from '../../config/model-table.ts';
+import { docsRoutes } from '../../openapi/docs-pages.ts';
+import { type Aliases, type Catalog, listModels } from '../calls/models.ts';
 import type { Principal } from '../contract/call.ts';
-import type { DialectDefinition, DialectModels } from '../contract/dialect.ts';
+import type { DialectDefinition, DialectModels, ListedModel } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
+import type { PluginReport } from '../contract/gateway.ts';
 import type { Schema } from '../contract/json.ts';
-import type { ModelRow, Route, RouteContext } from '../contract/plugin.ts';
+import type { Route, RouteContext } from '../contract/plugin.ts';
 import { callOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { dialectOfList, MODELS_PATH } from './authenticate.ts';
 import type { Phase } from './lifecycle.ts';
-import { type AdminRouteDeps, adminRoutes } from './operator-routes.ts';
 
-type CoreRouteDeps = HealthRouteDeps & AdminRouteDeps & Omit<ModelRouteDeps, 'created'>;
+type CoreRouteDeps = HealthRouteDeps & Omit<ModelRouteDeps, 'created'>;
 
 /** The routes that a gateway has without any plugin. */
 export function coreRoutes({ catalog, aliases, dialects, ...deps }: CoreRouteDeps): readonly Route[] {
   return [
     ...modelRoutes({ catalog, aliases, dialects, created: Math.floor(Date.now() / 1000) }),
     ...healthRoutes(deps),
-    ...adminRoutes(deps),
     ...docsRoutes(),
     rootRoute(),
   ];
@@ -53,8 +50,10 @@ interface HealthRouteDeps {
   phase(): Phase;
   /** Why the last reload was refused; undefined when it was not. */
   reloadProblem(): string | undefined;
-  /** Resolves when the store answers. */
-  storeHealth(): Promise<void>;
+  /** `ok`, or what is wrong with the store. */
+  storeHealth(): Promise<string>;
+  /** What the instances of the configuration did. */
+  plugins(): readonly Pick<PluginReport, 'name' | 'counts'>[];
   /** The OpenAPI document as JSON text, made once. */
   openApi(): string;
 }
@@ -67,19 +66,29 @@ const HEALTH: Schema = {
 
 /** How long the store may take to answer a readiness check. */
 const STORE_CHECK_MS = 1000;
+const LATE = 'The store did not answer within a second.';
 
 /**
  * `/livez`: the process answers, also while draining, so that nothing kills it. `/readyz` (and `/healthz`): it takes
- * requests, and its store answers. A configuration that was refused is told beside: the one before it still serves.
+ * requests, and its store answers and took the last write. Told beside are a configuration that was refused (the one before it
+ * still serves) and plugins that fail call after call: a caller may have found what they stumble over, and must not take the gateway
+ * away from others.
  */
 function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
   const ready = async (ctx: { status: number; body: unknown }) => {
     const phase = deps.phase();
-    const store = phase === 'ready' ? await storeState(deps) : 'not asked';
-    const isReady = phase === 'ready' && store === 'ok';
+    const found = phase === 'ready' ? await storeState(deps) : 'not asked';
+    const store = found === 'ok' || found === 'not asked' ? found : 'unavailable';
+    const isReady = store === 'ok';
     ctx.status = isReady ? 200 : 503;
     const problem = deps.reloadProblem();
-    const checks = { store, ...(problem !== undefined && { reload: problem }) };
+    const plugins = deps.plugins().flatMap(describeFailing).join('; ');
+    const checks = {
+      store,
+      ...(store !== found && { store_problem: found }),
+      ...(problem !== undefined && { reload: problem }),
+      ...(plugins !== '' && { plugins }),
+    };
     ctx.body = { status: isReady ? 'ready' : phase === 'ready' ? 'not ready' : phase, checks };
   };
   const health = (path: string, summary: string, handler: Route['handler']): Route => ({
@@ -111,18 +120,19 @@ function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
   ];
 }
 
-async function storeState({ storeHealth }: HealthRouteDeps): Promise<'ok' | 'unavailable'> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'unavailable'>((resolve) => {
-    timer = setTimeout(() => resolve('unavailable'), STORE_CHECK_MS);
-  });
-  try {
-    return await Promise.race([storeHealth().then(() => 'ok' as const), late]);
-  } catch {
-    return 'unavailable';
-  } finally {
-    clearTimeout(timer);
-  }
+/** After how many failed calls in a row a plugin is named. */
+const FAILING = 10;
+
+function describeFailing({ name, counts }: Pick<PluginReport, 'name' | 'counts'>): readonly string[] {
+  return counts
+    .filter(({ failedInARow }) => failedInARow >= FAILING)
+    .map(({ hook, failedInARow }) => `${name}: its hook "${hook}" failed its last ${failedInARow} calls`);
+}
+
+/** `ok`, or what is wrong with the store. What it said while this process was busy is read after the timers, and counts. */
+function storeState({ storeHealth }: HealthRouteDeps): Promise<string> {
+  const late = pause(STORE_CHECK_MS, undefined, { ref: false }).then(() => nextTurn(LATE));
+  return Promise.race([storeHealth(), late]);
 }
 
 const MODEL_LIST: Schema & { readonly $id: string } = Object.freeze({
@@ -154,8 +164,8 @@ interface Lists {
 
 /** The model lists of both surfaces and of clients' formats: only what the caller's key may use and what can be called. */
 function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
-  const ofPath = openAiLists(deps, (ctx) => providerModels(deps, ctx.params['provider'] ?? '', ctx.state.principal));
-  const ofAll = openAiLists(deps, (ctx) => allModels(deps, ctx.state.principal));
+  const ofPath = openAiLists((ctx) => providerModels(deps, ctx.params['provider'] ?? '', ctx.state.principal));
+  const ofAll = openAiLists((ctx) => listModels(deps, ctx.state.principal, deps.created));
   const definitions = deps.dialects.map(({ value }) => value);
   const ofDialects = new Map(
     deps.dialects.flatMap(({ owner, value }) =>
@@ -194,11 +204,10 @@ function get(path: string, summary: string, read: Read, schema?: Schema): Route 
   };
 }
 
-function openAiLists({ created }: ModelRouteDeps, read: (ctx: RouteContext) => readonly ModelRow[]): Lists {
-  const entry = ({ id, owned_by }: ModelRow) => ({ id, object: 'model', created, owned_by });
+function openAiLists(read: (ctx: RouteContext) => readonly ListedModel[]): Lists {
   return {
-    list: (ctx) => ({ object: 'list', data: read(ctx).map(entry) }),
-    one: (ctx) => entry(findModel(read(ctx), ctx)),
+    list: (ctx) => ({ object: 'list', data: read(ctx).map(openAiModel) }),
+    one: (ctx) => openAiModel(findModel(read(ctx), ctx)),
   };
 }
 
@@ -231,7 +240,7 @@ function routesOfDialect({ models, name }: DialectDefinition, { list, one }: Lis
   ];
 }
 
-function findModel<Row extends { readonly id: string }>(rows: readonly Row[], ctx: RouteContext): Row {
+function findModel(rows: readonly ListedModel[], ctx: RouteContext): ListedModel {
   const row = rows.find(({ id }) => id === ctx.params['id']);
   if (row) return row;
   throw new GatewayError('unsupported_model', 'There is no model of this name that this key may use.', {
@@ -239,62 +248,12 @@ function findModel<Row extends { readonly id: string }>(rows: readonly Row[], ct
   });
 }
 
-function providerModels({ catalog }: ModelRouteDeps, provider: string, principal: Principal): readonly ModelRow[] {
+function providerModels(deps: ModelRouteDeps, provider: string, principal: Principal): readonly ListedModel[] {
+  const { catalog } = deps;
   if (!catalog.has(provider))
     throw new GatewayError(
       'unsupported_provider',
       `There is no provider of this name. Configured are: ${catalog.providers().join(', ')}.`,
     );
-  return modelsOfProvider(catalog, provider, principal);
-}
-
-const CONFIG_FILE = path.join(PACKAGE_ROOT, 'dist', 'assets', 'config.html');
-
-/** Nothing but this origin: the viewer needs inline styles, and `connect-src` lets it try requests out. */
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
-
-const PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Tollgate API</title>
-<script type="module" src="/docs/viewer.js"></script>
-</head>
-<body>
-<rapi-doc spec-url="/openapi.json" render-style="read" theme="light" show-header="false" load-fonts="false" allow-server-selection="false" allow-authentication="true"></rapi-doc>
-</body>
-</html>
-`;
-
-/** `/docs`: the OpenAPI document in RapiDoc, and the keys of the configuration; from this machine only. */
-function docsRoutes(): readonly Route[] {
-  const page = (path: string, summary: string, contentType: string, read: () => string | Readable): Route => ({
-    method: 'GET',
-    path,
-    summary,
-    auth: 'none',
-    responses: { 200: { description: 'OK.', contentType } },
-    handler(ctx) {
-      ctx.set({ 'content-security-policy': POLICY, 'x-content-type-options': 'nosniff' });
-      if (contentType === 'text/javascript') ctx.set('cache-control', 'max-age=3600');
-      ctx.type = `${contentType}; charset=utf-8`;
-      ctx.body = read();
-    },
-  });
-  return [
-    page('/docs', 'The API as a page', 'text/html', () => PAGE),
-    page('/docs/viewer.js', 'The script of /docs', 'text/javascript', () => createReadStream(viewerFile())),
-    // The build makes it; a gateway that runs from its sources has none.
-    ...(existsSync(CONFIG_FILE)
-      ? [page('/docs/config', 'The keys of the configuration', 'text/html', () => createReadStream(CONFIG_FILE))]
-      : []),
-  ];
-}
-
-/** The viewer's script: copied into `dist/assets` by the build, in `node_modules` when run from source. */
-function viewerFile(): string {
-  const built = path.join(PACKAGE_ROOT, 'dist', 'assets', 'rapidoc-min.js');
-  return existsSync(built) ? built : createRequire(import.meta.url).resolve('rapidoc/dist/rapidoc-min.js');
+  return listModels(deps, principal, deps.created, provider);
 }

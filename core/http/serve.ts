@@ -1,26 +1,34 @@
-import type { RequestListener } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener } from 'node:http';
 import type Koa from 'koa';
 import { isBuiltinOwner } from '../../config/load-config.ts';
+import { createOpenApi } from '../../openapi/document.ts';
 import type { Generation } from '../calls/generation.ts';
 import type { CredentialKind } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Schema } from '../contract/json.ts';
 import type { Plugin, Route, UpgradeHandler } from '../contract/plugin.ts';
-import { CORE, runOwned } from '../plugins/attribution.ts';
+import type { Provider } from '../contract/provider.ts';
+import { CORE, runAs, runningPlugin, runOwned } from '../plugins/attribution.ts';
+import { describeStore } from '../plugins/gather.ts';
 import { createInstanceStore } from '../plugins/instance-store.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { findStrayOwner } from '../plugins/stray-owner.ts';
-import { type Authentication, createAuthenticator, createDialectPrefixes, type UrlCredential } from './authenticate.ts';
+import {
+  type Authentication,
+  createAuthenticator,
+  createDialectPrefixes,
+  type UrlCredential,
+  withoutCredentials,
+} from './authenticate.ts';
 import { createDialectRoutes } from './dialect-routes.ts';
 import { createFailedCredentials } from './failed-credentials.ts';
-import { createIdempotency, createKeptResults, type KeptResult, type RespondOnce } from './idempotency.ts';
+import { createIdempotency, type RespondOnce } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import { createKoa, createRouter } from './koa.ts';
 import { type Lifecycle, normalisePath } from './lifecycle.ts';
 import type { Memory } from './memory.ts';
-import { createOpenApi } from './openapi.ts';
-import type { CountAdmin } from './operator-routes.ts';
+import type { CountAdmin } from './operator-rate.ts';
 import { createPaths, type Paths } from './paths.ts';
 import { coreRoutes } from './routes.ts';
 import type { UpgradeRules } from './upgrades.ts';
@@ -57,14 +65,11 @@ export function serveGeneration(
   let openApiText: string | undefined;
   const describe = (): Schema => (openApi ??= createOpenApi(routes, schemas, settings.version, credentials));
   const own = coreRoutes({
-    ...{ catalog, generation, aliases: deps.aliases },
-    dialects: owned,
+    ...{ catalog, aliases: deps.aliases, dialects: owned },
     phase: () => lifecycle.phase,
     reloadProblem: () => lifecycle.reloadProblem,
-    storeHealth: () => foundation.store.health(),
-    gather: (topic) => foundation.gatherer.gather(topic),
-    reloads: () => lifecycle.reloads,
-    audit: (change) => generation.audit.add(change),
+    storeHealth: () => describeStore(foundation.store),
+    plugins: () => generation.gateway.plugins(),
     openApi: () => (openApiText ??= JSON.stringify(describe())),
   });
   registry.refuseRoutesOf([
@@ -83,16 +88,19 @@ export function serveGeneration(
   const credentials = knownCredentials(generation.loaded.plugins);
   const authentication = {
     ...{ authenticate: deps.partsOf('chat').hooks.authenticate, refuseBlocked: generation.refuseBlocked },
+    ...ownTokens(spoken, deps.partsOf('chat').offers),
     ...{ credentials, isCredential, failures: createFailedCredentials(server.failedCredentials, foundation.log) },
   };
   const router = createRouter({
     ...{ routes, requests, lifecycle, memory, countAdmin, paths, tags: settings.tags },
-    dialectOf: dialects.dialectOf,
+    refusalWatchers: registry.refusalWatchers,
+    ...{ dialectOf: dialects.dialectOf, arrive: deps.partsOf('chat').hooks.arrive },
     ...authentication,
     maxBodyBytes: server.bodyLimitBytes,
     respondOnce: createRespondOnce(generation, inner),
   });
-  const koa = createKoa([...ownedMiddleware(generation), router], {
+  const others = createOthersCode(generation, spoken);
+  const koa = createKoa([...others.middleware, router], {
     ...{ ...server, lifecycle, log: foundation.log, prefixes, paths, inner, onClosed },
     ...notesOf(routes),
     isUrlCredential: urlCredentials(routes, isCredential),
@@ -100,9 +108,18 @@ export function serveGeneration(
   });
   return {
     listener: koa.callback(),
-    upgrades: upgradeRules(generation, spoken, authentication, paths),
+    upgrades: upgradeRules(generation, others, spoken, authentication, paths),
     openApi: describe,
   };
+}
+
+/** Tokens of a caller's own subscription: those that may not come beside a key, and those that go on to their vendor. */
+function ownTokens(spoken: readonly DialectDefinition[], offers: ReadonlyMap<string, Provider>) {
+  const takesToken = (text: string): boolean =>
+    [...offers.values()].some(({ passThroughAuth }) => passThroughAuth?.isToken(text) === true);
+  const isSubscription = (text: string): boolean =>
+    spoken.some((dialect) => dialect.isSubscription?.(text) === true) || takesToken(text);
+  return { isSubscription, takesToken };
 }
 
 /** Where clients call and list models, besides the paths of client formats. */
@@ -131,34 +148,95 @@ function notesOf(routes: readonly Owned<Route>[]) {
   };
 }
 
-function ownedMiddleware({ registry, loaded }: Generation): readonly Koa.Middleware[] {
-  return registry.middleware.map(({ owner, value }) =>
-    isBuiltinOwner(owner, loaded)
-      ? value
-      : (ctx, next) =>
-          // What comes after it is not its own: neither what that starts nor what it throws.
-          runOwned(owner, () => value(ctx, () => runOwned(CORE, next))),
+/** Runs code of plugins that do not come with the package on requests whose credentials it does not see. */
+interface OthersCode {
+  /** The middleware of all plugins. */
+  readonly middleware: readonly Koa.Middleware[];
+  ownUpgrade(found: Owned<UpgradeHandler> | undefined): UpgradeHandler | undefined;
+}
+
+/** The routes of core that no plugin's middleware is asked about: a monitor learns whether the gateway works, not whether a plugin does. */
+const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz']);
+
+function createOthersCode({ registry, loaded }: Generation, dialects: readonly DialectDefinition[]): OthersCode {
+  const others = new Set(
+    loaded.config.instances.map(({ name }) => name).filter((name) => !isBuiltinOwner(name, loaded)),
   );
+  const places = dialects.flatMap(({ credentials }) => credentials?.headers ?? []);
+  const isOthers = (): boolean => others.has(runningPlugin() ?? '');
+  const seen = new WeakMap<IncomingMessage, SeenHeaders>();
+  const hide: Koa.Middleware = (ctx, next) => {
+    seen.set(ctx.req, hideCredentials(ctx.req, places, isOthers));
+    return next();
+  };
+  const own = registry.middleware.map(({ owner, value }): Koa.Middleware => {
+    if (!others.has(owner)) return value;
+    return (ctx, next) => {
+      if (PROBES.has(ctx.path)) return next();
+      const goOn = (): Promise<unknown> => {
+        seen.get(ctx.req)?.keepChanges();
+        // What comes after it is not its own: neither what that starts nor what it throws.
+        return runOwned(CORE, next);
+      };
+      return runOwned(owner, () => value(ctx, goOn));
+    };
+  });
+  return {
+    middleware: others.size > 0 ? [hide, ...own] : own,
+    ownUpgrade: (found) =>
+      found &&
+      ((upgrade) => {
+        if (!others.has(found.owner)) return runOwned(found.owner, () => found.value(upgrade));
+        hideCredentials(upgrade.request, places, isOthers);
+        const recheck = () => runAs(CORE, upgrade.recheck);
+        return runOwned(found.owner, () => found.value({ ...upgrade, recheck }));
+      }),
+  };
+}
+
+/** The headers of a request as plugins of others see them. */
+interface SeenHeaders {
+  /** What their code changed of them counts for all that comes after it. */
+  keepChanges(): void;
+}
+
+/** Gives whoever runs the headers that they may see. They are chosen at each look: code of both kinds runs on one request in turns. */
+function hideCredentials(request: IncomingMessage, places: readonly string[], isOthers: () => boolean): SeenHeaders {
+  const { headers, rawHeaders } = request;
+  let shown: IncomingHttpHeaders | undefined;
+  const show = (): IncomingHttpHeaders => (shown ??= withoutCredentials(headers, places));
+  const isShown = (name: string): boolean => withoutCredentials({ [name]: '' }, places)[name] !== undefined;
+  // As many as there are, with empty values: the third view of them is made of these, by whoever looks first.
+  const shownRaw = (): string[] =>
+    rawHeaders.map((text, at) => (at % 2 === 0 || isShown(rawHeaders[at - 1]?.toLowerCase() ?? '') ? text : ''));
+  Object.defineProperties(request, {
+    headers: { configurable: true, enumerable: true, get: () => (isOthers() ? show() : headers) },
+    rawHeaders: { configurable: true, enumerable: true, get: () => (isOthers() ? shownRaw() : rawHeaders) },
+  });
+  return {
+    keepChanges() {
+      if (!shown) return;
+      for (const name of Object.keys(headers)) if (isShown(name) && !(name in shown)) delete headers[name];
+      Object.assign(headers, shown);
+    },
+  };
 }
 
 /** What responds to requests with an idempotency key; undefined where they are switched off. */
 function createRespondOnce(
-  { loaded, registry, foundation: { store, log } }: Generation,
+  { loaded, registry, deps, foundation: { store, log } }: Generation,
   inner: InnerRequests,
 ): RespondOnce | undefined {
   const { keepForMs, maxBytes } = loaded.config.server.idempotency;
   if (keepForMs === 0) return undefined;
   const own = createInstanceStore(() => store, registry, { group: CORE, name: CORE });
-  const results = createKeptResults({
-    ...{ keepForMs, counters: () => own.counters },
-    documents: () => own.keyv<KeptResult>('idempotency'),
-  });
-  return createIdempotency({ inner, results, maxBytes, log });
+  return createIdempotency({ deps, inner, kept: own.kept(), counters: own.counters, keepForMs, maxBytes, log });
 }
 
 /** Which paths take websockets: from callers who may send a POST there. */
 function upgradeRules(
   { loaded, registry }: Generation,
+  { ownUpgrade }: OthersCode,
   dialects: readonly DialectDefinition[],
   authentication: Authentication,
   paths: Paths,
@@ -173,7 +251,7 @@ function upgradeRules(
       return {
         path,
         dialect: dialects.find(({ routes }) => routes.some((row) => row.path === path)),
-        handler: ownedUpgrade(registry.upgrades.get(path)),
+        handler: ownUpgrade(registry.upgrades.get(path)),
       };
     },
     async authenticate(req, ip) {
@@ -186,10 +264,6 @@ function upgradeRules(
       return principal;
     },
   };
-}
-
-function ownedUpgrade(found: Owned<UpgradeHandler> | undefined): UpgradeHandler | undefined {
-  return found && ((upgrade) => runOwned(found.owner, () => found.value(upgrade)));
 }
 
 /** An upgrade has no body. */

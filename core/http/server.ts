@@ -1,11 +1,12 @@
 import http, { type RequestListener, type Server } from 'node:http';
 import https, { type ServerOptions as TlsServerOptions } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { TlsConfig } from '../../config/tls.ts';
 import type { Log } from '../contract/plugin.ts';
 import { answerClientError } from './error-answer.ts';
+import { closeOwnPort, type Listener } from './lifecycle.ts';
 
 interface ServerOptions {
   readonly host: string;
@@ -57,7 +58,7 @@ export function setServerOptions(
 const BACKLOG = 4096;
 
 /** Listens, and answers the port that was bound. Rejects when the port is taken or not allowed. */
-export function listen(server: Server, host: string, port: number): Promise<number> {
+export function listen(server: NetServer, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen({ host, port, backlog: BACKLOG }, () => {
@@ -66,6 +67,11 @@ export function listen(server: Server, host: string, port: number): Promise<numb
     });
   });
 }
+
+export const OWN_PORT: Listener = Object.freeze({
+  listen,
+  close: closeOwnPort,
+});
 
 /** How long a client may take to agree on a key; as long as it may take for the headers of a request. */
 const HANDSHAKE_MS = 15_000;
@@ -104,7 +110,7 @@ export function feedConnection(server: Server, connection: Duplex): void {
 /** Looks after connections of a server with TLS until their handshake is over: the HTTP server does not know them before. */
 interface Handshakes {
   /** Cuts those that are not over. */
-  cut(): void;
+  drain(): void;
 }
 
 export function watchHandshakes(server: Server, log: Log): Handshakes {
@@ -130,7 +136,7 @@ export function watchHandshakes(server: Server, log: Log): Handshakes {
     });
   }
   return {
-    cut() {
+    drain() {
       for (const socket of open.values()) socket.destroy();
       open.clear();
     },

@@ -116,7 +116,7 @@ function memoryOf(memory: Memory, principal: Principal): CallerMemory {
     book: (heapBytes) => memory.book(owner, heapBytes),
     parse(text, reserve) {
       const parse = (): unknown => parseBody(Buffer.from(text), BODY_BOUNDS, reserve);
-      const turn = memory.turn(text.length);
+      const turn = memory.turn(text.length, { owner });
       return turn ? turn.then(parse) : parse();
     },
     watchRate: memory.watchRate,

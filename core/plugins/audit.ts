@@ -2,6 +2,7 @@ import type { AuditChange, AuditEntry, AuditPage, AuditQuery } from '../contract
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { isObject } from '../contract/json.ts';
 import type { Log } from '../contract/plugin.ts';
+import { cpuBudget } from '../contract/units.ts';
 import type { InstanceStore } from './instance-store.ts';
 
 /** What operators changed: entries are added and read; nothing alters one, and only age removes them. */
@@ -21,9 +22,12 @@ const DAY_MS = 86_400_000;
 /** The days that have entries, and under each of them the ids of that day: sets are read in ascending order only. */
 const DAYS = 'audit-days';
 const PAGE = 1000;
+/** How much of a long day is looked at first, from its end. */
+const FIRST_SPAN_MS = 10_000;
 const MAX_DAYS = 10_000;
-/** How many entries one search looks at. */
+/** How many entries one search looks at, and how much CPU it takes for that. */
 const MAX_SCANNED = 5000;
+const MOST_CPU_MS = 25;
 const AT_ONCE = 50;
 /** What `before` and `after` may have together, as JSON. */
 const MAX_SHOWN_CHARS = 64 * 1024;
@@ -82,13 +86,13 @@ async function findEntries(store: AuditParts['store'], query: AuditQuery): Promi
   const entries: AuditEntry[] = [];
   let scanned = 0;
   let last: string | undefined;
+  const isSpent = cpuBudget(MOST_CPU_MS);
   for (const day of days.toReversed()) {
     if (day < dayOf(from) || (to !== Infinity && day > dayOf(to))) continue;
-    const ids = (await listIds(store, day)).filter(
-      (id) => id >= lowest && id < highest && (after === undefined || id < after),
-    );
-    for (let at = ids.length; at > 0; at -= AT_ONCE) {
-      const batch = ids.slice(Math.max(at - AT_ONCE, 0), at).toReversed();
+    const before = after === undefined || highest < after ? highest : after;
+    for await (const batch of newestIds(store, day, lowest, before)) {
+      // What is only shown is never cut; what is looked for is.
+      if (last !== undefined && scanned >= limit && isSpent()) return { entries, next: last };
       const found = await Promise.all(batch.map((id) => store.keyv<AuditEntry>('audit').get(id)));
       for (const [index, entry] of found.entries()) {
         if (last !== undefined && (entries.length === limit || scanned === MAX_SCANNED)) return { entries, next: last };
@@ -110,13 +114,33 @@ function matches({ actor, action, subject }: AuditEntry, wanted: AuditQuery): bo
   );
 }
 
-async function listIds({ sets }: AuditParts['store'], day: string): Promise<readonly string[]> {
+/**
+ * The ids of a day from `lowest` to before `before`, the newest first. Sets are read upwards, so a day with many is read in spans of time
+ * that grow while they hold few: one page reads not much more than it shows, however long the day's list is.
+ */
+async function* newestIds({ sets }: AuditParts['store'], day: string, lowest: string, before: string) {
+  const first = await sets.list(idsOf(day), { limit: PAGE });
+  const startMs = Date.parse(day);
+  let spanMs = first.length < PAGE ? DAY_MS : FIRST_SPAN_MS;
+  let end = Math.min(startMs + DAY_MS, before === '~' ? Infinity : Number.parseInt(before.slice(0, 9), 36) + 1);
+  while (end > startMs) {
+    const from = Math.max(end - spanMs, startMs);
+    const ids = await listIds({ sets }, day, timePart(from), timePart(end));
+    const fitting = ids.filter((id) => id >= lowest && id < before);
+    for (let at = fitting.length; at > 0; at -= AT_ONCE)
+      yield fitting.slice(Math.max(at - AT_ONCE, 0), at).toReversed();
+    if (ids.length < PAGE) spanMs *= 4;
+    end = from;
+  }
+}
+
+async function listIds({ sets }: Pick<AuditParts['store'], 'sets'>, day: string, from = '', end = '~') {
   const ids: string[] = [];
   for (;;) {
-    const after = ids.at(-1);
-    const page = await sets.list(idsOf(day), { limit: PAGE, ...(after !== undefined && { after }) });
-    ids.push(...page);
-    if (page.length < PAGE) return ids;
+    const after = ids.at(-1) ?? from;
+    const page = await sets.list(idsOf(day), { limit: PAGE, ...(after !== '' && { after }) });
+    ids.push(...page.filter((id) => id < end));
+    if (page.length < PAGE || (page.at(-1) ?? '') >= end) return ids;
   }
 }
 

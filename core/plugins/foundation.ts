@@ -1,5 +1,7 @@
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { listSecrets } from '../../config/read.ts';
+import { createRedactor } from '../../config/redact.ts';
+import type { ReloadControl } from '../contract/gateway.ts';
 import type { Log, Plugin, WholeApi } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
 import type { StoreWatcher } from '../contract/units.ts';
@@ -7,7 +9,7 @@ import { createUpstream, type Upstream } from '../upstream/upstream.ts';
 import { noteOthers, runAs } from './attribution.ts';
 import { createLocalGatherer, type Gatherer } from './gather.ts';
 import { Kept } from './kept.ts';
-import { createPluginApi, createRedactor, type OpenStore } from './plugin-api.ts';
+import { createPluginApi, type OpenStore } from './plugin-api.ts';
 import { type Owned, PluginError, Registry } from './registry.ts';
 
 /** The watchers of the store's operations: those of the generation that serves. */
@@ -23,6 +25,8 @@ export interface Foundation {
   readonly gatherer: Gatherer;
   readonly kept: Kept;
   readonly log: Log;
+  /** How the configuration is read anew; undefined in a program that does it itself. */
+  reloads?: ReloadControl | undefined;
   /** Closes connections and the store. */
   close(): Promise<void>;
 }

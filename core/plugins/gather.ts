@@ -1,3 +1,6 @@
+import { isGatewayError } from '../contract/errors.ts';
+import type { Store } from '../contract/store.ts';
+
 /** What this process answers, by topic. */
 export type Readers = ReadonlyMap<string, () => unknown>;
 
@@ -18,4 +21,15 @@ export function createLocalGatherer(): Gatherer {
     },
     gather: async (topic) => [await readers.get(topic)?.()],
   };
+}
+
+/** The topic under which the processes of one gateway tell how their store does. */
+export const STORE_TOPIC = 'core.store';
+
+/** `ok`, or what is wrong with a store, in words that anyone may read. */
+export function describeStore(store: Store): Promise<string> {
+  return store.health().then(
+    () => 'ok',
+    (error: unknown) => (isGatewayError(error) ? error.message : 'The store failed; see the log.'),
+  );
 }

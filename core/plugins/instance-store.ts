@@ -3,7 +3,7 @@ import type Keyv from 'keyv';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { SharedDocuments } from '../contract/plugin.ts';
-import type { Counters, Records, RecordVersion, Sets, Store } from '../contract/store.ts';
+import type { AccountDocuments, Counters, Records, RecordVersion, Sets, Store } from '../contract/store.ts';
 import { maxEntries } from '../contract/units.ts';
 import { PluginError, type Registry } from './registry.ts';
 
@@ -22,6 +22,7 @@ export interface InstanceStore {
   shared<T>(name: string): SharedDocuments<T>;
   readonly sets: Sets;
   readonly counters: Counters;
+  kept(): AccountDocuments;
 }
 
 /** Lays an instance's name in front of everything it stores. */
@@ -47,6 +48,7 @@ export function createInstanceStore(store: () => Store, registry: Registry, inst
     },
     sets: prefixSets(() => store().sets, prefix),
     counters: prefixCounters(store, prefix),
+    kept: () => store().kept(prefix),
   };
 }
 
@@ -87,6 +89,8 @@ function prefixCounters(store: () => Store, prefix: string): Counters {
 /** How often a read or a change is made anew because of others; each time another one was written, so it is a long queue that ends here. */
 const MAX_TRIES = 200;
 const VERSION_DIGITS = 8;
+/** How long a process remembers which ids it listed. */
+const LISTED_MS = 3_600_000;
 
 /**
  * Records on documents and sets. Each version is a document of its own, never written again; what makes it the newest is a
@@ -95,9 +99,47 @@ const VERSION_DIGITS = 8;
  */
 export function createRecords<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, name: string): Records<T> {
   const listeners = new Set<(id: string) => void>();
+  const listed = new LRUCache<string, true>({ ...maxEntries(20_000), ttl: LISTED_MS });
+  const ids = `${name}-ids`;
+  const { read, write, remove } = createVersions<T>(store, name);
+  return {
+    find: (id) => withStore(() => read(id)).then(({ version, value }) => ({ version, value })),
+
+    async change(id, make, expected) {
+      for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+        const now = await withStore(() => read(id));
+        if (expected !== undefined && expected !== now.version) throw changedMeanwhile();
+        const value = make(now.value);
+        if (!(await withStore(() => write(id, now.version + 1, value)))) continue;
+        for (const listener of listeners) listener(id);
+        // Nobody reads what was replaced; when this fails, a small document stays.
+        if (now.member !== undefined) await remove(id, now.member).catch(() => undefined);
+        return { version: now.version + 1, before: now.value, value };
+      }
+      throw new GatewayError('conflict', 'Too many changes of this come at once. Try again in a moment.');
+    },
+
+    onChange: (listener) => void listeners.add(listener),
+
+    async note(id) {
+      if (listed.has(id)) return;
+      listed.set(id, true);
+      await store.sets.add(ids, id).catch(() => listed.delete(id));
+    },
+    ids: (page) => withStore(() => store.sets.list(ids, page)),
+    async unlist(id) {
+      listed.delete(id);
+      await withStore(() => store.sets.remove(ids, id));
+    },
+  };
+}
+
+/** The versions of each record: `read` gives the newest, and `write` is false where another writer was first. */
+function createVersions<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, name: string) {
   const documents = () => store.keyv<{ readonly value: T }>(name);
   const setOf = (id: string): string => `${name}-versions:${hashId(id)}`;
   const keyOf = (id: string, member: string): string => `${hashId(id)}.${member}`;
+  const remove = (id: string, member: string) => documents().delete(keyOf(id, member));
 
   const read = async (id: string): Promise<RecordVersion<T> & { readonly member?: string }> => {
     let missing = 0;
@@ -120,32 +162,11 @@ export function createRecords<T>(store: Pick<InstanceStore, 'keyv' | 'sets'>, na
     // The document first: what the set names is there.
     if (!(await documents().set(keyOf(id, member), { value }))) throw unavailable(undefined);
     if ((await store.sets.add(setOf(id), member, version)) === 'added') return true;
-    await documents().delete(keyOf(id, member));
+    await remove(id, member);
     return false;
   };
 
-  return {
-    find: async (id) => pick(await withStore(() => read(id))),
-
-    async change(id, make, expected) {
-      for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-        const now = await withStore(() => read(id));
-        if (expected !== undefined && expected !== now.version) throw changedMeanwhile();
-        const value = make(now.value);
-        if (!(await withStore(() => write(id, now.version + 1, value)))) continue;
-        for (const listener of listeners) listener(id);
-        // Nobody reads what was replaced; when this fails, a small document stays.
-        if (now.member !== undefined)
-          await documents()
-            .delete(keyOf(id, now.member))
-            .catch(() => undefined);
-        return { version: now.version + 1, before: now.value, value };
-      }
-      throw new GatewayError('conflict', 'Too many changes of this come at once. Try again in a moment.');
-    },
-
-    onChange: (listener) => void listeners.add(listener),
-  };
+  return { read, write, remove };
 }
 
 /** The records of each name; the same name gives the same object, so that who changes tells who reads. */
@@ -164,10 +185,6 @@ export function changedMeanwhile(): GatewayError {
     'precondition_failed',
     'This was changed since it was read. Read it again, and send its new ETag in "If-Match"; without that header the change is made on top.',
   );
-}
-
-function pick<T>({ version, value }: RecordVersion<T>): RecordVersion<T> {
-  return { version, value };
 }
 
 /** Any text may be an id. */

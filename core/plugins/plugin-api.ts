@@ -11,6 +11,7 @@ import {
 } from '../contract/call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
+import type { GatewayView } from '../contract/gateway.ts';
 import type { Hook, HookName, HookObject } from '../contract/hooks.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { CallResult, Metered, OperationDefinition } from '../contract/operation.ts';
@@ -40,6 +41,7 @@ import { assertSchema, PluginError, type Registry } from './registry.ts';
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
   const { registry, settings, aliases } = deps;
   const { group, name, plugin, config } = instance;
+  const mayUseLedger = plugin.permissions?.includes('ledger') === true;
   const store = (): Store => {
     if (!deps.store) throw new PluginError(name, 'uses the store before it is open; store plugins register only');
     return deps.store;
@@ -49,7 +51,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     const when = 'calls a model before the gateway has started; do that in a route, a hook or onReady';
     throw new PluginError(name, when);
   };
-  const { sets, counters, ...documents } = createInstanceStore(store, registry, instance);
+  const { sets, counters, kept, ...documents } = createInstanceStore(store, registry, instance);
   return Object.freeze({
     instance: name,
     settings,
@@ -71,9 +73,15 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
       return services().catalog;
     },
     get stores() {
-      return { kind: store().kind, sets, counters, health: () => store().health() };
+      return { kind: store().kind, sets, counters, kept: kept(), health: () => store().health() };
+    },
+    get gateway() {
+      if (!deps.gateway) throw new PluginError(name, 'asks for the gateway before the store is open');
+      return deps.gateway;
     },
     get ledger() {
+      if (!mayUseLedger)
+        throw new PluginError(name, "uses api.ledger, which its definition does not declare: permissions: ['ledger']");
       return store().ledger;
     },
   } satisfies WholeApi);
@@ -83,14 +91,19 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
 function callApi(
   services: () => CallServices,
   registry: Registry,
-): Pick<PluginApi, 'chat' | 'call' | 'offers' | 'estimate' | 'models' | 'listModels' | 'routing'> {
+): Pick<
+  PluginApi,
+  'chat' | 'call' | 'offers' | 'estimate' | 'limitOutput' | 'models' | 'listModels' | 'useModelTable' | 'routing'
+> {
   return {
     chat: ((request: ChatRequest, context: CallContext) => services().chat(request, context)) as PluginApi['chat'],
     call: (operation, request, context) => services().call(operation, request, context),
     offers: (operation) => registry.offersOf(operation),
-    estimate: (call) => services().estimate(call),
+    estimate: (call, maxTokens) => services().estimate(call, maxTokens),
+    limitOutput: (call, tokens) => services().limitOutput(call, tokens),
     models: (principal) => services().models(principal),
     listModels: (provider) => services().listModels(provider),
+    useModelTable: (table) => services().useModelTable(table),
     routing: () => services().routing(),
   };
 }
@@ -114,7 +127,10 @@ function bookApi(deps: ApiDeps, instance: string): Pick<PluginApi, 'records' | '
 const FIGURE = /^[a-z][a-z0-9_]{2,60}$/;
 
 /** What one instance shows operators in numbers, and may know of all of them. */
-function figuresApi(registry: Registry, instance: string): Pick<PluginApi, 'figure' | 'figures' | 'watchStore'> {
+function figuresApi(
+  registry: Registry,
+  instance: string,
+): Pick<PluginApi, 'figure' | 'figures' | 'watchStore' | 'watchRefusals'> {
   return {
     figure(figure) {
       if (!FIGURE.test(figure.name))
@@ -124,6 +140,7 @@ function figuresApi(registry: Registry, instance: string): Pick<PluginApi, 'figu
     },
     figures: () => [...registry.figures.values()].map(({ value }) => value),
     watchStore: (watcher) => void registry.storeWatchers.push(watcher),
+    watchRefusals: (watcher) => void registry.refusalWatchers.push(watcher),
   };
 }
 
@@ -169,6 +186,8 @@ type Registration = Pick<
   | 'command'
   | 'gather'
   | 'announce'
+  | 'personalData'
+  | 'allPersonalData'
   | 'offerSignIn'
   | 'onRegistered'
   | 'onReady'
@@ -178,13 +197,6 @@ type Registration = Pick<
 /** What a plugin registers while it is set up. */
 function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): Registration {
   const { registry } = deps;
-  const assertKind = (what: string, ...kinds: readonly string[]): void => {
-    if (!kinds.includes(plugin.kind))
-      throw new PluginError(
-        name,
-        `is of kind "${plugin.kind}" and registers ${what}, which plugins of kind ${kinds.join(' and ')} do`,
-      );
-  };
   return {
     route: (route) => registry.addRoute(name, route as unknown as Route),
     upgrade: (path, handler) => registry.addUpgrade(name, path, handler),
@@ -193,25 +205,25 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
       registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema);
     },
     provider(provider) {
-      assertKind('a provider', 'provider');
+      assertKind(name, plugin, 'a provider', 'provider');
       registry.addOffer(name, CHAT, deepFreeze(provider));
     },
     offer(operation, offer) {
-      assertKind('an offer', 'provider', 'tts');
+      assertKind(name, plugin, 'an offer', 'provider', 'tts');
       registry.addOffer(name, operation, deepFreeze(offer));
     },
     operation(definition) {
-      assertKind('an operation', 'operation');
+      assertKind(name, plugin, 'an operation', 'operation');
       registerOperation(registry, name, definition);
     },
     dialect(definition) {
-      assertKind('a dialect', 'dialect');
+      assertKind(name, plugin, 'a dialect', 'dialect');
       registerDialect(registry, name, definition);
     },
     agent: (agent) => registry.claim(registry.agents, 'agent', agent.name, name, deepFreeze(agent)),
     use: (middleware) => registry.addMiddleware(name, middleware),
     store(open, probe) {
-      assertKind('a store', 'store');
+      assertKind(name, plugin, 'a store', 'store');
       deps.openStore(name, open, probe);
     },
     hook: (hookName, hook) => registry.addHook(toHookEntry(name, hookName, hook)),
@@ -228,12 +240,23 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
       deps.readers.set(key, () => runOwned(name, read));
       return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
     },
+    personalData: (data) =>
+      registry.claim(registry.personalData, 'personal data', `${name} ${data.name}`, name, data, data.name),
+    allPersonalData: () => [...registry.personalData.values()].map(({ value }) => value),
     announce: (announcement) => void registry.announcements.push(announcement),
     offerSignIn: (link) => void registry.signInLinks.push(link),
     onRegistered: (registered) => void registry.registered.push({ owner: name, value: registered }),
     onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),
     onClose: (close) => void registry.closers.push({ owner: name, value: close }),
   };
+}
+
+function assertKind(owner: string, { kind }: Pick<Plugin, 'kind'>, what: string, ...kinds: readonly string[]): void {
+  if (!kinds.includes(kind))
+    throw new PluginError(
+      owner,
+      `is of kind "${kind}" and registers ${what}, which plugins of kind ${kinds.join(' and ')} do`,
+    );
 }
 
 function registerOperation(registry: Registry, owner: string, definition: OperationDefinition): void {
@@ -268,10 +291,12 @@ export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Ho
 export interface CallServices {
   chat(request: ChatRequest, context: CallContext): Promise<ChatResponse | AsyncIterable<ChatChunk>>;
   call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
-  estimate(call: Call): Metered;
+  estimate(call: Call, maxTokens?: number): Metered;
+  limitOutput(call: Call, tokens: number): void;
   models(principal?: Principal): readonly ModelRow[];
   readonly catalog: ModelCatalog;
-  listModels(provider: string): Promise<readonly string[]>;
+  listModels: PluginApi['listModels'];
+  useModelTable: PluginApi['useModelTable'];
   routing(): RoutingState;
 }
 
@@ -298,6 +323,8 @@ export interface ApiDeps {
   readonly openStore: (owner: string, open: OpenStore, probe?: () => Promise<string>) => void;
   readonly keptUser: (instance: string) => KeptUser;
   readonly redact: (text: string) => string;
+  /** Absent as `audit` is. */
+  readonly gateway?: GatewayView;
 }
 
 /** An instance as its API is made for it. */
@@ -306,40 +333,4 @@ export interface ApiInstance {
   readonly name: string;
   readonly plugin: Plugin;
   readonly config: Readonly<Record<string, unknown>>;
-}
-
-/** What has the shape of a credential of any vendor. */
-const SHAPES: readonly RegExp[] = Object.freeze([
-  /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g,
-  /\b(?:bearer|basic)\s+[\w.~+/*=-]{8,}/gi,
-  /\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?/g,
-  /\b(?:sk|pk|rk|tg|gsk|xai|hf|r8|nvapi|pplx|fw)[-_][\w*.-]{8,}/g,
-  /\b(?:ghp|gho|ghs|github_pat|glpat|xox[abprs])[-_][\w-]{10,}/g,
-  /\b(?:AKIA|AIza|ya29\.)[\w-]{12,}/g,
-]);
-
-export const REDACTED = '[redacted]';
-
-/** Makes what cuts these secrets, and all that looks like a credential, out of texts. */
-export function createRedactor(listSecrets: () => readonly string[]): (text: string) => string {
-  let own: RegExp | null | undefined;
-  return (text) => {
-    if (own === undefined) own = secretPattern(listSecrets(), 'g');
-    let shown = own ? text.replace(own, REDACTED) : text;
-    for (const shape of SHAPES) shown = shown.replace(shape, REDACTED);
-    return shown;
-  };
-}
-
-/**
- * What finds secrets of at least some length as they are, in a URL and in JSON, the longest first: one may begin with another.
- * Null where there are none.
- */
-export function secretPattern(secrets: readonly string[], flags: 'g' | 'gi', leastLength = 0): RegExp | null {
-  const forms = secrets
-    .flatMap((value) => [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)])
-    .filter(({ length }) => length >= leastLength);
-  if (forms.length === 0) return null;
-  const longest = [...new Set(forms)].sort((a, b) => b.length - a.length);
-  return new RegExp(longest.map((form) => form.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')).join('|'), flags);
 }

@@ -1,10 +1,12 @@
 import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
 import { createAjv, createValidatorFinder } from '../../config/ajv.ts';
+import type { PluginInstance } from '../../config/core-schema.ts';
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { createConfigError, didYouMean } from '../../config/problems.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
+import type { PluginReport } from '../contract/gateway.ts';
 import { HOOKS } from '../contract/hooks.ts';
 import { isObject, type Schema } from '../contract/json.ts';
 import type { AgentDefinition, OperationDefinition } from '../contract/operation.ts';
@@ -12,13 +14,16 @@ import {
   type Announcement,
   type Command,
   OptionError,
+  type PersonalData,
   type PluginKind,
+  type RefusalWatcher,
   type Route,
   type SignInLink,
   type UpgradeHandler,
 } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import type { Figure, StoreWatcher } from '../contract/units.ts';
+import type { HookBook } from './hook-guard.ts';
 import type { HookEntry } from './hook-runner.ts';
 
 /** An error of a plugin that stops the start; its message names the plugin. */
@@ -64,6 +69,7 @@ export class Registry {
   readonly shared: Table<string> = new Map();
   readonly figures: Table<Figure> = new Map();
   readonly storeWatchers: StoreWatcher[] = [];
+  readonly refusalWatchers: RefusalWatcher[] = [];
   readonly middleware: Owned<Koa.Middleware>[] = [];
   readonly hooks: HookEntry[] = [];
   readonly registered: Owned<() => void>[] = [];
@@ -71,6 +77,7 @@ export class Registry {
   readonly closers: Owned<() => void | Promise<void>>[] = [];
   readonly announcements: Announcement[] = [];
   readonly signInLinks: SignInLink[] = [];
+  readonly personalData: Table<PersonalData> = new Map();
   #frozen = false;
 
   /**
@@ -149,7 +156,7 @@ export class Registry {
   }
 
   /** Refuses an instance that its kind makes useless: a provider that nobody can call, an auth plugin that checks nobody. */
-  assertTakesPart(owner: string, kind: PluginKind): void {
+  assertTakesPart(owner: string, kind: PluginKind, bounds: PluginInstance['hooks'] = {}): void {
     const has = (table: Table<unknown>): boolean => [...table.values()].some((entry) => entry.owner === owner);
     const missing =
       (kind === 'provider' && !has(this.offers) && 'provider: it calls neither api.provider() nor api.offer()') ||
@@ -159,11 +166,20 @@ export class Registry {
       (kind === 'operation' && !has(this.operations) && 'operation: it does not call api.operation()') ||
       (kind === 'dialect' && !has(this.dialects) && 'dialect: it does not call api.dialect()');
     if (missing) throw new PluginError(owner, `is of kind "${kind}" and registers no ${missing}`);
+    const own = this.hooks.filter((hook) => hook.owner === owner);
+    if (bounds.timeoutMs !== undefined && own.length === 0) refuseBound(owner, 'timeout', 'hook');
+    if (bounds.onFailure !== undefined && own.every(({ name }) => HOOKS[name].kind === 'observe'))
+      refuseBound(owner, 'onFailure', 'hook that a call waits for');
   }
 
   #assertOpen(owner: string, what: string): void {
     if (this.#frozen) throw new PluginError(owner, `registers ${what} after the start; registration ends with setup()`);
   }
+}
+
+function refuseBound(owner: string, option: string, what: string): never {
+  const cause = new OptionError(`/${option}`, `has no effect: this plugin registers no ${what}`, 'Leave it out.');
+  throw new PluginError(owner, cause.message, { cause });
 }
 
 /** What a plugin in JavaScript may get wrong about a hook is told at the start, not at the first request. */
@@ -279,4 +295,24 @@ export function createRouteCompiler(requests: RequestSchemas): CompileRoute {
     const schema = route[what] as Schema | undefined;
     return schema && requests.compile(owner, schema, `the ${what} schema of ${route.method} ${route.path}`);
   };
+}
+
+/** All instances of a configuration, the store's first, and what they registered. */
+export function describePlugins(
+  { config, builtins, plugins }: LoadedConfig,
+  registry: Registry,
+  book: HookBook,
+): readonly PluginReport[] {
+  return [config.store, ...config.instances].map(({ name, plugin, kind }, at) => {
+    const isOwn = ({ owner }: Owned<unknown> | HookEntry): boolean => owner === name;
+    const hooks = registry.hooks.filter(isOwn);
+    return {
+      ...{ name, plugin, kind, hosts: plugins[at]?.hosts ?? [], permissions: plugins[at]?.permissions ?? [] },
+      isBuiltin: builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin),
+      hooks: hooks.map(({ name: hook, order }) => (order ? `${hook} (${order})` : hook)),
+      counts: [...new Set(hooks.map((entry) => entry.name))].map((hook) => book.countsOf(name, hook)),
+      routes: [...registry.routes].filter(([, entry]) => isOwn(entry)).map(([label]) => label),
+      commands: [...registry.commands].filter(([, entry]) => isOwn(entry)).map(([command]) => command),
+    };
+  });
 }

@@ -1,7 +1,14 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { AttemptResponse } from '../contract/operation.ts';
-import type { FailureClass, HttpRequest, ResponseHeaders, Timeouts, Transport } from '../contract/provider.ts';
+import type {
+  FailureClass,
+  HttpRequest,
+  ResponseHeaders,
+  Timeouts,
+  Transport,
+  UpstreamPhase,
+} from '../contract/provider.ts';
 
 /** What carries an attempt: a socket, or a provider's own transport. */
 export interface Source {
@@ -162,6 +169,8 @@ export class Attempt implements UpstreamResponse {
     } catch (error) {
       if (!this.#wasLeft) throw this.explain(error, 'body');
     } finally {
+      // What an event that does not end has needed.
+      if (this.#heldBytes > 0) this.release();
       this.destroy();
     }
   }
@@ -367,12 +376,6 @@ const DEADLINE_CODES: ReadonlyMap<unknown, 'connect' | 'firstByte' | 'idle'> = n
   ['UND_ERR_HEADERS_TIMEOUT', 'firstByte'],
   ['UND_ERR_BODY_TIMEOUT', 'idle'],
 ]);
-
-/**
- * Where an attempt failed. `connect` to `total` are the four clocks and what happens while they run; `body`: the response
- * itself is wrong (broken off, too large, a redirect, encoded); `aborted`: the caller's signal fired.
- */
-export type UpstreamPhase = 'connect' | 'firstByte' | 'idle' | 'total' | 'body' | 'aborted';
 
 interface UpstreamErrorOptions {
   readonly failure: FailureClass;

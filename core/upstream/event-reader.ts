@@ -7,9 +7,14 @@ import { type SseEvent, StreamFailure } from '../contract/provider.ts';
 /** The longest event (data and an unfinished line), in UTF-16 units; beyond it the stream is given up. */
 export const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
 
+/** An event up to this length is a usual one. */
+const SMALL_EVENT = 64 * 1024;
+
 export interface SseReaderOptions {
   /** In UTF-16 units; {@link MAX_EVENT_LENGTH} unless set. */
   readonly maxEventLength?: number;
+  /** Told by how many UTF-16 units more an event that has not ended has outgrown the first {@link SMALL_EVENT}; what it throws ends the stream. */
+  readonly onGrowth?: (more: number) => void;
 }
 
 /** Turns bytes into events, as they come. Comments, `id` and `retry` pass unseen. */
@@ -38,13 +43,12 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
   const maxLength = options.maxEventLength ?? MAX_EVENT_LENGTH;
   const decoder = new StringDecoder('utf8');
   let events: SseEvent[] = [];
-  let started = false;
-  let afterCr = false;
-  let tooLong = false;
-  let isBeyondBounds = false;
+  let [started, afterCr, tooLong, isBeyondBounds] = [false, false, false, false];
+  let [waiting, grown] = [0, SMALL_EVENT];
   const parser = createParser({
     maxBufferSize: maxLength,
     onEvent(event) {
+      waiting = 0;
       tooLong ||= event.data.length > maxLength;
       isBeyondBounds ||= !tooLong && exceedsBounds(event.data);
       if (!isBeyondBounds) events.push(event);
@@ -55,7 +59,12 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
   });
 
   function feed(text: string): readonly SseEvent[] {
+    waiting += text.length;
     parser.feed(text);
+    if (waiting > grown) {
+      options.onGrowth?.(waiting - grown);
+      grown = waiting;
+    }
     if (tooLong) {
       throw new StreamFailure({ class: 'upstream_error', message: `an event is longer than ${maxLength} characters` });
     }

@@ -12,11 +12,10 @@ import {
   type Source,
   sendByTransport,
   UpstreamError,
-  type UpstreamPhase,
   type UpstreamResponse,
 } from './attempt.ts';
 
-export { UpstreamError, type UpstreamPhase, type UpstreamResponse };
+export { UpstreamError, type UpstreamResponse };
 
 /** Four clocks of one attempt, unless the endpoint or the call says otherwise. */
 const DEFAULT_TIMEOUTS: Timeouts = Object.freeze({

@@ -1,13 +1,14 @@
 import {
   definePlugin,
   GatewayError,
+  isGatewayError,
   type PluginApi,
   type Principal,
   parseDuration,
   type Route,
   type RouteContext,
 } from '../../core/index.ts';
-import { createLocalCounters, FOR_OPERATORS, networkOf } from '../policies/kit/index.ts';
+import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../policies/kit/index.ts';
 import { ADMIN_PREFIX, isLocal, readCookie, refuseOtherPages, writeCookie } from './browser.ts';
 import { pageRoutes } from './pages.ts';
 import { playgroundRoute } from './playground.ts';
@@ -18,12 +19,17 @@ const FIRST_USER = 'local';
 
 const STATE = {
   type: 'object',
-  required: ['object', 'version', 'user_id', 'key_id', 'ends_at'],
+  required: ['object', 'version', 'user_id', 'key_id', 'scopes', 'ends_at'],
   properties: {
     object: { const: 'console' },
     version: { type: 'string' },
     user_id: { type: ['string', 'null'], description: 'Who is signed in; null for nobody.' },
     key_id: { type: ['string', 'null'], description: 'The key that the session was made with.' },
+    scopes: {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'What may be done in this session; an admin all.',
+    },
     ends_at: { type: ['string', 'null'], description: 'When the session ends at the latest.' },
   },
 } as const;
@@ -32,6 +38,7 @@ interface Parts {
   readonly sessions: ConsoleSessions;
   readonly audit: PluginApi['audit'];
   readonly version: string;
+  readonly noteRefusal: ReturnType<typeof createRefusals>;
   /** Counts a try to sign in; throws for one too many. */
   count(address: string, now: number): Promise<void>;
 }
@@ -52,6 +59,7 @@ function stateRoute({ sessions, version }: Parts): Route {
       ctx.body = {
         ...{ object: 'console', version: session ? version : '' },
         ...{ user_id: session?.principal.userId ?? null, key_id: session?.principal.keyId ?? null },
+        scopes: session ? listScopes(session.principal) : [],
         ends_at: session ? new Date(session.endsAt).toISOString() : null,
       };
     },
@@ -70,26 +78,34 @@ function linkRoute(parts: Parts): Route {
       properties: { token: { type: 'string', minLength: 1, maxLength: 100 } },
     } as const,
     responses: { 204: 'Signed in: the response sets the cookie.' },
-    async handler(ctx) {
-      if (!isLocal(ctx.req))
-        throw new GatewayError(
-          'permission_denied',
-          'A link works on the machine of the gateway alone, by no proxy. From elsewhere sign in with an admin key.',
-        );
-      refuseOtherPages(ctx);
-      const now = Date.now();
-      await parts.count(ctx.state.ip, now);
-      const { token } = ctx.state.body as { readonly token: string };
-      const userId = await parts.sessions.takeLink(token, now);
-      await signIn(parts, ctx, { credential: 'session', userId, account: userId, isAdmin: true });
-    },
+    handler: (ctx) =>
+      signInByLink(parts, ctx).catch((error: unknown) => {
+        const actor = { via: 'console', address: ctx.state.ip } as const;
+        if (isGatewayError(error) && (error.status === 401 || error.status === 403))
+          parts.noteRefusal({ actor, action: 'session.refused', subject: 'console', code: error.code });
+        throw error;
+      }),
   };
+}
+
+async function signInByLink(parts: Parts, ctx: RouteContext): Promise<void> {
+  if (!isLocal(ctx.req))
+    throw new GatewayError(
+      'permission_denied',
+      'A link works on the machine of the gateway alone, by no proxy. From elsewhere sign in with an operator’s key.',
+    );
+  refuseOtherPages(ctx);
+  const now = Date.now();
+  await parts.count(ctx.state.ip, now);
+  const { token } = ctx.state.body as { readonly token: string };
+  const userId = await parts.sessions.takeLink(token, now);
+  await signIn(parts, ctx, { credential: 'session', userId, account: userId, isAdmin: true });
 }
 
 function keyRoute(parts: Parts): Route {
   return {
-    ...{ ...FOR_OPERATORS, method: 'POST', path: '/api/core/admin/console/session', auth: ['key'] },
-    summary: 'Sign in with the admin key of this request',
+    ...{ ...FOR_OPERATORS, scope: 'any', method: 'POST', path: '/api/core/admin/console/session', auth: ['key'] },
+    summary: 'Sign in with the operator’s key of this request',
     responses: { 204: 'Signed in: the response sets the cookie.' },
     async handler(ctx) {
       refuseOtherPages(ctx);
@@ -221,7 +237,13 @@ export default definePlugin({
   },
   setup(api, config) {
     const sessions = createConsoleSessions(api, parseDuration(config.sessionFor));
-    const parts = { sessions, audit: api.audit, version: api.settings.version, count: createRate() };
+    const parts = {
+      sessions,
+      audit: api.audit,
+      version: api.settings.version,
+      count: createRate(),
+      noteRefusal: createRefusals(api),
+    };
     for (const route of [...pageRoutes(config.remote), ...signInRoutes(parts), playgroundRoute(api)]) api.route(route);
     authenticate(api, sessions);
     consoleCommand(api, sessions);

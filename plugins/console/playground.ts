@@ -14,7 +14,7 @@ import { FOR_OPERATORS } from '../policies/kit/index.ts';
 /** A chat of a person who signed in: no key, the person's own name in the books, and the permissions of what the session was made with. */
 export function playgroundRoute(api: Pick<PluginApi, 'chat'>): Route {
   return {
-    ...{ ...FOR_OPERATORS, method: 'POST', path: '/api/core/admin/console/chat' },
+    ...{ ...FOR_OPERATORS, scope: 'models:call', method: 'POST', path: '/api/core/admin/console/chat' },
     summary: 'A chat from the console, booked under the person who signed in',
     description:
       'The body and the response are those of `/v1/chat/completions`. A stream ends with an event `done`, which says what it cost.',

@@ -1,5 +1,5 @@
 import { GatewayError, type PluginApi, type Principal } from '../../core/index.ts';
-import { createDocuments, withStore } from '../auth/kit/documents.ts';
+import { createDocuments, createUserDocuments, withStore } from '../auth/kit/documents.ts';
 import { hashId, randomId } from '../auth/kit/random-id.ts';
 
 /** How a link or a key made somebody sign in. */
@@ -21,7 +21,7 @@ export interface ConsoleSessions {
   makeLink(userId: string, now: number): Promise<string>;
   /** Whom a token signs in; throws for one that was used, has ended or never was. */
   takeLink(token: string, now: number): Promise<string>;
-  /** Makes a session; answers the id that the browser keeps. */
+  /** Makes a session, which does not outlive the key that it was begun with; answers the id that the browser keeps. */
   begin(principal: Principal, now: number): Promise<{ readonly id: string; readonly session: ConsoleSession }>;
   /** The session of an id; undefined for one that has ended. */
   find(id: string, now: number): Promise<ConsoleSession | undefined>;
@@ -35,11 +35,12 @@ const LOOK_MS = 5000;
 
 /** Links and sessions in the store, under hashes: all workers and nodes know them, and nobody who reads the store can use them. */
 export function createConsoleSessions(
-  api: Pick<PluginApi, 'keyv' | 'stores' | 'auditLog'>,
+  api: Pick<PluginApi, 'keyv' | 'stores' | 'auditLog' | 'personalData'>,
   sessionForMs: number,
 ): ConsoleSessions {
-  const links = createDocuments(api.keyv<Link>('links'));
   const sessions = createDocuments(api.keyv<ConsoleSession>('sessions'));
+  const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
+  api.personalData(ofUsers.personal('sessions', sessions));
   /** When the key of a session was last found unchanged, by the session's hash. */
   const looked = new Map<string, number>();
 
@@ -53,32 +54,14 @@ export function createConsoleSessions(
   };
 
   return {
-    async makeLink(userId, now) {
-      const token = randomId();
-      await links.set(hashId(token), { userId, endsAt: now + LINK_MS }, LINK_MS);
-      return token;
-    },
-
-    async takeLink(token, now) {
-      const hash = hashId(token);
-      const link = TOKEN.test(token) ? await links.get(hash) : undefined;
-      const isFirst =
-        link !== undefined &&
-        now < link.endsAt &&
-        (await withStore(() => api.stores.counters.lease(`link.${hash}`, randomId(), 1, LINK_MS, now)));
-      if (!isFirst)
-        throw new GatewayError(
-          'invalid_token',
-          'This link was used already, or is older than two minutes. "tollgate console" prints a new one.',
-        );
-      await links.delete(hash);
-      return link.userId;
-    },
+    ...createLinks(api),
 
     async begin(principal, now) {
       const id = randomId();
-      const session = { principal, startedAt: now, endsAt: now + sessionForMs };
-      await sessions.set(hashId(id), session, sessionForMs);
+      const endsAt = Math.min(now + sessionForMs, principal.expiresAt ?? Infinity);
+      const session = { principal, startedAt: now, endsAt };
+      await ofUsers.add(principal.userId, hashId(id), endsAt, now);
+      await sessions.set(hashId(id), session, endsAt - now);
       return { id, session };
     },
 
@@ -92,5 +75,30 @@ export function createConsoleSessions(
     },
 
     end: (id) => sessions.delete(hashId(id)),
+  };
+}
+
+/** The links, each of which signs in once. */
+function createLinks(api: Pick<PluginApi, 'keyv' | 'stores'>): Pick<ConsoleSessions, 'makeLink' | 'takeLink'> {
+  const links = createDocuments(api.keyv<Link>('links'));
+  return {
+    async makeLink(userId, now) {
+      const token = randomId();
+      await links.set(hashId(token), { userId, endsAt: now + LINK_MS }, LINK_MS);
+      return token;
+    },
+
+    async takeLink(token, now) {
+      const hash = hashId(token);
+      const link = TOKEN.test(token) ? await links.get(hash) : undefined;
+      const take = () => api.stores.counters.lease(`link.${hash}`, randomId(), 1, LINK_MS, now);
+      if (link === undefined || now >= link.endsAt || !(await withStore(take)))
+        throw new GatewayError(
+          'invalid_token',
+          'This link was used already, or is older than two minutes. "tollgate console" prints a new one.',
+        );
+      await links.delete(hash);
+      return link.userId;
+    },
   };
 }

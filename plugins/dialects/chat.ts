@@ -36,12 +36,13 @@ const chat: DialectDefinition<ChatRequest> = {
   read({ body, params: { provider } }) {
     return { ...readChatRequest(body), ...(provider !== undefined && { provider }) };
   },
-  write: (response, { seal }) => writeChatResponse(response, seal),
-  stream({ request: { stream_options }, seal }) {
+  write: (response, context) => writeChatResponse(response, context),
+  stream(context) {
+    const { stream_options } = context.request;
     // The final usage chunk, which has no choices, is for those who ask for it.
     const isWanted = ({ usage }: ChatChunk): boolean => !usage || stream_options?.include_usage === true;
     return {
-      push: (chunk) => (isWanted(chunk) ? frame(writeChatChunk(chunk, seal)) : ''),
+      push: (chunk) => (isWanted(chunk) ? frame(writeChatChunk(chunk, context)) : ''),
       end: () => 'data: [DONE]\n\n',
       fail: (error, requestId) => frame(error.toBody(requestId)),
     };
@@ -57,7 +58,7 @@ export default definePlugin({
     type: 'object',
     additionalProperties: false,
     properties: {
-      models: modelNamesSchema('gpt-5'),
+      models: modelNamesSchema('gpt-6-sol'),
     },
   },
   setup(api, config) {

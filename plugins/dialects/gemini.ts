@@ -29,7 +29,7 @@ const CONFIG_SCHEMA = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    models: modelNamesSchema('gemini-2.5-pro'),
+    models: modelNamesSchema('gemini-3.8-flash'),
   },
 } as const satisfies Schema;
 
@@ -81,6 +81,8 @@ const gemini: DialectDefinition<GeminiBody> = {
   routes: [...routesOf('v1beta'), ...routesOf('v1')],
   prefixes: ['/v1beta'],
   credentials: { headers: ['x-goog-api-key'], query: ['key'] },
+  // OAuth of Gemini CLI and Google Cloud.
+  isSubscription: (credential) => credential.startsWith('ya29.'),
   models: GEMINI_MODELS,
   keepAlive: SSE_KEEP_ALIVE,
   read: readGemini,

@@ -8,6 +8,7 @@ import {
 import { messagesError } from '../formats/anthropic/errors.ts';
 import { MESSAGES_NATIVE } from '../formats/anthropic/native.ts';
 import { readMessages } from '../formats/anthropic/read-request.ts';
+import { isClaudeToken } from '../formats/anthropic/tables.ts';
 import {
   COUNT_REQUEST,
   COUNT_RESPONSE,
@@ -41,6 +42,7 @@ export const MESSAGES_MODELS: DialectModels = Object.freeze({
 /** Anthropic's Messages, as Claude Code and its SDKs speak it. Source: https://platform.claude.com/docs/en/api/messages */
 const messages: DialectDefinition<MessagesRequest> = {
   name: 'messages',
+  isSubscription: isClaudeToken,
   request: MESSAGES_REQUEST,
   response: MESSAGES_RESPONSE,
   routes: [
@@ -62,6 +64,7 @@ const messages: DialectDefinition<MessagesRequest> = {
   prefixes: ['/v1/messages'],
   models: MESSAGES_MODELS,
   native: MESSAGES_NATIVE,
+  demandsLimit: true,
   keepAlive: PING,
   read: readMessages,
   write: writeMessage,

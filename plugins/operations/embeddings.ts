@@ -1,7 +1,9 @@
 import {
+  type CostPart,
   costOf,
   definePlugin,
   estimateTextTokens,
+  isCount,
   isObject,
   type Metered,
   type Price,
@@ -64,7 +66,10 @@ export default definePlugin({
       estimate: (request, { price }) => costOfTokens(countTokens(request.input), price),
       async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
         const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
-        const told = readTokens(response.usage);
+        // A codec in JavaScript may leave it out.
+        const counted = isObject(response.usage) ? response.usage['prompt_tokens'] : undefined;
+        // Some input was read: a count of nothing is none.
+        const told = isCount(counted) && counted > 0 ? counted : undefined;
         meter({ ...costOfTokens(told ?? countTokens(request.input), price), estimated: told === undefined });
         return response;
       },
@@ -109,17 +114,10 @@ export default definePlugin({
 /** What a number of input tokens comes to; embeddings have no output. */
 function costOfTokens(tokens: number, price: Price | undefined): Metered {
   const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
-  return { units: { prompt_tokens: tokens }, cost: costOf(usage, price) };
+  const parts: CostPart[] = [];
+  const cost = costOf(usage, price, undefined, undefined, parts);
+  return { units: { prompt_tokens: tokens }, cost, parts };
 }
-
-/** What a vendor says it counted; undefined when it says nothing that can be a count. */
-function readTokens(usage: { readonly prompt_tokens: number } | undefined): number | undefined {
-  const told = usage?.prompt_tokens;
-  return told !== undefined && Number.isSafeInteger(told) && told >= 0 && told <= MAX_TOKENS ? told : undefined;
-}
-
-/** More tokens than any call has, by far: a number beyond it is a vendor's mistake. */
-const MAX_TOKENS = 100_000_000;
 
 /** Texts are estimated; tokens that the caller sends are counted. */
 function countTokens(input: EmbeddingRequest['input']): number {

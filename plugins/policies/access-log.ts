@@ -7,7 +7,7 @@ import {
   type PluginApi,
   type Principal,
 } from '../../core/index.ts';
-import { CALL_FIELDS, type CallSummary, summaryOf } from './kit/index.ts';
+import { CALL_FIELDS, type CallSummary, describeHooks, summaryOf } from './kit/index.ts';
 
 /** What core leaves in the Koa context of a request. */
 interface RequestState {
@@ -90,6 +90,8 @@ function fieldsOf({ method, path, res, state }: Context, durationMs: number): ob
       if (typeof value === 'string') fields[log] = value.slice(0, MAX_TEXT);
       else if (type === 'usd' && typeof value === 'number') fields[log] = formatUsd(value);
       else if (type === 'ms' && typeof value === 'number') fields[log] = Math.round(value * 100) / 100;
+      else if (type === 'hooks')
+        fields[log] = summary.hooks && describeHooks(summary.hooks).join(', ').slice(0, MAX_TEXT);
       else fields[log] = Array.isArray(value) ? value.length : value;
     }
   }

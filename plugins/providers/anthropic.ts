@@ -1,9 +1,25 @@
-import { definePlugin, type HttpRequest, readArray, readObject, readString } from '../../core/index.ts';
+import {
+  definePlugin,
+  type HttpRequest,
+  isPublicHost,
+  type ModelInfo,
+  OptionError,
+  type PassThroughAuth,
+  readArray,
+  readObject,
+} from '../../core/index.ts';
 import { anthropicFailure, anthropicRateLimits } from '../formats/anthropic/errors.ts';
 import { anthropicResponse, anthropicStream } from '../formats/anthropic/read-response.ts';
-import { ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';
+import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS, anthropicTraits, isClaudeToken } from '../formats/anthropic/tables.ts';
 import { anthropicRequest, type BetaRules, betaNames, nativeMessages } from '../formats/anthropic/write-request.ts';
-import { lenientChat, nativeRows, PROVIDER_OPTIONS, type ProviderConfig, readProviderOptions } from './kit/index.ts';
+import {
+  lenientChat,
+  listedModel,
+  nativeRows,
+  PROVIDER_OPTIONS,
+  type ProviderConfig,
+  readProviderOptions,
+} from './kit/index.ts';
 
 /**
  * The API version, chosen on purpose: 2023-06-01 takes everything the later 2026-10-21 takes, and sampling fields for the
@@ -11,12 +27,19 @@ import { lenientChat, nativeRows, PROVIDER_OPTIONS, type ProviderConfig, readPro
  */
 const API_VERSION = '2023-06-01';
 
+const OWN_HOST = 'api.anthropic.com';
+
 /** Typed as `object`, since `ProviderConfig` is its type: none is to be computed from the schema. */
 const CONFIG_SCHEMA: object = {
   type: 'object',
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
+    passThroughAuth: {
+      type: 'boolean',
+      description:
+        'Whether the token of a caller’s own Claude subscription (`sk-ant-oat…`), sent beside a key of this gateway, goes to Anthropic in place of your key. The subscription pays: budgets in money do not count the call. Off unless set: then it is refused.',
+    },
     betas: {
       type: 'object',
       additionalProperties: false,
@@ -40,12 +63,13 @@ export default definePlugin({
   configSchema: CONFIG_SCHEMA,
   setup(api, config) {
     const options = readProviderOptions(config as ProviderConfig, {
-      baseUrl: 'https://api.anthropic.com',
+      baseUrl: `https://${OWN_HOST}`,
       credential: { header: 'x-api-key' },
       apiKeyEnv: 'ANTHROPIC_API_KEY',
       headers: { 'anthropic-version': API_VERSION },
     });
     const rules = readBetaRules(config, options.headers);
+    const passThroughAuth = readPassThrough(config, options.baseUrl, rules);
     const rows = { messages: nativeMessages(rules) };
     const native = nativeRows(config as ProviderConfig, () => rows);
     api.provider({
@@ -61,7 +85,11 @@ export default definePlugin({
         stream: (call) => anthropicStream(call),
       }),
       ...(native && { native }),
+      ...(passThroughAuth && { passThroughAuth }),
       fields: ANTHROPIC_FIELDS,
+      effects: ANTHROPIC_EFFECTS,
+      // Claude 4.6 and later answer 400 to a begun answer.
+      continues: (model) => (/claude-/i.test(model) && anthropicTraits(model).prefill ? { trims: true } : undefined),
       listModels: { request: listRequest, response: listedModels },
       error: anthropicFailure,
       rateLimits: anthropicRateLimits,
@@ -75,11 +103,46 @@ function readBetaRules(config: unknown, headers: Readonly<Record<string, string>
   return { deny, always: betaNames(always) };
 }
 
+/** What the vendor asks for beside a token of a subscription. */
+const TOKEN_BETA = 'oauth-2025-04-20';
+
+/** What a client says of itself, which the vendor bills a subscription by. */
+const CLIENT_HEADERS = Object.freeze(['user-agent', 'x-app']);
+
+/** How the token of a caller's own subscription goes out, where the operator lets it. Another company's server must not get to see it. */
+function readPassThrough(config: unknown, baseUrl: string, { always }: BetaRules): PassThroughAuth | undefined {
+  if (readObject(config)['passThroughAuth'] !== true) return undefined;
+  const { hostname } = new URL(baseUrl);
+  if (hostname !== OWN_HOST && isPublicHost(hostname))
+    throw new OptionError(
+      'passThroughAuth',
+      'needs the vendor’s own `baseUrl`',
+      `Callers’ tokens go to ${OWN_HOST}, or to a proxy on your own network, and to no other server.`,
+    );
+  return {
+    isToken: isClaudeToken,
+    credential: { header: 'authorization', prefix: 'Bearer ' },
+    headers(sent, caller) {
+      const betas = [...new Set([...betaNames(sent['anthropic-beta']), ...always, TOKEN_BETA])];
+      const told = CLIENT_HEADERS.flatMap((name) => {
+        const value = caller[name];
+        return typeof value === 'string' ? [[name, value.slice(0, MAX_TOLD)]] : [];
+      });
+      return { ...Object.fromEntries(told), ...sent, 'anthropic-beta': betas.join(',') };
+    },
+  };
+}
+
+const MAX_TOLD = 200;
+
 /** The largest page there is. */
 function listRequest(): HttpRequest {
   return { method: 'GET', path: '/v1/models?limit=1000' };
 }
 
-function listedModels(body: unknown): readonly string[] {
-  return readArray(readObject(body)['data']).flatMap((model) => readString(readObject(model)['id']) ?? []);
+function listedModels(body: unknown): readonly ModelInfo[] {
+  return readArray(readObject(body)['data']).flatMap((model) => {
+    const { id, max_input_tokens: contextWindow, max_tokens: maxOutput } = readObject(model);
+    return typeof id === 'string' ? [listedModel(id, { contextWindow, maxOutput })] : [];
+  });
 }

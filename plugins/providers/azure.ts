@@ -1,5 +1,5 @@
 import { OptionError } from '../../core/index.ts';
-import { OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
+import { OPENAI_EFFECTS, OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
 
 /**
  * Azure OpenAI: `model` is the deployment's name. Rules are found by the model it begins with, or that `deployments` names;
@@ -10,9 +10,16 @@ export default openaiCompatible({
   name: 'azure',
   baseUrl: '',
   apiKeyEnv: 'AZURE_OPENAI_API_KEY',
+  media: ['input_audio'],
+  openAiTools: true,
   credential: { header: 'api-key' },
   anyModel: true,
   variants: OPENAI_MODELS,
+  effects: {
+    ...OPENAI_EFFECTS,
+    data_sources: [{ does: 'tool', name: 'data_sources', note: 'searches an index that the caller names' }],
+  },
+  stores: 'always',
   toolIds: { valid: /^[A-Za-z0-9_-]{1,40}$/, length: 40 },
   files: { data: ['application/pdf'], ids: true },
   keepsStop: true,
@@ -39,7 +46,7 @@ export default openaiCompatible({
       type: 'object',
       additionalProperties: { type: 'string', minLength: 1 },
       description:
-        'The model behind a deployment whose name does not begin with it, as `prod: gpt-5`; its rules and prices hold.',
+        'The model behind a deployment whose name does not begin with it, as `prod: gpt-6.1-sol`; its rules and prices hold.',
     },
   },
   configure: ({ baseUrl, resource, apiVersion, deployments }) => {
@@ -56,6 +63,8 @@ export default openaiCompatible({
       baseUrl: root,
       modelOf,
       addModels,
+      // Older versions refuse the field, and keep nothing that does not ask for it.
+      stores: 'asked',
       responsesPath: () => `/responses${version}`,
       path: (operation, model) =>
         operation === 'models'

@@ -1,4 +1,12 @@
-import { type ChatMessage, type ChatRequest, isObject, readArray, readObject } from '../../core/index.ts';
+import {
+  type ChatMessage,
+  type ChatRequest,
+  type HttpRequest,
+  isObject,
+  readArray,
+  readObject,
+} from '../../core/index.ts';
+import { withPrefix } from '../formats/openai-chat/continue.ts';
 import {
   type CompatibleRules,
   drop,
@@ -10,6 +18,8 @@ import {
   refuse,
   rename,
 } from './openai-compatible.ts';
+
+const BASE_URL = 'https://api.deepseek.com';
 
 const FIELDS: CompatibleRules = {
   ...OPENAI_ONLY,
@@ -34,7 +44,7 @@ const FIELDS: CompatibleRules = {
  */
 export default openaiCompatible({
   name: 'deepseek',
-  baseUrl: 'https://api.deepseek.com',
+  baseUrl: BASE_URL,
   apiKeyEnv: 'DEEPSEEK_API_KEY',
   fields: FIELDS,
   extras: ['thinking'],
@@ -42,8 +52,16 @@ export default openaiCompatible({
   replay: 'reasoning_content',
   messages: (messages, request) => withSchema(withThinking(messages), request),
   // The beta base takes strict tools, and then wants all of them strict.
-  configure: ({ baseUrl }) => (/\/beta\/*$/.test(baseUrl ?? '') ? { fields: { ...FIELDS, tools: pass() } } : {}),
+  configure: ({ baseUrl = BASE_URL }) =>
+    /\/beta\/*$/.test(baseUrl)
+      ? { fields: { ...FIELDS, tools: pass() }, continues: () => ({ write: withPrefix }) }
+      : { ...(baseUrl === BASE_URL && { continues: () => ({ write: atBeta }) }) },
 });
+
+/** Only the beta base goes on with a begun answer. https://api-docs.deepseek.com/guides/chat_prefix_completion */
+function atBeta(request: HttpRequest): HttpRequest {
+  return withPrefix({ ...request, path: `/beta${request.path}` });
+}
 
 function looseTools(value: unknown) {
   const tools = readArray(value);

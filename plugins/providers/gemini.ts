@@ -4,6 +4,9 @@ import {
   estimateTextTokens,
   type FieldTable,
   type HttpRequest,
+  type JsonObject,
+  type ModelInfo,
+  type NativeBody,
   type Offer,
   readArray,
   readCount,
@@ -14,7 +17,7 @@ import {
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
 import { geminiStream } from '../formats/google/stream.ts';
-import { GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE } from '../formats/google/tables.ts';
+import { GEMINI_EFFECTS, GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE } from '../formats/google/tables.ts';
 import { geminiRequest, modelPath, nativeRow } from '../formats/google/write-request.ts';
 import {
   applyFieldRules,
@@ -23,6 +26,7 @@ import {
   floatsToBase64,
   invalid,
   lenientChat,
+  listedModel,
   nativeRows,
   PROVIDER_OPTIONS,
   type ProviderConfig,
@@ -36,6 +40,11 @@ const CONFIG_SCHEMA: object = {
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
+    store: {
+      type: 'boolean',
+      description:
+        'Lets callers say with `store` whether Google keeps requests and responses, which it does by its own default; it is told `store: false` unless set.',
+    },
     cachedContent: {
       type: 'boolean',
       description:
@@ -49,6 +58,12 @@ const TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
 interface GeminiConfig extends ProviderConfig {
   readonly cachedContent?: boolean;
+  readonly store?: boolean;
+}
+
+/** Projects keep what they are sent unless each request says otherwise: https://ai.google.dev/gemini-api/docs/logs-datasets */
+function keepNothing(body: JsonObject): NativeBody {
+  return { body: { ...body, store: false }, ...(body['store'] === true && { dropped: ['store'] }) };
 }
 
 /** Google Gemini in its native format. Source: https://ai.google.dev/api */
@@ -59,7 +74,9 @@ export default definePlugin({
   configSchema: CONFIG_SCHEMA,
   setup(api, config) {
     const own = config as GeminiConfig;
-    const fields = own.cachedContent === true ? GEMINI_FIELDS_WITH_CACHE : GEMINI_FIELDS;
+    const mayStore = own.store === true;
+    const table = own.cachedContent === true ? GEMINI_FIELDS_WITH_CACHE : GEMINI_FIELDS;
+    const fields = mayStore ? { ...table, fields: { ...table.fields, store: { rule: 'passed' } as const } } : table;
     const endpoint: Offer = {
       specVersion: 1,
       vendor: 'gemini',
@@ -70,18 +87,34 @@ export default definePlugin({
       }),
       error: geminiFailure,
     };
-    const native = nativeRows(own, (model, stream) => nativeRow(model, stream, own.cachedContent === true));
+    const native = nativeRows(own, (model, stream) =>
+      nativeRow(model, stream, { references: own.cachedContent === true, ...(!mayStore && { body: keepNothing }) }),
+    );
     api.provider({
       ...endpoint,
+      // https://ai.google.dev/gemini-api/docs/priority-inference
+      tierHeader: 'x-gemini-service-tier',
       chat: lenientChat(
         {
-          request: (input, call) => geminiRequest(input, call, fields),
+          request(input, call) {
+            const written = geminiRequest(input, call, fields);
+            const store = readObject(input)['store'];
+            if (mayStore)
+              return typeof store === 'boolean' ? { ...written, body: { ...written.body, store } } : written;
+            const dropped = [...(written.dropped ?? []), ...(store === true ? ['store'] : [])];
+            return {
+              ...written,
+              body: { ...written.body, store: false },
+              ...(dropped.length > 0 && { dropped }),
+            };
+          },
           response: geminiResponse,
           stream: geminiStream,
         },
         { toolNames: TOOL_NAMES },
       ),
       fields,
+      effects: mayStore ? { ...GEMINI_EFFECTS, store: [] } : GEMINI_EFFECTS,
       ...(native && { native }),
       listModels: { request: listRequest, response: listedModels },
     });
@@ -94,13 +127,14 @@ function listRequest(): HttpRequest {
   return { method: 'GET', path: '/models?pageSize=1000' };
 }
 
-/** Names of models that chat or embed, without `models/`. */
-function listedModels(body: unknown): readonly string[] {
+/** Models that chat or embed, their names without `models/`. */
+function listedModels(body: unknown): readonly ModelInfo[] {
   return readArray(readObject(body)['models']).flatMap((model) => {
-    const { name, supportedGenerationMethods: methods } = readObject(model);
+    const { name, supportedGenerationMethods: methods, ...facts } = readObject(model);
+    const { inputTokenLimit: contextWindow, outputTokenLimit: maxOutput } = facts;
     const usable = readArray(methods).some((method) => method === 'generateContent' || method === 'embedContent');
     const id = readString(name)?.replace(/^models\//, '');
-    return usable && id ? [id] : [];
+    return usable && id ? [listedModel(id, { contextWindow, maxOutput })] : [];
   });
 }
 

@@ -1,4 +1,15 @@
-import { drop, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
+import type { ChatRequest } from '../../core/index.ts';
+import {
+  drop,
+  type Emulation,
+  emulate,
+  nearestEffort,
+  OPENAI_ONLY,
+  openaiCompatible,
+  pass,
+  refuse,
+  rename,
+} from './openai-compatible.ts';
 
 const NOT_YET = 'not yet supported by any of its models';
 
@@ -15,7 +26,7 @@ export default openaiCompatible({
     max_tokens: rename('max_completion_tokens'),
     n: refuse('one choice an answer', 1),
     presence_penalty: drop(NOT_YET, 0),
-    reasoning_effort: pass('`low`, `medium`, `high`', (effort) => nearestEffort(effort, ['low', 'medium', 'high'])),
+    reasoning_effort: emulate('`low`, `medium`, `high` for `gpt-oss`; other models refuse it', effortOfOss),
     service_tier: pass('`auto`, `on_demand`, `flex`, `performance`; `default` is `on_demand`', tier),
     top_logprobs: drop(NOT_YET),
   },
@@ -49,11 +60,30 @@ export default openaiCompatible({
       },
     },
   ],
+  extras: [
+    ...['citation_options', 'compound_custom', 'disable_tool_validation', 'documents', 'exclude_domains'],
+    ...['include_domains', 'include_reasoning', 'reasoning_format', 'search_settings'],
+  ],
+  // https://console.groq.com/docs/compound, `CompletionCreateParams` of groq-sdk
+  effects: {
+    model: [{ does: 'tool', name: 'compound', values: /(?:^|\/)compound/, note: 'searches the web and runs code' }],
+    compound_custom: [{ does: 'tool', name: 'compound' }],
+    exclude_domains: [{ does: 'tool', name: 'web_search' }],
+    include_domains: [{ does: 'tool', name: 'web_search' }],
+    search_settings: [{ does: 'tool', name: 'web_search' }],
+  },
   roles: { developer: 'system' },
   replay: 'reasoning',
   lacks: { 'log probabilities': NOT_YET },
   errors: { codes: { capacity_exceeded: 'rate_limit' } },
 });
+
+function effortOfOss(value: unknown, { model }: ChatRequest): Emulation {
+  const takesIt = model.includes('gpt-oss');
+  return takesIt
+    ? { body: { reasoning_effort: nearestEffort(value, ['low', 'medium', 'high']) } }
+    : { dropped: value !== 'none' };
+}
 
 function tier(value: unknown): unknown {
   const own = value === 'default' ? 'on_demand' : value;

@@ -17,6 +17,8 @@ export default openaiCompatible({
   unknown: 'dropped',
   extras: ['top_k', 'min_p', 'repetition_penalty'],
   roles: { developer: 'system' },
+  thinkTags: true,
+  media: ['input_audio', 'audio_url', 'video_url'],
   lacks: {
     'cached tokens': 'its usage is three counts',
     'log probabilities': 'in none of its documents',

@@ -1,6 +1,9 @@
-import type { ChatMessage } from '../../core/index.ts';
+import type { ChatMessage, ChatRequest } from '../../core/index.ts';
 import {
   drop,
+  type Effort,
+  type Emulation,
+  emulate,
   nearestEffort,
   OPENAI_ONLY,
   openaiCompatible,
@@ -15,6 +18,7 @@ export default openaiCompatible({
   name: 'mistral',
   baseUrl: 'https://api.mistral.ai/v1',
   apiKeyEnv: 'MISTRAL_API_KEY',
+  media: ['input_audio'],
   fields: {
     ...OPENAI_ONLY,
     logit_bias: refuse('no token biases'),
@@ -23,7 +27,10 @@ export default openaiCompatible({
     metadata: pass(),
     prediction: pass(),
     prompt_cache_key: pass(),
-    reasoning_effort: pass('`none` or `high`, the nearer one', effort),
+    reasoning_effort: emulate(
+      '`none` or `high`, the nearer one, for Small 4 and Medium 3.5; `low`, `medium` or `high` for Large 4',
+      effort,
+    ),
     seed: rename('random_seed'),
     temperature: within(0, 1.5),
     top_logprobs: drop(),
@@ -39,7 +46,12 @@ export default openaiCompatible({
   },
   toolIds: { valid: /^[a-zA-Z0-9]{9}$/, length: 9 },
   messages: (messages) => closedMessages(bridgedMessages(messages)),
+  // Its response repeats what it was given. https://docs.mistral.ai/capabilities/completion/usage#prefix
+  continues: () => ({ echoes: true }),
   streamUsage: 'always',
+  // Sound is billed by the second, beside the tokens.
+  usageUnits: ({ prompt_audio_seconds: seconds }) =>
+    typeof seconds === 'number' && seconds > 0 ? { seconds } : undefined,
   notes: [
     'Between tools’ results and a user’s words an assistant’s `OK.` is put: the vendor refuses the one right after the other.',
   ],
@@ -61,8 +73,15 @@ export default openaiCompatible({
   },
 });
 
-function effort(value: unknown): unknown {
-  return nearestEffort(value, ['high', 'none']);
+/** Models that take an effort, and which. https://docs.mistral.ai/capabilities/reasoning/adjustable */
+const EFFORTS: readonly (readonly [model: RegExp, efforts: readonly Effort[]])[] = [
+  [/^mistral-(small-(latest|2603)|medium-(latest|2604|3-5))/, ['high', 'none']],
+  [/^mistral-large-4/, ['low', 'medium', 'high']],
+];
+
+function effort(value: unknown, { model }: ChatRequest): Emulation {
+  const [, efforts] = EFFORTS.find(([pattern]) => pattern.test(model)) ?? [];
+  return efforts ? { body: { reasoning_effort: nearestEffort(value, efforts) } } : { dropped: value !== 'none' };
 }
 
 const FIELDS: Readonly<Record<string, readonly string[]>> = Object.freeze({

@@ -18,6 +18,7 @@ export default openaiCompatible({
   keyRequired: false,
   anyModel: true,
   unlimited: true,
+  thinkTags: true,
   // The first call of a model may wait until it is read from disk.
   timeouts: { firstByteMs: 300_000 },
   fields: {
@@ -36,6 +37,10 @@ export default openaiCompatible({
     ),
     top_p: pass('1.0 there when left out, whatever the model file says'),
     user: drop(),
+  },
+  extras: ['reasoning'],
+  effects: {
+    model: [{ does: 'residency', values: /[:-]cloud$/, note: 'models that Ollama’s own servers run, not yours' }],
   },
   roles: { developer: 'system' },
   replay: 'reasoning',

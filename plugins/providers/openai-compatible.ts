@@ -16,22 +16,35 @@ import {
   type Schema,
   StreamFailure,
 } from '../../core/index.ts';
+import { CONTINUE_OPTION, continuesAs } from '../formats/openai-chat/continue.ts';
 import { classifyError } from '../formats/openai-chat/errors.ts';
-import { NO_FILES, TOOL_IDS } from '../formats/openai-chat/messages.ts';
+import { MEDIA_PARTS, NO_FILES, TOOL_IDS } from '../formats/openai-chat/messages.ts';
 import { cacheRule, compileRules, createRequestWriter, mapFields, onceAModel } from '../formats/openai-chat/request.ts';
 import { count, failureIn, readResponse } from '../formats/openai-chat/response.ts';
 import { decodeStream } from '../formats/openai-chat/stream.ts';
-import { drop, rename } from '../formats/openai-chat/tables.ts';
+import {
+  CHAT_EFFECTS,
+  drop,
+  KEEP_NOTHING,
+  OPENAI_EFFECTS,
+  OTHERS_EFFECTS,
+  pass,
+  RELAY_EFFECTS,
+  rename,
+} from '../formats/openai-chat/tables.ts';
+import { withThinkTags } from '../formats/openai-chat/think-tags.ts';
 import type { CompatibleRules, CompatibleSpec, Differences, FileRules, Variant } from '../formats/openai-chat/types.ts';
 import { createResponsesCodec } from '../formats/openai-responses/read-stream.ts';
 import {
   base64ToFloats,
+  compatibleFacts,
   type EmbeddingCodec,
   type EmbeddingRequest,
   type EmbeddingResponse,
   floatsToBase64,
   LEGACY_FUNCTIONS,
   lenientChat,
+  listedModel,
   nativeRows,
   PROVIDER_OPTIONS,
   type ProviderConfig,
@@ -47,8 +60,10 @@ export {
   drop,
   emulate,
   mapped,
+  OPENAI_EFFECTS,
   OPENAI_ONLY,
   pass,
+  RELAY_EFFECTS,
   RESPONSES_API,
   refuse,
   rename,
@@ -90,13 +105,18 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
     configSchema: {
       type: 'object',
       additionalProperties: false,
-      properties: { ...PROVIDER_OPTIONS, ...(spec.reasoningSummary && SUMMARY_OPTION), ...options },
+      properties: {
+        ...PROVIDER_OPTIONS,
+        ...(spec.reasoningSummary && SUMMARY_OPTION),
+        ...(spec.stores && STORE_OPTION),
+        ...options,
+      },
       ...(requiredOptions.length > 0 && { required: requiredOptions }),
     },
     check: (config) => problemsOf(() => configure?.(config as OwnConfig)),
     setup(api, config) {
       const own = config as OwnConfig;
-      const configured = { ...spec, ...summaryOf(own), ...configure?.(own) };
+      const configured = withStoring({ ...spec, ...summaryOf(own), ...configure?.(own) }, own['store'] === true);
       const provider = createProvider(configured, own);
       api.provider(provider);
       const codec = createEmbedCodec(configured);
@@ -120,10 +140,37 @@ function summaryOf({ reasoningSummary: wanted }: OwnConfig): Pick<Differences, '
   return typeof wanted === 'string' ? { reasoningSummary: wanted === 'off' ? undefined : wanted } : {};
 }
 
+/** Of vendors that may keep requests. */
+const STORE_OPTION = Object.freeze({
+  store: {
+    type: 'boolean',
+    description:
+      'Lets callers of chat say with `store` whether the vendor keeps requests and responses, which it does by its own default; it is told `store: false` unless set. What goes by the Responses API is never kept.',
+  },
+} satisfies Readonly<Record<string, Schema>>);
+
+/** A vendor that keeps nothing, or what its own default and callers say. */
+function withStoring(spec: CompatibleSpec, mayStore: boolean): CompatibleSpec {
+  const { stores, fields, defaults, effects } = spec;
+  if (!stores) return spec;
+  if (mayStore) {
+    const kept = Object.entries(effects ?? {}).map(([field, rules]) => [
+      field,
+      rules.filter(({ does }) => does !== 'stores'),
+    ]);
+    return { ...spec, fields: { ...fields, store: pass() }, effects: { ...Object.fromEntries(kept), store: [] } };
+  }
+  return {
+    ...spec,
+    fields: { ...fields, store: KEEP_NOTHING },
+    ...(stores === 'always' && { defaults: { ...defaults, store: false } }),
+  };
+}
+
 type OwnConfig = ProviderConfig & Readonly<Record<string, unknown>>;
 
 function createProvider(spec: CompatibleSpec, config: OwnConfig): Provider {
-  const { name, anyModel, addModels, timeouts, transport, listsModels = true, errors } = spec;
+  const { name, anyModel, addModels, timeouts, transport, listsModels = true, errors, continues } = spec;
   const native = nativeRows(config, rowsOf(spec));
   const configured = readProviderOptions(config, spec);
   return {
@@ -135,7 +182,10 @@ function createProvider(spec: CompatibleSpec, config: OwnConfig): Provider {
     ...(timeouts && { timeouts: { ...timeouts, ...configured.timeouts } }),
     ...(transport && { transport }),
     fields: fieldTable(spec),
+    // Models first: an error names the first of a request's effects.
+    effects: { ...spec.effects, ...CHAT_EFFECTS, ...spec.effects },
     chat: createChatCodec(spec),
+    ...(continues && { continues }),
     ...(native && { native }),
     ...(listsModels && { listModels: modelLister(spec) }),
     error: (status, body, headers) => classifyError(status, body, headers, errors),
@@ -172,13 +222,13 @@ function createChatCodec(differences: Differences): ChatCodec {
       isOnResponses(call) ? responses.response(body, call) : readResponse(body, call, differences),
     stream: (call) => (isOnResponses(call) ? responses.stream(call) : decodeStream(call, differences)),
   };
-  return lenientChat(codec, {
+  return lenientChat(differences.thinkTags ? withThinkTags(codec) : codec, {
     ...(unlimited !== undefined && { unlimited }),
     ownFunctions: fields?.['functions'] !== undefined,
   });
 }
 
-function modelLister({ path }: Differences): NonNullable<Provider['listModels']> {
+function modelLister({ path, listedPrice }: Differences): NonNullable<Provider['listModels']> {
   return {
     request: () => ({ method: 'GET', path: path?.('models', '') ?? '/models' }),
     response(body) {
@@ -186,7 +236,8 @@ function modelLister({ path }: Differences): NonNullable<Provider['listModels']>
       const rows: unknown = isObject(body) ? (body['data'] ?? body['models']) : body;
       return (Array.isArray(rows) ? rows : []).flatMap((row: unknown) => {
         const id = isObject(row) ? (readString(row['id']) ?? readString(row['name'])) : readString(row);
-        return id === undefined ? [] : [id];
+        if (id === undefined) return [];
+        return [listedModel(id, isObject(row) ? { ...compatibleFacts(row), price: listedPrice?.(row) } : {})];
       });
     },
   };
@@ -194,9 +245,13 @@ function modelLister({ path }: Differences): NonNullable<Provider['listModels']>
 
 /** What the codec does with each field, as docs and tests read it: the vendor's rules, and what follows from its other data. */
 function fieldTable(differences: Differences): FieldTable {
-  const { fields = {}, variants, unknown = 'passed', extras, lacks, notes = [] } = differences;
+  const { fields = {}, variants, unknown = 'dropped', extras, lacks, notes = [] } = differences;
   const hasResponses = variants?.some(({ wire }) => wire === 'responses') ?? false;
-  const allNotes = hasResponses ? [RESPONSES_NOTE, ...notes] : notes;
+  const allNotes = [
+    ...(hasResponses ? [RESPONSES_NOTE] : []),
+    ...(differences.thinkTags ? [THINK_NOTE] : []),
+    ...notes,
+  ];
   return {
     fields: {
       ...LEGACY_FUNCTIONS,
@@ -217,6 +272,8 @@ function fieldTable(differences: Differences): FieldTable {
     ...(allNotes.length > 0 && { notes: allNotes }),
   };
 }
+
+const THINK_NOTE = 'Thinking in `<think>` tags at the beginning of the words comes as `reasoning_content`.';
 
 const RESPONSES_NOTE =
   'Where a request goes by the Responses API, the vendor keeps nothing of it (`store: false`), fields that chat completions do not have are left out, and reasoning comes with the response, summed up and encrypted: clients that send `reasoning_details` back let the model go on from there.';
@@ -263,10 +320,10 @@ const KNOWN = ['encoding_format', 'dimensions', 'user'];
 
 /** The embeddings codec; vectors come in the encoding that the caller asked for, whatever the vendor sends. */
 function createEmbedCodec(differences: Differences): EmbeddingCodec | undefined {
-  const { embeddings } = differences;
+  const { embeddings, unknown = 'dropped' } = differences;
   if (!embeddings) return undefined;
   const extras = [...KNOWN, ...(differences.extras ?? [])];
-  const rules = compileRules({ baseUrl: '', ...embeddings, extras })({ model: '', messages: [] });
+  const rules = compileRules({ baseUrl: '', unknown, ...embeddings, extras })({ model: '', messages: [] });
   return {
     request(input, call) {
       const dropped: string[] = [];
@@ -324,8 +381,19 @@ export default openaiCompatible({
   keyRequired: false,
   anyModel: true,
   unlimited: true,
+  thinkTags: true,
+  media: MEDIA_PARTS,
+  openAiTools: true,
   roles: { developer: 'system' },
   replay: 'reasoning_content',
+  unknown: 'passed',
+  stores: 'asked',
+  effects: {
+    ...OPENAI_EFFECTS,
+    ...RELAY_EFFECTS,
+    model: [...(OPENAI_EFFECTS['model'] ?? []), ...(RELAY_EFFECTS['model'] ?? [])],
+    ...OTHERS_EFFECTS,
+  },
   // Which documents a server takes is its own to say.
   files: { data: ['*'], ids: true },
   embeddings: {},
@@ -337,9 +405,17 @@ export default openaiCompatible({
       additionalProperties: { type: 'string', minLength: 1 },
       description: 'Request fields that the server calls otherwise, as `max_completion_tokens: max_tokens`.',
     },
+    unknownFields: {
+      enum: ['pass', 'drop'],
+      description:
+        'What becomes of request fields that OpenAI does not have: `pass`, the default, sends them as they are, and the server does with them what it likes; `drop` leaves them out and tells callers.',
+    },
     developerRole: { type: 'boolean', description: 'Sends the role `developer` as it is, not as `system`.' },
+    ...CONTINUE_OPTION,
   },
-  configure: ({ baseUrl = '', drop: dropped, rename: renamed, developerRole }) => ({
+  configure: ({ baseUrl = '', drop: dropped, rename: renamed, developerRole, unknownFields, continues }) => ({
+    ...continuesAs(continues),
+    ...(unknownFields === 'drop' && { unknown: 'dropped' }),
     ...(URL.canParse(baseUrl) && !isPublicHost(new URL(baseUrl).hostname) && { remoteMedia: 'refuse' }),
     fields: operatorRules(dropped as readonly string[] | undefined, renamed as Readonly<Record<string, string>>),
     ...(developerRole === true && { roles: {} }),

@@ -1,4 +1,4 @@
-import { OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
+import { OPENAI_EFFECTS, OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
 
 /** Models that the Responses API does not have. */
 const CHAT_ONLY = /-(audio|search|realtime|transcribe|tts)|instruct|^(babbage|davinci)/;
@@ -8,7 +8,12 @@ export default openaiCompatible({
   name: 'openai',
   baseUrl: 'https://api.openai.com/v1',
   apiKeyEnv: 'OPENAI_API_KEY',
+  media: ['input_audio'],
+  openAiTools: true,
   variants: OPENAI_MODELS,
+  effects: OPENAI_EFFECTS,
+  // Accounts made since the Responses API keep chat completions by default: https://platform.openai.com/docs/guides/migrate-to-responses
+  stores: 'always',
   toolIds: { valid: /^[A-Za-z0-9_-]{1,40}$/, length: 40 },
   files: { data: ['application/pdf'], ids: true },
   keepsStop: true,

@@ -6,6 +6,7 @@ export default openaiCompatible({
   name: 'together',
   baseUrl: 'https://api.together.ai/v1',
   apiKeyEnv: 'TOGETHER_API_KEY',
+  media: ['input_audio', 'audio_url', 'video_url'],
   fields: {
     ...OPENAI_ONLY,
     logprobs: emulate('a number there: `top_logprobs`, or 1', logprobs),
@@ -14,6 +15,8 @@ export default openaiCompatible({
     reasoning_effort: emulate('`low`, `medium`, `high`; `none` switches reasoning off', effort),
     stop: pass('one text becomes a list', (stop) => (typeof stop === 'string' ? [stop] : stop)),
     top_logprobs: emulate('see `logprobs`'),
+    echo: drop('the prompt is the caller’s own'),
+    safety_model: drop('another model, at a price of its own'),
     user: drop(),
   },
   extras: [
@@ -23,8 +26,11 @@ export default openaiCompatible({
     'context_length_exceeded_behavior',
     'reasoning',
     'chat_template_kwargs',
+    'compliance',
   ],
+  effects: { compliance: [{ does: 'residency', note: '`hipaa`: where it may be processed' }] },
   roles: { developer: 'system' },
+  thinkTags: true,
   streamUsage: 'always',
   lacks: { 'reasoning tokens': 'its usage does not count them apart' },
   embeddings: { fields: { user: drop() } },

@@ -58,6 +58,12 @@ export default openaiCompatible({
     },
   ],
   responsesPath: () => '/responses',
+  extras: ['parallel_function_calling', 'search_parameters'],
+  // Chat completions are not kept, responses are by default: https://docs.x.ai/developers/model-capabilities/text/comparison
+  effects: {
+    deferred: [{ does: 'stores', note: 'the response is kept for a day' }],
+    search_parameters: [{ does: 'tool', name: 'web_search' }],
+  },
   roles: { developer: 'system' },
   reasoningTokens: 'outside',
   // Ten thousand million ticks are a dollar.
@@ -80,7 +86,8 @@ export default openaiCompatible({
 const EFFORTS: readonly { readonly model: RegExp; readonly efforts: readonly Effort[] }[] = [
   { model: /^grok-4\.3/, efforts: ['none', 'low', 'medium', 'high'] },
   { model: /^grok-4\.5/, efforts: ['low', 'medium', 'high'] },
-  { model: /^/, efforts: ['low', 'medium', 'high', 'xhigh'] },
+  { model: /^grok-(4\.[67]|4\.20|latest|build)/, efforts: ['low', 'medium', 'high', 'xhigh'] },
+  { model: /^/, efforts: ['low', 'medium', 'high'] },
 ];
 
 function effort(value: unknown, { model }: ChatRequest) {

@@ -13,8 +13,7 @@ const tomorrow = () => new Date(Date.now() + 86_400_000).toISOString().slice(0, 
 /** The echo of `hi`: 5 tokens in and 1 out, at a dollar a million each. */
 const CALL = { model: 'echo/echo', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
 
-describe('accounts over HTTP and on the command line', function () {
-  this.timeout(30_000);
+describe('accounts over HTTP and on the command line', () => {
   let provider: OpenIdProvider;
   let gateway: TestGateway;
   let users = 0;
@@ -89,7 +88,7 @@ describe('accounts over HTTP and on the command line', function () {
       const key = await createKey(user);
       const credit = async (...words: readonly string[]) => {
         const { credited, account } = await run('credit', user, ...words);
-        return [credited, account.balance];
+        return [credited, account.balance_usd];
       };
       expect(await credit('25', '--id', 'invoice-1')).to.deep.equal([true, '25.00']);
       expect(await credit('25', '--id', 'invoice-1')).to.deep.equal([false, '25.00']);
@@ -101,7 +100,7 @@ describe('accounts over HTTP and on the command line', function () {
       const user = newUser();
       const key = await createKey(user);
       await run('credit', user, '1');
-      expect((await run('credit', user, '-1.5', '--reason', 'refund')).account).to.include({ balance: '-0.50' });
+      expect((await run('credit', user, '-1.5', '--reason', 'refund')).account).to.include({ balance_usd: '-0.50' });
       const response = await call(key);
       const { error } = (await response.json()) as Loose;
       expect(response.status).to.equal(402);
@@ -110,7 +109,7 @@ describe('accounts over HTTP and on the command line', function () {
     });
 
     it('is not changed by a credit that is no amount', async () => {
-      for (const amount of ['0', 'ten', '1.0000001', '1e3', ''])
+      for (const amount of ['0', 'ten', '1.0000000001', '1e3', ''])
         expect(await fails(run('credit', 'ann', amount)), amount).to.match(/amount/);
     });
 
@@ -140,8 +139,8 @@ describe('accounts over HTTP and on the command line', function () {
     const cost = await spend(key);
     await settledBooks(gateway.url, key);
     const shown = await run('show', user);
-    expect(shown).to.include({ id: user, plan: 'free', held: '0.00', credited: '2.00' });
-    expect(shown.entries.map(({ kind, amount }: Loose) => [kind, Number(amount)])).to.deep.equal([
+    expect(shown).to.include({ id: user, plan: 'free', held_usd: '0.00', credited_usd: '2.00' });
+    expect(shown.entries.map(({ kind, amount_usd }: Loose) => [kind, Number(amount_usd)])).to.deep.equal([
       ['charge', -cost / 1_000_000],
       ['credit', 2],
     ]);

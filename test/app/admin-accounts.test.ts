@@ -31,7 +31,7 @@ describe('the admin API for accounts and plans', () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => call('POST', '/accounts/ann/credit', credit)));
     expect(all.map(({ body }) => body.credited).filter(Boolean)).to.have.lengthOf(1);
     const { body } = await call('GET', '/accounts/ann');
-    expect(body).to.deep.include({ object: 'account', id: 'ann', balance: '25.00', plan: 'free' });
+    expect(body).to.deep.include({ object: 'account', id: 'ann', balance_usd: '25.00', plan: 'free' });
     expect(body.entries).to.have.lengthOf(1);
     const { data } = (await call('GET', '/audit?action=account.credit&subject=ann')).body;
     expect(data).to.have.lengthOf(1);
@@ -55,7 +55,7 @@ describe('the admin API for accounts and plans', () => {
       );
     for (const path of ['/accounts?limit=1e9', '/accounts?limit=0', `/accounts/${'x'.repeat(400)}`, '/accounts/a%00b'])
       expect((await call('GET', path)).status, path.slice(0, 40)).to.equal(400);
-    expect((await call('GET', '/accounts/ann')).body.balance).to.equal('25.00');
+    expect((await call('GET', '/accounts/ann')).body.balance_usd).to.equal('25.00');
   });
 
   it('gives accounts plans, at once on this node, and refuses plans that do not exist', async () => {
@@ -92,11 +92,7 @@ describe('the admin API for accounts and plans', () => {
       expect(body.error.message).to.include('configuration file');
     }
     const put = await call('PUT', '/plans/team', { rpm: 5, providers: { echo: { rpm: 2 } } });
-    expect(put.body).to.deep.include({
-      name: 'team',
-      owner: 'store',
-      plan: { rpm: 5, providers: { echo: { rpm: 2 } } },
-    });
+    expect(put.body).to.deep.include({ name: 'team', owner: 'store', rpm: 5, providers: { echo: { rpm: 2 } } });
     const etag = put.headers.get('etag') ?? '';
     expect((await call('PUT', '/plans/team', { rpm: 6 }, { 'if-match': '"1"' })).status).to.equal(412);
     expect((await call('PUT', '/plans/team', { rpm: 6 }, { 'if-match': etag })).status).to.equal(200);
@@ -107,7 +103,7 @@ describe('the admin API for accounts and plans', () => {
       'file pro',
       'store team',
     ]);
-    expect((await call('DELETE', '/plans/team')).body.plan).to.deep.equal({ rpm: 6 });
+    expect((await call('DELETE', '/plans/team')).body).to.include({ name: 'team', rpm: 6 });
     expect((await call('DELETE', '/plans/team')).status).to.equal(404);
     expect((await call('GET', '/plans/team')).status).to.equal(404);
   });

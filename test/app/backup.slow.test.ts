@@ -65,8 +65,7 @@ async function backUpAndRestore(
 }
 
 const SQLITE3 = findProgram('sqlite3', ['/usr/bin']);
-(SQLITE3 === undefined ? describe.skip : describe)('a backup of the embedded store', function () {
-  this.timeout(60_000);
+(SQLITE3 === undefined ? describe.skip : describe)('a backup of the embedded store', () => {
   const folder = useTempFolder('backup');
 
   it('is one command while the gateway runs, and works with the pepper beside it', async () => {
@@ -106,8 +105,7 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
     servers = [];
   });
 
-  it('is a copy of its append-only files while none is rewritten', async function () {
-    this.timeout(60_000);
+  it('is a copy of its append-only files while none is rewritten', async () => {
     const [old, fresh] = [await start(), await start()];
     const copied = path.join(folder, 'appendonlydir');
     await backUpAndRestore(
@@ -129,8 +127,7 @@ describeWith('a backup of a Redis store', { 'redis-server': REDIS_SERVER }, () =
     );
   });
 
-  it('is a snapshot, which a Redis without append-only files reads and then writes them from', async function () {
-    this.timeout(60_000);
+  it('is a snapshot, which a Redis without append-only files reads and then writes them from', async () => {
     const [old, fresh] = [await start(), await start()];
     const copied = path.join(folder, 'dump.rdb');
     await backUpAndRestore(
@@ -170,8 +167,7 @@ describeWith(
   () => {
     const folder = useTempFolder('postgres-copy');
 
-    it('is pg_dump of the schema tollgate, which pg_restore puts into an empty database', async function () {
-      this.timeout(90_000);
+    it('is pg_dump of the schema tollgate, which pg_restore puts into an empty database', async () => {
       const [old, fresh] = [await startPostgresServer(), await startPostgresServer()];
       const file = path.join(folder, 'tollgate.dump');
       try {

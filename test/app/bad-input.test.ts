@@ -9,8 +9,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 const CHAT = '/v1/chat/completions';
 const valid = (content: unknown = 'hello') => ({ model: 'echo/echo', messages: [{ role: 'user', content }] });
 
-describe('the chat route, given bad input,', function () {
-  this.timeout(60_000);
+describe('the chat route, given bad input,', () => {
   let gateway: TestGateway;
 
   before(async () => {

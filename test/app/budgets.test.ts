@@ -5,7 +5,9 @@ import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
+import { runPluginCommand } from '../../cli/plugin-commands.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { captureTerminal } from '../support/processes/plugin-command.ts';
 import { eventually } from '../support/wait.ts';
 
 /** A model of which a token of output costs 0.002 dollars, and prompts nothing; it repeats what it is sent. */
@@ -89,6 +91,77 @@ describe('budgets in calendar windows', () => {
     expect(Math.abs(resets - Date.now() - wait * 1000)).to.be.below(5000);
   });
 
+  for (const model of ['echo', 'echo/echo', 'echo/e*', 'ech*', 'quick'])
+    it(`count the model "${model}", as requests name it, whichever way the call names it (E42)`, async () => {
+      const gateway = await startWithOperator({ models: { quick: 'echo/echo' } });
+      const put = await ask(gateway, 'PUT', '/narrow', { amount_usd: 3, every: 'day', model });
+      expect(put.status, JSON.stringify(put.body)).to.equal(200);
+      await eventually(async () => {
+        expect((await chat(gateway, 1)).status).to.equal(200);
+        const { body } = await ask(gateway, 'GET', '/narrow');
+        expect(Number(body.spent_usd)).to.be.above(0);
+      });
+      await eventually(async () => expect((await chat(gateway, 3)).status).to.equal(402));
+    });
+
+  it('are refused for a model that there is not, with the nearest names, wherever they are put (E42)', async () => {
+    const providers = {
+      one: { plugin: 'openai-compatible', baseUrl: 'http://127.0.0.1:9', apiKey: 'k', models: ['large'] },
+    };
+    const gateway = await startWithOperator({ providers, models: { quick: 'one/large' } });
+    const wrong = { amount_usd: 3, every: 'day' };
+    for (const [more, hint] of [
+      [{ model: 'one/larg' }, /"model" names a model that no provider lists\. Did you mean one\/large/],
+      [{ model: 'quik' }, /Did you mean quick/],
+      [{ model: 'nope*' }, /"model" names a model/],
+      [{ model: 'nope', provider: 'one' }, /"model" names a model that "one" does not list/],
+    ] as const) {
+      const { status, body } = await ask(gateway, 'PUT', '/wrong', { ...wrong, ...more });
+      expect([status, body.error.param], JSON.stringify(more)).to.deep.equal([400, 'model']);
+      expect(body.error.message).to.match(hint);
+    }
+    const plan = await fetch(`${gateway.url}/api/core/admin/plans/team`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${operator}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ budgets: [{ ...wrong, model: 'quik' }] }),
+    });
+    expect([plan.status, await plan.text()].join(' ')).to.match(/^400 .*budgets\.0\.model.*quick/);
+    for (const config of [
+      { budgets: [{ ...wrong, name: 'b', model: 'one/larg' }] },
+      { plans: { free: { budgets: [{ ...wrong, model: 'one/larg' }] } } },
+    ]) {
+      const refused = await start({ providers, ...config }).catch(String);
+      expect(refused).to.match(
+        /budgets\.0: its "model" names a model that no provider lists\. Did you mean one\/large/,
+      );
+    }
+  });
+
+  it('are listed with all that they count', async () => {
+    const gateway = await startWithOperator({ models: { quick: 'echo/echo' } });
+    for (const [name, filter] of Object.entries({
+      all: {},
+      model: { model: 'quick' },
+      provider: { provider: 'echo' },
+      two: { user: 'ann', tag: 'team=search', model: 'echo/e*' },
+    }))
+      expect((await ask(gateway, 'PUT', `/${name}`, { amount_usd: 3, every: 'day', ...filter })).status).to.equal(200);
+    const { terminal, out } = captureTerminal();
+    const config = path.join(gateway.folder, 'tollgate.config.json');
+    const context = { terminal, globals: { config, json: false }, args: ['list'], options: {} };
+    await runPluginCommand('budgets', ['list'], context, { cwd: gateway.folder, env: process.env });
+    expect(
+      out()
+        .split('\n')
+        .map((line) => line.split(/ {2,}/).slice(0, 2)),
+    ).to.deep.include.members([
+      ['all', 'all'],
+      ['model', 'model quick'],
+      ['provider', 'provider echo'],
+      ['two', 'ann team=search model echo/e*'],
+    ]);
+  });
+
   it('of a plan are each account’s own; a balance shows all that limit its caller', async () => {
     const gateway = await startWithOperator({
       budgets: [
@@ -113,16 +186,23 @@ describe('budgets in calendar windows', () => {
       }));
       expect(shown).to.have.deep.members([
         {
-          ...{ name: 'budget_usd', of: 'key', every: 'total', timezone: 'UTC', amount: '9.00' },
-          ...{ spent: '2.00', held: '0.00', left: '7.00', resets: false },
+          ...{ name: 'budget_usd', of: 'key', every: 'total', timezone: 'UTC', amount_usd: '9.00' },
+          ...{ spent_usd: '2.00', held_usd: '0.00', left_usd: '7.00', resets: false },
         },
         {
-          ...{ name: 'day', of: 'plan', every: 'day', timezone: 'UTC', amount: '2.00' },
-          ...{ spent: '2.00', held: '0.00', left: '0.00', resets: true },
+          ...{ name: 'day', of: 'plan', every: 'day', timezone: 'UTC', amount_usd: '2.00' },
+          ...{ spent_usd: '2.00', held_usd: '0.00', left_usd: '0.00', resets: true },
         },
         {
-          ...{ name: 'everyone', of: 'all', every: 'month', timezone: 'Asia/Kolkata', amount: '50.00', soft: '40.00' },
-          ...{ provider: 'echo', spent: '3.00', held: '0.00', left: '47.00', resets: true },
+          ...{
+            name: 'everyone',
+            of: 'all',
+            every: 'month',
+            timezone: 'Asia/Kolkata',
+            amount_usd: '50.00',
+            soft_usd: '40.00',
+          },
+          ...{ provider: 'echo', spent_usd: '3.00', held_usd: '0.00', left_usd: '47.00', resets: true },
         },
       ]);
     });
@@ -152,8 +232,8 @@ describe('budgets in calendar windows', () => {
     expect(fourth.api_key_info.budgets).to.equal(null);
     await eventually(async () => {
       const response = await gateway.get('/api/core/balance', { authorization: `Bearer ${third.api_key}` });
-      const { budgets } = (await response.json()) as { budgets: { name: string; left: string }[] };
-      expect(budgets.map(({ name, left }) => [name, left])).to.deep.equal([
+      const { budgets } = (await response.json()) as { budgets: { name: string; left_usd: string }[] };
+      expect(budgets.map(({ name, left_usd }) => [name, left_usd])).to.deep.equal([
         ['day', '0.00'],
         ['month', '18.00'],
         ['named', '1.00'],
@@ -201,8 +281,19 @@ describe('budgets in calendar windows', () => {
       const gateway = await startWithOperator({ budgets: [{ name: 'ours', amount_usd: 5, every: 'week' }] });
       const made = await ask(gateway, 'PUT', '/search', { ...BUDGET, soft_usd: 0.5, timezone: 'Europe/Berlin' });
       expect(made.status, JSON.stringify(made.body)).to.equal(200);
-      expect(made.body).to.include({ name: 'search', owner: 'store', of: 'tag', tag: 'team=search', amount: '1.00' });
-      expect(made.body).to.include({ soft: '0.50', spent: '0.00', left: '1.00', timezone: 'Europe/Berlin' });
+      expect(made.body).to.include({
+        name: 'search',
+        owner: 'store',
+        of: 'tag',
+        tag: 'team=search',
+        amount_usd: '1.00',
+      });
+      expect(made.body).to.include({
+        soft_usd: '0.50',
+        spent_usd: '0.00',
+        left_usd: '1.00',
+        timezone: 'Europe/Berlin',
+      });
       const etag = made.headers.get('etag') ?? '';
       expect((await ask(gateway, 'GET', '/search')).headers.get('etag')).to.equal(etag);
 
@@ -213,8 +304,8 @@ describe('budgets in calendar windows', () => {
 
       const until = new Date(Date.now() + 3_600_000).toISOString();
       const raised = await ask(gateway, 'POST', '/ours/raises', { amount_usd: '2.50', until });
-      expect(raised.body).to.include({ amount: '5.00', raised: '2.50', left: '7.50', owner: 'file' });
-      expect((await ask(gateway, 'DELETE', '/ours/raises')).body).to.include({ left: '5.00' });
+      expect(raised.body).to.include({ amount_usd: '5.00', raised_usd: '2.50', left_usd: '7.50', owner: 'file' });
+      expect((await ask(gateway, 'DELETE', '/ours/raises')).body).to.include({ left_usd: '5.00' });
 
       const pages = [await ask(gateway, 'GET', '?limit=1'), await ask(gateway, 'GET', '?limit=1&after=ours')];
       expect(
@@ -224,7 +315,7 @@ describe('budgets in calendar windows', () => {
         [['search'], false, undefined],
       ]);
 
-      expect((await ask(gateway, 'DELETE', '/search')).body).to.include({ name: 'search', amount: '3.00' });
+      expect((await ask(gateway, 'DELETE', '/search')).body).to.include({ name: 'search', amount_usd: '3.00' });
       expect((await ask(gateway, 'GET', '/search')).status).to.equal(404);
       expect((await ask(gateway, 'DELETE', '/search')).status).to.equal(404);
     });
@@ -238,16 +329,13 @@ describe('budgets in calendar windows', () => {
       }
     });
 
-    it('hold on another gateway of the store within five seconds, raises too', async function () {
-      this.timeout(30_000);
+    it('hold on another gateway of the store, raises too', async () => {
       const store = `sqlite:${path.join(folder, 'two')}`;
       const one = await startWithOperator({ store });
       const two = await start({ store });
       await chat(two, 1, one.key);
       await ask(one, 'PUT', '/all', { amount_usd: 1, every: 'day' });
-      const change = Date.now();
       await eventually(async () => expect((await chat(two, 2, one.key)).status).to.equal(402));
-      expect(Date.now() - change).to.be.below(5000);
       await ask(one, 'POST', '/all/raises', { amount_usd: 4, until: new Date(Date.now() + 60_000).toISOString() });
       await eventually(async () => expect((await chat(two, 2, one.key)).status).to.equal(200));
     });
@@ -266,15 +354,24 @@ describe('budgets in calendar windows', () => {
         '--user',
         'ann',
       );
-      expect(put).to.include({ name: 'ann', amount: '2.00', every: 'month', starts_on: 15, of: 'user', user: 'ann' });
-      expect(await gateway.command('budgets', 'raise', 'ours', '1.5', '--until', '2d')).to.include({ raised: '1.50' });
-      const listed = await gateway.command<Record<string, unknown>[]>('budgets', 'list');
-      expect(listed.map(({ name, left }) => [name, left])).to.deep.equal([
+      expect(put).to.include({
+        name: 'ann',
+        amount_usd: '2.00',
+        every: 'month',
+        starts_on: 15,
+        of: 'user',
+        user: 'ann',
+      });
+      expect(await gateway.command('budgets', 'raise', 'ours', '1.5', '--until', '2d')).to.include({
+        raised_usd: '1.50',
+      });
+      const { data: listed } = await gateway.command<{ data: Record<string, unknown>[] }>('budgets', 'list');
+      expect(listed.map(({ name, left_usd }) => [name, left_usd])).to.deep.equal([
         ['ann', '2.00'],
         ['ours', '6.50'],
       ]);
-      expect(await gateway.command('budgets', 'raise', 'ours', '--end')).to.not.have.property('raised');
-      expect(await gateway.command('budgets', 'remove', 'ann')).to.include({ name: 'ann', amount: '2.00' });
+      expect(await gateway.command('budgets', 'raise', 'ours', '--end')).to.not.have.property('raised_usd');
+      expect(await gateway.command('budgets', 'remove', 'ann')).to.include({ name: 'ann', amount_usd: '2.00' });
     });
 
     it('of a plan are raised for one account alone, over the API and on the command line', async () => {
@@ -289,28 +386,32 @@ describe('budgets in calendar windows', () => {
       expect((await chat(gateway, 1, ann)).status).to.equal(402);
       const until = new Date(Date.now() + 3_600_000).toISOString();
       const raised = await ask(gateway, 'POST', '/../accounts/ann/raises', { budget: 'day', amount_usd: 1, until });
-      expect(raised.body, JSON.stringify(raised.body)).to.include({ account: 'ann', budget: 'day', raised: '1.00' });
+      expect(raised.body, JSON.stringify(raised.body)).to.include({
+        account: 'ann',
+        budget: 'day',
+        raised_usd: '1.00',
+      });
       const more = await gateway.command('budgets', 'raise', 'day', '1.5', '--until', '2d', '--account', 'ann');
-      expect(more).to.include({ raised: '2.50' });
+      expect(more).to.include({ raised_usd: '2.50' });
       await eventually(async () => expect((await chat(gateway, 2, ann)).status).to.equal(200));
       expect((await chat(gateway, 1, ann)).status).to.equal(402);
       expect((await chat(gateway, 1, bob)).status).to.equal(402);
 
       const response = await gateway.get('/api/core/balance', { authorization: `Bearer ${ann}` });
       const { budgets } = (await response.json()) as { budgets: readonly object[] };
-      expect(budgets[0]).to.include({ name: 'day', of: 'plan', amount: '2.00', raised: '2.50' });
+      expect(budgets[0]).to.include({ name: 'day', of: 'plan', amount_usd: '2.00', raised_usd: '2.50' });
       const { body } = await ask(gateway, 'GET', '/../accounts/ann/raises');
       expect(body.data).to.have.lengthOf(1);
       expect(body.data[0].raises).to.have.lengthOf(2);
       expect((await ask(gateway, 'GET', '/../accounts/bob/raises')).body.data).to.deep.equal([]);
 
       expect(await gateway.command('budgets', 'raise', 'day', '--end', '--account', 'ann')).to.include({
-        raised: '0.00',
+        raised_usd: '0.00',
       });
       const log = await gateway.get('/api/core/admin/audit?subject=ann', { authorization: `Bearer ${operator}` });
       // biome-ignore lint/suspicious/noExplicitAny: entries of every shape
       const { data } = (await log.json()) as { data: any[] };
-      expect(data.map(({ action, before, after }) => [action, before.raised, after.raised])).to.deep.equal([
+      expect(data.map(({ action, before, after }) => [action, before.raised_usd, after.raised_usd])).to.deep.equal([
         ['account.end_raises', '2.50', '0.00'],
         ['account.raise', '1.00', '2.50'],
         ['account.raise', '0.00', '1.00'],
@@ -354,7 +455,7 @@ describe('budgets in calendar windows', () => {
         '"budgets.0.timezone" is no time zone. Write an IANA name such as Europe/Berlin, America/New_York or UTC.',
       );
       const made = await put({ rpm: 100, budgets: [{ amount_usd: 2, every: 'day' }] });
-      expect(((await made.json()) as { plan: object }).plan).to.deep.equal({
+      expect((await made.json()) as object).to.deep.include({
         rpm: 100,
         budgets: [{ name: 'day', amount_usd: '2.00', every: 'day', timezone: 'UTC' }],
       });

@@ -10,8 +10,7 @@ type Loose = any;
 const SECRET = 'operators-own-secret-0001';
 const LEAKED = 'tg_AbCdEf123456_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa';
 
-describe('what is said in calls', function () {
-  this.timeout(60_000);
+describe('what is said in calls', () => {
   let gateway: TestGateway | undefined;
   let upstream: ScriptedUpstream;
   before(async () => {

@@ -14,8 +14,7 @@ const USAGE = {
 };
 const CHAT = '/v1/chat/completions';
 
-describe('the record of a call', function () {
-  this.timeout(30_000);
+describe('the record of a call', () => {
   let rig: FaultRig;
   let store: Store;
   before(async () => {
@@ -51,7 +50,7 @@ describe('the record of a call', function () {
     const record = await recordOf(await send(ask('one'), { 'x-session-id': 'morning' }));
     expect(record).to.include({
       ...{ account: 'local', userId: 'local', session: 'morning', operation: 'chat', provider: 'one', model: 'm' },
-      ...{ requested: 'fast', stream: false, outcome: 'ok', lane: 'native', cost: USAGE_COST },
+      ...{ requested: 'fast', stream: false, outcome: 'ok', lane: 'native', cost: USAGE_COST * 1000 },
       ...{ estimated: false, priced: true },
     });
     expect(record.attempts.map(({ ms, ...attempt }) => attempt)).to.deep.equal([{ target: 'one/m', status: 200 }]);
@@ -63,10 +62,31 @@ describe('the record of a call', function () {
     expect(Math.abs(Date.now() - record.at)).to.be.below(30_000);
   });
 
+  it('E44: says what its cost is made of, unit by unit, as the lists of calls show it', async () => {
+    rig.vendor.script(answer(200, completion('parts', { usage: USAGE })));
+    const response = await send(ask('parts of a cost'));
+    const record = await recordOf(response);
+    const list = (await (await rig.gateway.get('/api/core/calls?limit=100')).json()) as {
+      readonly data: readonly {
+        readonly id: string;
+        readonly cost_parts: readonly { unit: string; quantity: number; usd: string }[];
+      }[];
+    };
+    const { cost_parts: parts = [] } = list.data.find(({ id }) => id === record.id) ?? {};
+    expect(parts.map(({ unit, quantity }) => [unit, quantity])).to.deep.equal([
+      ['input_tokens', 30],
+      ['cached_tokens', 20],
+      ['output_tokens', 10],
+    ]);
+    for (const { usd } of parts) expect(usd).to.match(/^\d+\.\d{2,12}$/);
+    const sum = parts.reduce((total, { usd }) => total + Number(usd), 0);
+    expect(Math.ceil(Number((sum * 1e9).toFixed(3)))).to.equal(record.cost);
+  });
+
   it('is written for a stream when it has ended', async () => {
     rig.vendor.script(events([delta('in '), delta('pieces', 'stop', { usage: USAGE }), '[DONE]']));
     const record = await recordOf(await send(ask('two', { stream: true })));
-    expect(record).to.include({ stream: true, outcome: 'ok', cost: USAGE_COST });
+    expect(record).to.include({ stream: true, outcome: 'ok', cost: USAGE_COST * 1000 });
     expect(record.firstByteMs).to.be.a('number');
   });
 
@@ -85,7 +105,7 @@ describe('the record of a call', function () {
     const hit = await send(ask('four'));
     expect(hit.headers.get('x-tollgate-cache')).to.equal('hit');
     const record = await recordOf(hit);
-    expect(record).to.include({ outcome: 'ok', cost: 0, saved: USAGE_COST });
+    expect(record).to.include({ outcome: 'ok', cost: 0, saved: USAGE_COST * 1000 });
     expect(record.attempts).to.deep.equal([]);
   });
 
@@ -164,7 +184,7 @@ describe('the record of a call', function () {
     const { spent } = await store.ledger.balance('local');
     const rows = await store.ledger.report({ edges: [0, Date.now() + 1000], by: ['user', 'model'] });
     const own = rows.filter(({ user }) => user === 'local');
-    expect(own.reduce((sum, { cost }) => sum + cost, 0)).to.equal(spent);
+    expect(own.reduce((sum, { cost }) => sum + cost, 0n)).to.equal(BigInt(spent));
     expect(spent).to.be.above(0);
   });
 });

@@ -46,8 +46,7 @@ const WAYS_IN: readonly (readonly [path: string, body: object])[] = [
   ['/v1beta/models/vendor/m:countTokens', GEMINI_BODY],
 ];
 
-describe('secrets and texts', function () {
-  this.timeout(30_000);
+describe('secrets and texts', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
   let signer: TestSigner;

@@ -275,6 +275,28 @@ describe('the console in a browser', function () {
     await page.locator('h1:focus').waitFor();
   });
 
+  it('shows a viewer what a viewer may see, and no page or button beyond it (E41)', async () => {
+    expected = /401/;
+    const words = ['keys', 'create', '--user', 'vic', '--role', 'viewer'];
+    const { api_key: key } = await gateway.command<{ api_key: string }>(...words);
+    await context.clearCookies();
+    await show('keys');
+    await page.reload();
+    await page.getByRole('textbox', { name: /^Admin key/ }).fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Keys and people' }).waitFor();
+    await page.getByRole('link', { name: 'Budgets' }).waitFor();
+    for (const name of ['Configuration', 'Audit', 'Playground'])
+      expect(await page.getByRole('link', { name, exact: true }).count(), name).to.equal(0);
+    expect(await page.getByRole('button', { name: 'New key' }).count()).to.equal(0);
+    expect(await page.getByRole('button', { name: /^Edit/ }).count()).to.equal(0);
+    await show('configuration');
+    await page.getByRole('heading', { name: 'Not for this session' }).waitFor();
+    await show('');
+    await page.getByRole('heading', { name: 'Does it work?' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Make a key for me' }).count()).to.equal(0);
+  });
+
   it('lets an admin key in, and no other', async () => {
     expected = /401/;
     await context.clearCookies();

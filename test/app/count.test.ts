@@ -49,8 +49,7 @@ const PROBE = pluginFile({
     api.route({ method: 'GET', path: '/hooks', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = seen.splice(0); } });`,
 });
 
-describe('counting tokens', function () {
-  this.timeout(20_000);
+describe('counting tokens', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway(
@@ -131,10 +130,8 @@ describe('counting tokens', function () {
     ['takes longer than two seconds', 'slow'],
   ] as const)
     it(`estimates with the vendor’s factor when it ${what}`, async () => {
-      const started = performance.now();
       const { n, status, estimated } = await count({ m: 'vendor/x', say });
       expect([n, status, estimated]).to.deep.equal([Math.ceil((4 + Math.ceil(say.length / 4)) * 1.5), 200, 'true']);
-      expect(performance.now() - started).to.be.lessThan(4000);
     });
 
   it('leaves out what this caller may not use and can do without', async () => {
@@ -208,8 +205,7 @@ describe('counting tokens', function () {
   });
 });
 
-describe('a plugin that takes part in counting', function () {
-  this.timeout(20_000);
+describe('a plugin that takes part in counting', () => {
   const starts = (kind: string, setup: string) =>
     startError(
       startGateway(

@@ -19,8 +19,7 @@ const SPY = pluginFile({
 
 const PLACEHOLDER = 'sk-placeholder-1234567890';
 
-describe('the places of a credential', function () {
-  this.timeout(20_000);
+describe('the places of a credential', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway(
@@ -110,6 +109,25 @@ describe('the places of a credential', function () {
     ])
       expect((await send('/mini/chat', headers)).status, JSON.stringify(headers)).to.equal(200);
     expect((await send(`/mini/chat?key=${PLACEHOLDER}`, { 'x-api-key': key })).status).to.equal(200);
+  });
+
+  it('may not hold a token of one’s own subscription beside a key: the operator would pay, and it is never passed on (E12)', async () => {
+    const { key } = gateway;
+    const claims = Buffer.from('{"iss":"https://auth.openai.com","sub":"u"}').toString('base64url');
+    const tokens = ['sk-ant-oat01-0123456789abcdefghij', `eyJhbGciOiJub25lIn0.${claims}.c2ln`, 'ya29.a0123456789'];
+    const paths = ['/v1/messages', '/v1/chat/completions', '/v1/responses', '/v1beta/models/echo/echo:generateContent'];
+    for (const token of tokens)
+      for (const path of paths)
+        for (const headers of [
+          { authorization: `Bearer ${token}`, 'x-api-key': key },
+          { authorization: `Bearer ${key}`, 'x-api-key': token },
+        ]) {
+          const { status, text } = await send(path, headers);
+          expect(status, `${path} ${token}`).to.equal(400);
+          expect(text).to.include('subscription').and.not.include(token).and.not.include(key);
+        }
+    const alone = await send('/v1/messages', { authorization: `Bearer ${tokens[0]}` });
+    expect(alone.status, 'no key of this gateway').to.equal(401);
   });
 
   it('may not hold two different keys of this gateway: that is 400, wherever they stand', async () => {

@@ -4,8 +4,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 
-describe('below the prefix of a client format', function () {
-  this.timeout(20_000);
+describe('below the prefix of a client format', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway(
@@ -79,9 +78,7 @@ describe('below the prefix of a client format', function () {
   });
 });
 
-describe('the root of a gateway', function () {
-  this.timeout(20_000);
-
+describe('the root of a gateway', () => {
   it('answers GET and HEAD without a credential, and tells no version', async () => {
     const gateway = await startGateway();
     try {

@@ -23,7 +23,7 @@ const beginning: Script = async (wire) => {
   await wire.hang();
 };
 
-/** Calls that a drain cuts, and what they owe at a micro-dollar a token: 4 for the message, 2 for its 8 bytes. */
+/** Calls that a drain cuts, and what they owe at a nano-dollar a token: 4 for the message, 2 for its 8 bytes. */
 const CUT: readonly {
   readonly what: string;
   readonly stream: boolean;
@@ -72,7 +72,7 @@ describe('a gateway that is shut down', () => {
         server: { port: 0, drainTimeout: '100ms' },
         store: `sqlite:${folder}`,
         providers: {
-          one: openAiVendor(upstream, { prices: tokenPrices(1, 1) }),
+          one: openAiVendor(upstream, { prices: tokenPrices(0.001, 0.001) }),
         },
       });
       const messages = [{ role: 'user', content: 'a'.repeat(8) }];
@@ -98,7 +98,7 @@ describe('a gateway that is shut down', () => {
           server: { port: 0, drainTimeout: '100ms' },
           store: `sqlite:${folder}`,
           providers: {
-            one: openAiVendor(upstream, { prices: tokenPrices(1, 1) }),
+            one: openAiVendor(upstream, { prices: tokenPrices(0.001, 0.001) }),
           },
           policies: { own: { plugin: './own.mjs' } },
         },

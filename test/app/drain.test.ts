@@ -19,8 +19,7 @@ const part = (delta: object, finish_reason: string | null = null) => ({
   choices: [{ index: 0, delta, finish_reason }],
 });
 
-describe('SIGTERM', function () {
-  this.timeout(40_000);
+describe('SIGTERM', () => {
   let upstream: ScriptedUpstream;
   const folder = useTempFolder('drain');
   let running: Running;
@@ -29,8 +28,12 @@ describe('SIGTERM', function () {
 
   beforeEach(async () => {
     upstream = await startScriptedUpstream();
+    await start({ drainTimeout: '1s', drainDelay: '0s' });
+  });
+
+  const start = async (server: object): Promise<void> => {
     const config = {
-      server: { port: 0, drainTimeout: '1s', drainDelay: '0s' },
+      server: { port: 0, ...server },
       store: 'memory:',
       policies: { overload: false },
       auth: { 'api-key': { bootstrap: true } },
@@ -40,7 +43,7 @@ describe('SIGTERM', function () {
     running = startCli(['start'], folder);
     [, url = ''] = await running.seen(/listens on (http:\S+)/);
     [, key = ''] = await running.seen(/(tg_\w+)/);
-  });
+  };
 
   afterEach(async () => {
     running.child.kill('SIGKILL');
@@ -82,6 +85,26 @@ describe('SIGTERM', function () {
     expect(text).not.to.include('[DONE]');
     expect((await running.finished).code).to.equal(0);
     await upstream.requests[0]!.closed;
+  });
+
+  it('takes connections for two seconds more, as one that is not ready, then refuses them (E57)', async () => {
+    running.child.kill('SIGKILL');
+    await start({});
+    running.child.kill('SIGTERM');
+    await running.seen(/draining/);
+    const beganMs = performance.now();
+    const seen: (readonly [status: number, connection: string | null])[] = [];
+    for (let refused = false; !refused; ) {
+      const responses = await Promise.all(
+        ['/readyz', '/livez'].map((path) => fetch(url + path).catch(() => undefined)),
+      );
+      refused = responses.some((response) => response === undefined);
+      for (const response of responses) if (response) seen.push([response.status, response.headers.get('connection')]);
+    }
+    expect(performance.now() - beganMs).to.be.above(1_800);
+    expect(seen.length).to.be.above(20);
+    expect([...new Set(seen.map(String))].sort()).to.deep.equal(['200,close', '503,close']);
+    expect((await running.finished).code).to.equal(0);
   });
 
   it('ends at once, with another exit code, on a second signal', async () => {

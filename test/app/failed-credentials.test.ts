@@ -6,8 +6,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 const CHAT = { model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] };
 const LIMIT = 3;
 
-describe('wrong credentials by address (E34)', function () {
-  this.timeout(30_000);
+describe('wrong credentials by address (E34)', () => {
   let gateway: TestGateway;
 
   beforeEach(async () => {

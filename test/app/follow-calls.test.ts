@@ -17,8 +17,7 @@ async function* eventsOf(
   }
 }
 
-describe('calls that are followed', function () {
-  this.timeout(30_000);
+describe('calls that are followed', () => {
   let gateway: TestGateway;
   let admin: string;
   before(async () => {

@@ -35,8 +35,7 @@ const WITNESS = pluginFile({
   `,
 });
 
-describe('another configuration in a running gateway', function () {
-  this.timeout(60_000);
+describe('another configuration in a running gateway', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
 

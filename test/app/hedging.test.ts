@@ -22,8 +22,7 @@ const MODELS = {
 const RESPONSE = 70;
 const PROMPT = 5;
 
-describe('a second target beside one that takes long', function () {
-  this.timeout(30_000);
+describe('a second target beside one that takes long', () => {
   let rig: RoutingRig;
   before(async () => {
     rig = await startRoutingRig(MODELS);

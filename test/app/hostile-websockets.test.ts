@@ -65,8 +65,7 @@ const BAD: readonly (readonly [what: string, payload: string | Buffer, options: 
   ['half a letter of UTF-8', Buffer.from([0xe4, 0xb8]), {}, 1007],
 ];
 
-describe('a hostile peer on a websocket', function () {
-  this.timeout(30_000);
+describe('a hostile peer on a websocket', () => {
   let gateway: TestGateway;
   let endless: http.Server;
   /** Bytes that the endless vendor could send so far. */

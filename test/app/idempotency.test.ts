@@ -4,6 +4,7 @@ import { createGateway, type Gateway } from '../../core/app.ts';
 import { createLogger } from '../../core/logger.ts';
 import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer, heldSse } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
@@ -16,22 +17,37 @@ const EMBEDDED = {
   model: 'm',
   usage: { prompt_tokens: 50, total_tokens: 50 },
 };
+
+/** Routes of a plugin that make no call: a long stream that ends in an error, and one that fails at first. */
+const FEED = pluginFile({
+  name: 'feed',
+  setup: `
+    const body = { type: 'object', properties: {} };
+    api.route({ method: 'POST', path: '/feed', summary: 'x', auth: ['key'], body, isIdempotent: true, responses: { 200: 'x' },
+      handler(ctx) {
+        ctx.set('content-type', 'text/event-stream');
+        ctx.body = 'data: ' + 'x'.repeat(6000) + '\\n\\ndata: {"error":{"code":"broken"}}\\n\\n';
+      } });
+    let asked = 0;
+    api.route({ method: 'POST', path: '/away', summary: 'x', auth: ['key'], body, isIdempotent: true, responses: { 200: 'x' },
+      handler(ctx) { ctx.status = (asked += 1) === 1 ? 503 : 200; ctx.body = {}; } });`,
+});
 let keys = 0;
 const freshKey = () => {
   keys += 1;
   return { 'idempotency-key': `key-${keys}` };
 };
 
-describe('a request with an Idempotency-Key', function () {
-  this.timeout(30_000);
+describe('a request with an Idempotency-Key', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig(
       {
-        server: { port: 0, drainTimeout: '2s', idempotency: { maxSize: '16kb' } },
+        server: { port: 0, drainTimeout: '2s', drainDelay: '0s', idempotency: { maxSize: '16kb' } },
         dialects: { mini: { plugin: './mini.mjs' } },
+        policies: { feed: { plugin: './feed.mjs' } },
       },
-      { files: MINI_FILES },
+      { files: { ...MINI_FILES, 'feed.mjs': FEED } },
     );
   });
   after(() => rig?.stop());
@@ -70,7 +86,7 @@ describe('a request with an Idempotency-Key', function () {
         if (!stream) expect(second.headers.get('x-tollgate-cost-usd')).to.equal('0');
         expect(rig.vendor.requests.slice(seen)).to.have.lengthOf(1);
         expect(rig.vendor.requests.at(-1)?.headers['idempotency-key']).to.equal(undefined);
-        await rig.expectOrder(mark, 1, path.includes('embeddings') ? 50 : USAGE_COST);
+        await rig.expectOrder(mark, 2, path.includes('embeddings') ? 50 : USAGE_COST);
       });
 
   it('is refused (409) with another body, and goes by itself for another path or without the key', async () => {
@@ -82,10 +98,52 @@ describe('a request with an Idempotency-Key', function () {
     expect(other.status).to.equal(409);
     const { error } = (await other.json()) as { error: { code: string; param: string } };
     expect(error).to.include({ code: 'conflict', param: 'Idempotency-Key' });
+    const otherForm = await post('/v1/chat/completions', body, { ...headers, accept: 'text/event-stream' });
+    expect(otherForm.status, 'another form of response (E59)').to.equal(409);
     const elsewhere = await post('/api/core/one/chat/completions', { ...body, model: 'm' }, headers);
     expect([elsewhere.status, elsewhere.headers.get('idempotency-replayed')]).to.deep.equal([200, null]);
     const without = await post('/v1/chat/completions', body, {});
     expect(without.headers.get('idempotency-replayed')).to.equal(null);
+  });
+
+  it('is checked as any call when its response is given again: by the requests a minute of its key, and by the models of it (E33)', async () => {
+    rig.vendor.script(answer(200, completion()));
+    const make = async (...limits: readonly string[]) => {
+      const words = ['keys', 'create', '--user', 'rita', ...limits] as const;
+      const { api_key } = await rig.gateway.command<{ api_key: string }>(...words);
+      return { authorization: `Bearer ${api_key}` };
+    };
+    const headers = freshKey();
+    const ask = async (key: object) => {
+      const response = await post(
+        '/v1/chat/completions',
+        { model: 'one/m', messages: MESSAGES },
+        { ...headers, ...key },
+      );
+      const { error } = (await response.json()) as { error?: { code: string } };
+      return [response.status, error?.code ?? response.headers.get('idempotency-replayed')];
+    };
+    const slow = await make('--rpm', '2');
+    expect(await ask(slow)).to.deep.equal([200, null]);
+    expect(await ask(slow)).to.deep.equal([200, 'true']);
+    expect(await ask(slow)).to.deep.equal([429, 'rate_limited']);
+    expect(await ask(await make('--models', 'two/*'))).to.deep.equal([403, 'model_not_allowed']);
+    expect(await ask(await make('--models', 'one/*'))).to.deep.equal([200, 'true']);
+  });
+
+  it('of another user of the same account is another request', async () => {
+    rig.vendor.script(answer(200, completion()));
+    const headers = freshKey();
+    for (const user of ['one-of-two', 'two-of-two']) {
+      const words = ['keys', 'create', '--user', user, '--account', 'shared'] as const;
+      const { api_key: key } = await rig.gateway.command<{ api_key: string }>(...words);
+      const response = await post(
+        '/v1/chat/completions',
+        { model: 'one/m', messages: MESSAGES },
+        { ...headers, authorization: `Bearer ${key}` },
+      );
+      expect([response.status, response.headers.get('idempotency-replayed')], user).to.deep.equal([200, null]);
+    }
   });
 
   it('of another user is another request', async () => {
@@ -125,7 +183,8 @@ describe('a request with an Idempotency-Key', function () {
       expect(rig.vendor.requests.slice(seen)).to.have.lengthOf(1);
       const again = await bodyOf(await post('/v1/chat/completions', body, headers));
       expect(texts).to.include(again.text);
-      await rig.expectOrder(mark, 1, USAGE_COST);
+      const replayed = all.filter(({ status, headers: told }) => status === 200 && told.get('idempotency-replayed'));
+      await rig.expectOrder(mark, 2 + replayed.length, USAGE_COST);
     });
 
   it('that failed is not kept: the next one is worked on', async () => {
@@ -149,6 +208,22 @@ describe('a request with an Idempotency-Key', function () {
     expect(second.headers.get('idempotency-replayed')).to.equal(null);
   });
 
+  it('E59: whose long stream ends in an error is not kept either, also where no call was made for it', async () => {
+    const headers = freshKey();
+    for (let n = 0; n < 2; n++) {
+      const response = await post('/feed', {}, headers);
+      expect(await response.text()).to.include('"error"');
+      expect(response.headers.get('idempotency-replayed')).to.equal(null);
+    }
+  });
+
+  it('that failed without a call is not kept either', async () => {
+    const headers = freshKey();
+    const statuses = [];
+    for (let n = 0; n < 2; n++) statuses.push((await post('/away', {}, headers)).status);
+    expect(statuses).to.deep.equal([503, 200]);
+  });
+
   it('runs to its end when its caller leaves, who then finds all of it and pays once', async () => {
     const mark = await rig.mark();
     const held = heldSse(delta('in '), ...STREAM.slice(1));
@@ -170,7 +245,7 @@ describe('a request with an Idempotency-Key', function () {
       const again = await post('/v1/chat/completions', body, headers);
       expect([again.status, await again.text()].join()).to.match(/^200[\s\S]*pieces[\s\S]*\[DONE\]/);
     });
-    await rig.expectOrder(mark, 1, USAGE_COST);
+    await rig.expectOrder(mark, 2, USAGE_COST);
   });
 
   it('whose response is larger than what is kept is refused when it is repeated, and not worked on again', async () => {
@@ -182,7 +257,7 @@ describe('a request with an Idempotency-Key', function () {
     const second = await post('/v1/chat/completions', body, headers);
     expect(second.status).to.equal(409);
     expect(await second.text()).to.include('too large to be kept');
-    await rig.expectOrder(mark, 1, USAGE_COST);
+    await rig.expectOrder(mark, 2, USAGE_COST);
   });
 
   it('has one line in the log and one count, with what its call came to', async () => {
@@ -247,7 +322,7 @@ describe('a request with an Idempotency-Key', function () {
         cwd: rig.gateway.folder,
         env: {},
         configPath: `${rig.gateway.folder}/tollgate.config.json`,
-        log: createLogger({ level: 'silent', format: 'json', isTerminal: false }),
+        log: createLogger({ level: 'silent' }),
       });
     });
     after(() => other.close());

@@ -18,8 +18,7 @@ interface Reply {
   readonly body: Loose;
 }
 
-describe('an API key over HTTP', function () {
-  this.timeout(30_000);
+describe('an API key over HTTP', () => {
   let provider: OpenIdProvider;
   let folder: string;
   let gateway: TestGateway;

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { expect } from 'chai';
+import { connectTo } from '../support/clients/raw-socket.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { completion, openAiVendor } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
@@ -6,6 +8,7 @@ import { eventually } from '../support/wait.ts';
 
 const USAGE = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
 const OK = answer(200, completion('x', { usage: USAGE }));
+const LARGE = { messages: [{ role: 'user', content: 'x'.repeat(200_000) }] };
 const REFUSED = answer(500, { error: { message: 'no' } });
 
 interface RefusalCase {
@@ -78,6 +81,7 @@ describe('a gateway with rate limits', () => {
         three: { rpm: 3 },
         providers: { rpm: 100, providers: { one: { rpm: 1 }, two: { rpm: 2 } } },
         fallback: { providers: { two: { rpm: 2 } } },
+        single: { rpm: 1 },
         slots: { concurrency: 2 },
         tokens: { tpm: 1000 },
       },
@@ -121,6 +125,50 @@ describe('a gateway with rate limits', () => {
       expect(one.requests.length, 'the provider is not asked').to.equal(seen);
     });
   }
+
+  /** The head of a response to a large body of which hardly a byte was sent. */
+  const askWithoutBody = async (key: string): Promise<string> => {
+    const socket = await connectTo(gateway.url);
+    const head = ['POST /v1/chat/completions HTTP/1.1', 'host: gateway', `authorization: Bearer ${key}`];
+    socket.write([...head, 'content-type: application/json', 'content-length: 1000000', '', '{"mo'].join('\r\n'));
+    const [bytes] = (await once(socket, 'data', { signal: AbortSignal.timeout(60_000) })) as [Buffer];
+    socket.destroy();
+    return String(bytes).split('\r\n\r\n', 1)[0] ?? '';
+  };
+
+  for (const [title, options] of [
+    ['a key', ['--rpm', '1']],
+    ['a plan', ['--plan', 'single']],
+  ] as const)
+    it(`refuses a large body before it came where the requests a minute of ${title} are used up (E30)`, async () => {
+      const key = await createKey(...options);
+      expect(await statusOf(key, LARGE)).to.equal(200);
+      expect(await statusOf(key)).to.equal(429);
+      const head = await askWithoutBody(key);
+      expect(head).to.match(/^HTTP\/1\.1 429 /);
+      expect(head)
+        .to.match(/\nretry-after: \d+/)
+        .and.match(/\nx-ratelimit-remaining-requests: 0/);
+    });
+
+  it('refuses a large body before it came while all places of calls at once are taken, and takes it after them (E30)', async () => {
+    const key = await createKey('--plan', 'slots');
+    let release = (): void => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const seen = one.requests.length;
+    one.script(async (wire) => {
+      await released;
+      await wire.send(OK);
+    });
+    const running = [statusOf(key), statusOf(key)];
+    await one.request(seen + 1);
+    expect(await askWithoutBody(key)).to.match(/^HTTP\/1\.1 429 /);
+    release();
+    expect(await Promise.all(running)).to.deep.equal([200, 200]);
+    expect(await statusOf(key, LARGE)).to.equal(200);
+  });
 
   it('admits exactly as many as the limit when fifty come at once, also the first ones of a key', async () => {
     const key = await createKey('--rpm', '10');

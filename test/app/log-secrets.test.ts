@@ -11,9 +11,7 @@ const READER = `export default {
   },
 };`;
 
-describe('the log of what callers do wrong', function () {
-  this.timeout(30_000);
-
+describe('the log of what callers do wrong', () => {
   describe('with keys in paths', () => {
     let gateway: TestGateway;
     before(async () => {

@@ -23,8 +23,7 @@ interface ErrorBody {
   readonly error: { readonly code: string; readonly message: string; readonly request_id: string };
 }
 
-describe('a request to the medical agent that is refused', function () {
-  this.timeout(60_000);
+describe('a request to the medical agent that is refused', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway(

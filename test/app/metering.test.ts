@@ -164,7 +164,7 @@ describe('a gateway that charges for calls', () => {
       });
     gateway = await startGateway(
       {
-        providers: { one: compatible(one, 1), two: compatible(two, 10) },
+        providers: { one: compatible(one, 1), two: compatible(two, 10), cheap: compatible(one, 0.02) },
         // One for each case: what fails in one is not left alone in the next.
         models: Object.fromEntries(CASES.map((_, n) => [`both${n}`, [`one/m${n}`, `two/m${n}`]])),
         plugins: ['./twice.mjs', './censor.mjs'],
@@ -259,6 +259,20 @@ describe('a gateway that charges for calls', () => {
     const response = await gateway.post('/v1/embeddings', { model: 'one/m', input: 'hello' });
     expect(response.status, await response.text()).to.equal(200);
     expect(await charged()).to.equal(9);
+  });
+
+  it('charges 300 embeddings of 5 tokens 300 times what one costs, to the nano-dollar (E10)', async () => {
+    const embedded = { object: 'list', model: 'm', data: [{ object: 'embedding', index: 0, embedding: [0, 1] }] };
+    one.script(answer(200, { ...embedded, usage: { prompt_tokens: 5, total_tokens: 5 } }));
+    const embed = () => gateway.post('/v1/embeddings', { model: 'cheap/embedding', input: 'hello' });
+    for (let made = 0; made < 300; made += 30)
+      for (const response of await Promise.all(Array.from({ length: 30 }, embed))) {
+        expect(response.status, await response.text()).to.equal(200);
+        expect(response.headers.get('x-tollgate-cost-usd')).to.equal('0.0000001');
+      }
+    expect(await charged()).to.equal(30);
+    const usage = await (await gateway.get('/api/core/usage?by=model&model=embedding')).json();
+    expect(usage).to.have.nested.property('totals.cost_usd', '0.00003');
   });
 
   it('charges nothing for an error inside an answer of embeddings', async () => {

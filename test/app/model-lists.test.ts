@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
-describe('the lists of models', function () {
-  this.timeout(20_000);
+describe('the lists of models', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway({
@@ -28,5 +27,35 @@ describe('the lists of models', function () {
 
   it('keep for the operator every model there is', () => {
     expect(gateway.models.list('openai')).to.include('gpt-5');
+  });
+
+  it('tell callers the context, the price, what a model reads and its end, in fields that OpenAI’s SDKs pass over (E16)', async () => {
+    const rich = await startGateway({
+      providers: {
+        openai: {
+          apiKey: 'sk-test-of-lists',
+          models: ['gpt-6.1-sol'],
+          prices: { 'gpt-6.1-sol': { input: 2.5, output: 0.000001 } },
+        },
+        anthropic: { apiKey: 'sk-ant-test-of-lists' },
+      },
+      models: { smart: ['openai/gpt-6.1-sol'] },
+    });
+    try {
+      const known = {
+        context_length: 272000,
+        max_completion_tokens: 128000,
+        architecture: { input_modalities: ['text', 'image'], output_modalities: ['text'] },
+        pricing: { prompt: '0.0000025', completion: '0.000000000001', web_search: '0.01' },
+      };
+      for (const path of ['/v1/models/openai/gpt-6.1-sol', '/v1/models/smart', '/api/core/openai/models/gpt-6.1-sol'])
+        expect(await (await rich.get(path)).json(), path).to.deep.include(known);
+      const models = (await rich.openai().models.list()).data;
+      expect(models.find(({ id }) => id === 'smart')).to.include({ object: 'model', owned_by: 'tollgate' });
+      const claude = await (await rich.get('/v1/models/anthropic/claude-opus-5-5')).json();
+      expect(claude).to.have.nested.property('pricing.input_cache_write_1h', '0.000008');
+    } finally {
+      await rich.stop();
+    }
   });
 });

@@ -20,8 +20,7 @@ const MODELS_OF = {
   smart: 'local/small',
 };
 
-describe('the names of models', function () {
-  this.timeout(20_000);
+describe('the names of models', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway(

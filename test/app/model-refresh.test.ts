@@ -32,6 +32,31 @@ describe('the model list of a vendor', () => {
     }
   });
 
+  it('has 5,000 names at most, of 200 characters at most', async () => {
+    const data = Array.from({ length: 6000 }, (_, n) => ({ id: n === 0 ? 'x'.repeat(201) : `model-${n}` }));
+    const upstream = await startScriptedUpstream(answer(200, { object: 'list', data }));
+    const gateway = await startGateway({
+      providers: {
+        local: {
+          plugin: 'openai-compatible',
+          baseUrl: upstream.url,
+          apiKey: 'k',
+          models: ['+known'],
+          refreshModels: '24h',
+        },
+      },
+    });
+    try {
+      await until('the list is there', () => gateway.models.list('local').length > 1);
+      const names = gateway.models.list('local');
+      expect(names).to.have.lengthOf(5001).and.include.members(['known', 'model-1', 'model-5000']);
+      expect(Math.max(...names.map((name) => name.length))).to.be.at.most(200);
+    } finally {
+      await gateway.stop();
+      await upstream.close();
+    }
+  });
+
   it('does not keep a start waiting, and stays as it was, when the vendor does not answer', async () => {
     const upstream = await startScriptedUpstream(answer(500, 'broken'));
     const gateway = await startGateway({

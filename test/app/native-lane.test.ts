@@ -142,8 +142,7 @@ interface Told {
   readonly secret: string;
 }
 
-describe('the native lane', function () {
-  this.timeout(20_000);
+describe('the native lane', () => {
   let gateway: TestGateway;
 
   const post = async (body: object, headers: Record<string, string> = {}) => {

@@ -137,3 +137,29 @@ describe('what operators see', () => {
     expect((await script.arrayBuffer()).byteLength).to.be.greaterThan(100_000);
   });
 });
+
+describe('a store that answers while this process is busy (E55)', () => {
+  /** Its answer waits to be read when the time for it is over: the event loop was kept from others meanwhile. */
+  const LATE = `
+import { randomBytes } from 'node:crypto';
+import { openMemory } from '${new URL('../../plugins/stores/memory/index.ts', import.meta.url).href}';
+const pause = new Int32Array(new SharedArrayBuffer(4));
+export default { name: 'late', kind: 'store', apiVersion: 1, setup(api) {
+  api.store(async () => ({ ...(await openMemory()), health: () => {
+    const answer = new Promise((resolve) => randomBytes(8, () => resolve()));
+    process.nextTick(() => Atomics.wait(pause, 0, 0, 1200));
+    return answer;
+  } }));
+} };
+`;
+
+  it('does not make it one that is not ready', async () => {
+    const gateway = await startGateway({ store: { plugin: './late.mjs' } }, { files: { 'late.mjs': LATE } });
+    try {
+      const response = await fetch(`${gateway.url}/readyz`);
+      expect(await response.json()).to.deep.equal({ status: 'ready', checks: { store: 'ok' } });
+    } finally {
+      await gateway.stop();
+    }
+  });
+});

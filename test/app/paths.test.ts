@@ -13,8 +13,7 @@ interface Answer {
   readonly message: string;
 }
 
-describe('the path of a request to a gateway', function () {
-  this.timeout(30_000);
+describe('the path of a request to a gateway', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway(

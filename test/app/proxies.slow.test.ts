@@ -59,8 +59,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
 for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
   (program === undefined ? describe.skip : describe)(
     `a gateway behind ${name} as deploy/ has it${program === undefined ? ' (not installed)' : ''}`,
-    function () {
-      this.timeout(60_000);
+    () => {
       const folder = useTempFolder('proxy');
       let upstream: ScriptedUpstream;
       let gateway: TestGateway;

@@ -5,6 +5,7 @@ import { type ModelServer, startModelServer } from '../support/agents/model-serv
 import { makeFormerIndex } from '../support/agents/rag-index.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway, type TestGatewayOptions } from '../support/gateways/gateway.ts';
+import { until } from '../support/wait.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
 type Loose = any;
@@ -40,12 +41,14 @@ describe('the knowledge base over HTTP', () => {
   };
   /** The answer, once it satisfies. */
   const lookUntil = async (query: string, what: string, satisfies: (body: Loose) => boolean, at?: TestGateway) => {
-    for (const giveUpAt = performance.now() + 10_000; performance.now() < giveUpAt; ) {
-      const { body } = await look(query, at);
-      if (satisfies(body)) return body;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-    throw new Error(`waited in vain until ${what}; the log:\n${(at ?? gateway)?.logText()}`);
+    let body: Loose;
+    await until(what, async () => {
+      ({ body } = await look(query, at));
+      return satisfies(body);
+    }).catch((error: Error) => {
+      throw new Error(`${error.message}; the log:\n${(at ?? gateway)?.logText()}`);
+    });
+    return body;
   };
   const found = (body: Loose): boolean => body.data.length > 0;
 
@@ -122,8 +125,7 @@ describe('the knowledge base over HTTP', () => {
     await start({ folder: await write({ 'broken.pdf': 'no', 'parking.md': PARKING }) });
     await lookUntil('?q=bakery', 'the folder is indexed', found);
     const warnings = () => gateway?.logs.filter((line) => line['source'] === 'broken.pdf') ?? [];
-    for (const giveUpAt = performance.now() + 10_000; warnings().length === 0 && performance.now() < giveUpAt; )
-      await new Promise((resolve) => setTimeout(resolve, 20));
+    await until('the file is named', () => warnings().length > 0);
     expect(warnings()).to.have.length(1);
     expect(warnings()[0]?.['reason']).to.match(/not a PDF/);
   });

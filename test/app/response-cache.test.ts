@@ -8,8 +8,7 @@ const USAGE = { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 };
 const STREAM = [delta('in '), delta('pieces'), delta('', 'stop', { usage: USAGE }), '[DONE]'];
 const CHAT = '/v1/chat/completions';
 
-describe('the response cache', function () {
-  this.timeout(30_000);
+describe('the response cache', () => {
   let rig: FaultRig;
   let words = 0;
 
@@ -38,7 +37,7 @@ describe('the response cache', function () {
     };
   };
   const keyOf = async (user: string) =>
-    (await rig.gateway.command<{ api_key: string }>('keys', 'create', '--user', user)).api_key;
+    (await rig.gateway.command<{ api_key: string }>('keys', 'create', '--user', user, '--account', 'both')).api_key;
 
   describe('as it is when it is switched on', () => {
     before(() => start({}));

@@ -6,11 +6,17 @@ import type { Script } from '../support/vendors/scripted-upstream.ts';
 /** Each request has a key of its own: one that was used is not worked on again. */
 const withKey = (): Record<string, string> => ({ 'idempotency-key': randomUUID() });
 
-describe('a retry', function () {
-  this.timeout(30_000);
+describe('a retry', () => {
   let rig: RoutingRig;
   before(async () => {
-    rig = await startRoutingRig({ pair: ['a/pair', 'b/pair'], three: ['a/three', 'b/three', 'c/three'] });
+    rig = await startRoutingRig(
+      {
+        pair: ['a/pair', 'b/pair'],
+        three: ['a/three', 'b/three', 'd/three'],
+        keyless: ['a/keyless', 'c/gpt-4o-mini'],
+      },
+      { c: { plugin: 'openai', apiKey: undefined, models: undefined } },
+    );
   });
   after(() => rig?.stop());
 
@@ -19,6 +25,7 @@ describe('a retry', function () {
     ['is made after a 429, not sooner than told', refusal(429, { 'retry-after-ms': '300' }), {}, 200, '2'],
     ['is made after a 503', refusal(503), {}, 200, '2'],
     ['is made after a 529', refusal(529), {}, 200, '2'],
+    ['is made once', [refusal(503), refusal(503), fine], {}, 503, '2'],
     ['is not made after a 429 with a long wait', refusal(429, { 'retry-after': '6' }), {}, 429, '1'],
     ['is not made after a 502, which may have been worked on', refusal(502), {}, 503, '1'],
     ['is made after a 502 with an idempotency key', refusal(502), withKey(), 200, '2'],
@@ -26,7 +33,7 @@ describe('a retry', function () {
     ['is not made after a 500', refusal(500), withKey(), 503, '1'],
   ] as const)
     it(`${title}`, async () => {
-      rig.vendors['d']?.script(first, fine);
+      rig.vendors['d']?.script(...[first].flat(), fine);
       const before = rig.countOf('d');
       const asked = await rig.ask(`d/${title}`, {}, headers);
       expect(asked.status, asked.text).to.equal(status);
@@ -65,8 +72,14 @@ describe('a retry', function () {
     expect(rig.countOf('a') - before).to.equal(1);
   });
 
+  it('in vain is told by what a vendor said, not by the key that the next one lacks', async () => {
+    rig.vendors['a']?.script(refusal(500));
+    const { text } = await rig.ask('keyless');
+    expect(text).to.include('provider_unavailable').and.not.include('provider_not_configured');
+  });
+
   it('in vain is told to the caller’s SDK after as many attempts as it would make itself', async () => {
-    for (const name of ['a', 'b', 'c']) rig.vendors[name]?.script(refusal(500));
+    for (const name of ['a', 'b', 'd']) rig.vendors[name]?.script(refusal(500));
     expect(await rig.ask('three')).to.include({ status: 503, shouldRetry: 'false' });
     rig.vendors['d']?.script(refusal(500));
     expect(await rig.ask('d/alone')).to.include({ status: 503, shouldRetry: null });

@@ -4,8 +4,7 @@ import { delta } from '../support/vendors/openai-vendor.ts';
 import { chunk, LAST_CHUNK, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-describe('the metrics of routing, the store and money', function () {
-  this.timeout(30_000);
+describe('the metrics of routing, the store and money', () => {
   let rig: RoutingRig;
   before(async () => {
     rig = await startRoutingRig({

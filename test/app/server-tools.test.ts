@@ -29,8 +29,7 @@ const VENDOR = pluginFile({
     });`,
 });
 
-describe('tools that a vendor runs with the operator’s account', function () {
-  this.timeout(20_000);
+describe('tools that a vendor runs with the operator’s account', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway(

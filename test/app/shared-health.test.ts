@@ -3,8 +3,7 @@ import { useTempFolder } from '../support/folders.ts';
 import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
 import { eventually } from '../support/wait.ts';
 
-describe('two gateways on one store', function () {
-  this.timeout(30_000);
+describe('two gateways on one store', () => {
   const folder = useTempFolder('shared-health');
   const rigs: RoutingRig[] = [];
   after(() => Promise.all(rigs.map((rig) => rig.stop())));

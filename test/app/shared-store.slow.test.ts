@@ -17,8 +17,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
   let installation: Installation;
   let gateways: readonly GatewayProcess[];
 
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     [redis, provider] = await Promise.all([startRedisServer(), startScriptedUpstream()]);
     installation = await installGateway({
       store: redis.url,
@@ -54,6 +53,9 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
   const count = (statuses: readonly number[], status: number): number =>
     statuses.filter((one) => one === status).length;
 
+  /** 402, or 429 while what is left is held by calls that run. */
+  const countRefused = (statuses: readonly number[]): number => count(statuses, 402) + count(statuses, 429);
+
   it('spend a balance for ten calls exactly, when fifty come at once', async () => {
     await installation.command('accounts', 'credit', 'ten-calls', String((10 * COST) / 1_000_000));
     const key = await createKey('ten-calls');
@@ -75,7 +77,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
       }),
     );
     const statuses = await Promise.all(asking);
-    expect({ admitted: count(statuses, 200), refused: count(statuses, 402) }).to.deep.equal({
+    expect({ admitted: count(statuses, 200), refused: countRefused(statuses) }).to.deep.equal({
       admitted: 10,
       refused: 40,
     });
@@ -88,7 +90,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     await installation.command('accounts', 'credit', 'budget', '1');
     const key = await createKey('budget', '--budget', String((10 * COST) / 1_000_000));
     const statuses = await fifty(key);
-    expect({ admitted: count(statuses, 200), refused: count(statuses, 402) }).to.deep.equal({
+    expect({ admitted: count(statuses, 200), refused: countRefused(statuses) }).to.deep.equal({
       admitted: 10,
       refused: 40,
     });
@@ -105,8 +107,7 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     });
   });
 
-  it('share the places of a plan, keep them through long calls, and free those of one that was killed', async function () {
-    this.timeout(30_000);
+  it('share the places of a plan, keep them through long calls, and free those of one that was killed', async () => {
     await installation.command('accounts', 'credit', 'slots', '1');
     const key = await createKey('slots', '--plan', 'slots');
     const doomed = await installation.start();
@@ -146,6 +147,6 @@ describeWith('two gateways on one redis', { 'redis-server': REDIS_SERVER }, () =
     const key = await createKey('revoked');
     expect([await ask(0, key), await ask(1, key)]).to.deep.equal([200, 200]);
     await installation.command('keys', 'revoke', key);
-    await eventually(async () => expect([await ask(0, key), await ask(1, key)]).to.deep.equal([401, 401]), 8000);
+    await eventually(async () => expect([await ask(0, key), await ask(1, key)]).to.deep.equal([401, 401]));
   });
 });

@@ -26,12 +26,10 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
   let provider: ScriptedUpstream;
   let gateway: TestGateway | undefined;
 
-  beforeEach(async function () {
-    this.timeout(30_000);
+  beforeEach(async () => {
     [redis, provider] = await Promise.all([startRedisServer(), startScriptedUpstream()]);
   });
-  afterEach(async function () {
-    this.timeout(30_000);
+  afterEach(async () => {
     await gateway?.stop();
     gateway = undefined;
     await Promise.all([provider?.close(), redis?.close()]);
@@ -54,8 +52,7 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
     to.post('/v1/chat/completions', { model: 'one/m', max_tokens: 6, messages: [{ role: 'user', content: '' }] });
 
   for (const { accounts, limits, statuses } of MODES) {
-    it(`answers as declared with accounts ${accounts} and limits ${limits}`, async function () {
-      this.timeout(30_000);
+    it(`answers as declared with accounts ${accounts} and limits ${limits}`, async () => {
       const plans = { three: { rpm: 3, concurrency: 10 } };
       const to = await start({ accounts: { onStoreFailure: accounts }, limits: { onStoreFailure: limits } }, { plans });
       expect((await ask(to)).status, 'before').to.equal(200);
@@ -72,8 +69,7 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
     });
   }
 
-  it('keeps a finished call’s true cost until the store is back', async function () {
-    this.timeout(30_000);
+  it('keeps a finished call’s true cost until the store is back', async () => {
     const to = await start({});
     let go = (): void => undefined;
     const gate = new Promise<void>((resolve) => {
@@ -95,8 +91,7 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
     await eventually(async () => expect((await ask(to)).status).to.equal(200));
   });
 
-  it('charges nothing for calls that were refused, once the store is back', async function () {
-    this.timeout(30_000);
+  it('charges nothing for calls that were refused, once the store is back', async () => {
     const to = await start({});
     const before = await readBooks(to.url, to.key);
     redis.freeze();

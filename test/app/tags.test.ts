@@ -25,8 +25,7 @@ const WAYS_IN: readonly (readonly [path: string, body: object])[] = [
   ['/api/core/agent', { message: 'hi' }],
 ];
 
-describe('tags of calls', function () {
-  this.timeout(30_000);
+describe('tags of calls', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await startGateway(

@@ -31,8 +31,7 @@ function sessionOf(url: string, options: tls.ConnectionOptions): Promise<Buffer>
   });
 }
 
-describe('a gateway whose certificate is replaced', function () {
-  this.timeout(60_000);
+describe('a gateway whose certificate is replaced', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
   const put = async (certificate: Partial<Certificate>): Promise<void> => {

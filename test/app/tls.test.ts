@@ -25,8 +25,7 @@ const start = (more: object = {}, config: Record<string, unknown> = {}): Promise
     { files, level: 'debug' },
   );
 
-describe('a gateway with server.tls', function () {
-  this.timeout(30_000);
+describe('a gateway with server.tls', () => {
   let gateway: TestGateway;
   const posting = () => ({
     ...trusting(own),
@@ -159,9 +158,8 @@ describe('a gateway with server.tls', function () {
     expect(gateway.logText()).to.include('a client certificate was refused');
   });
 
-  it('drains at once although somebody began a handshake and says nothing', async function () {
+  it('drains at once although somebody began a handshake and says nothing', async () => {
     // Less than a handshake may take.
-    this.timeout(10_000);
     gateway = await start();
     const silent = net.connect(portOf(gateway.url), '127.0.0.1');
     silent.on('error', () => {});

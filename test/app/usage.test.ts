@@ -17,8 +17,7 @@ const COMPLETION = {
   choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }],
 };
 
-describe('usage over HTTP', function () {
-  this.timeout(30_000);
+describe('usage over HTTP', () => {
   let gateway: TestGateway;
   let upstream: ScriptedUpstream;
   let admin: string;

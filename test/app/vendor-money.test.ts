@@ -56,13 +56,14 @@ describe('money and what a vendor says', () => {
     expect(costOf(await ask({ model: 'priced/m' }))).to.equal('0.00001');
   });
 
-  it('D8: a tier with a price is sent and charged, another is dropped and told', async () => {
+  it('D8: a tier with a price is sent and charged, another is dropped and told, and a cheaper one refused', async () => {
     upstream.script(responding({}));
     const known = await ask({ model: 'priced/m', service_tier: 'priority' });
     expect([costOf(known), sent()['service_tier']]).to.deep.equal(['0.00002', 'priority']);
-    const other = await ask({ model: 'priced/m', service_tier: 'flex' });
+    const other = await ask({ model: 'priced/m', service_tier: 'scale' });
     expect([costOf(other), other.headers.get('x-tollgate-dropped')]).to.deep.equal(['0.00001', 'service_tier']);
     expect(sent()).to.not.have.property('service_tier');
+    expect((await ask({ model: 'priced/m', service_tier: 'flex' })).status, 'at most').to.equal(400);
   });
 
   it('D1: a field in the guise of a known one is 400, and nothing is sent', async () => {

@@ -130,8 +130,7 @@ function refusal(
   });
 }
 
-describe('a websocket of a dialect', function () {
-  this.timeout(30_000);
+describe('a websocket of a dialect', () => {
   let gateway: TestGateway;
   afterEach(() => gateway.stop());
 
@@ -264,11 +263,9 @@ describe('a websocket of a dialect', function () {
   });
 
   it('is closed as going away when the gateway drains, without holding it up', async () => {
-    gateway = await start();
+    gateway = await start(SOCKET, { server: { port: 0, drainTimeout: '10m' } });
     const client = await Client.open(gateway);
-    const started = performance.now();
     await gateway.close();
     expect(await client.closed()).to.equal(1001);
-    expect(performance.now() - started).to.be.below(1900);
   });
 });

@@ -2,7 +2,7 @@ import type { LedgerEntry } from '../../core/index.ts';
 import { RESERVED_OUTPUT, type Tried } from './client.ts';
 import type { Served } from './vendor.ts';
 
-/** Micro-dollars a token, at every vendor. */
+/** Nano-dollars a token, at every vendor. */
 export const PRICE = Object.freeze({ input: 1, output: 2 });
 const BYTES_PER_TOKEN = 4;
 

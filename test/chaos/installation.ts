@@ -77,7 +77,11 @@ function configOf(port: number, store: string, ports: readonly number[], generat
             baseUrl: `http://127.0.0.1:${ports[at]}/v1`,
             apiKey: `sk-chaos-${at}-0123456789`,
           },
-          ...{ models: ['*'], prices: { '*': PRICE }, timeouts: CLOCKS },
+          ...{
+            models: ['*'],
+            prices: { '*': { input: PRICE.input / 1000, output: PRICE.output / 1000 } },
+            timeouts: CLOCKS,
+          },
         },
       ]),
     ),

@@ -104,7 +104,7 @@ function rowsOf(verdict: Verdict, exits: readonly (number | null)[]): readonly R
       verdict.wrong.length === 0 && verdict.isBalanced,
     ],
     [
-      'left at the end: micro-dollars held; connections to vendors; from clients',
+      'left at the end: nano-dollars held; connections to vendors; from clients',
       `${left.held}; ${left.toVendors}; ${left.fromClients}`,
       left.held + left.toVendors + left.fromClients === 0,
     ],

@@ -27,9 +27,14 @@ function configure(folder: string, name: string, more: object): string {
 }
 
 /** A plugin with which a test finds a worker. */
+async function askWorker(url: string): Promise<string> {
+  const response = await fetch(`${url}/test/pid`, { headers: { connection: 'close' } });
+  return response.text();
+}
+
 const TELLS_PID = `export default { name: 'pid', kind: 'policy', apiVersion: 1, setup(api) {
   api.route({ method: 'GET', path: '/test/pid', summary: 'Process id', auth: 'none', responses: { 200: 'The id.' },
-    handler(ctx) { ctx.body = String(process.pid); } });
+    handler(ctx) { ctx.body = [process.pid, ...process.execArgv].join(' '); } });
 } };`;
 
 interface Gateway {
@@ -105,11 +110,17 @@ describe('a gateway of several workers', function () {
     expect(stderr).to.contain('workers    2');
   });
 
+  it('starts workers that keep their compiled code while no calls come', async () => {
+    const gateway = await start('rested', { plugins: ['./pid.mjs'] });
+    const told = await eventually('a worker tells its options of Node', () => askWorker(gateway.url));
+    expect(told).to.match(/^\d+ .*--no-memory-reducer$/);
+  });
+
   it('replaces a worker that was killed, and goes on answering', async () => {
     const gateway = await start('killed', { plugins: ['./pid.mjs'] });
     await untilBothAnswered(gateway);
     const victim = await eventually('a worker tells its process id', async () =>
-      Number(await (await fetch(`${gateway.url}/test/pid`, { headers: { connection: 'close' } })).text()),
+      Number.parseInt(await askWorker(gateway.url), 10),
     );
     process.kill(victim, 'SIGKILL');
     await eventually('the death is logged', async () =>
@@ -119,7 +130,7 @@ describe('a gateway of several workers', function () {
     );
     const others = new Set<number>();
     await eventually('two workers answer again', async () => {
-      others.add(Number(await (await fetch(`${gateway.url}/test/pid`, { headers: { connection: 'close' } })).text()));
+      others.add(Number.parseInt(await askWorker(gateway.url), 10));
       return others.size === 2 ? true : undefined;
     });
     expect([...others]).to.not.include(victim);

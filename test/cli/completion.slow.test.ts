@@ -9,8 +9,7 @@ import { runCli } from '../support/processes/cli.ts';
 
 const run = promisify(execFile);
 
-describe('tollgate completion', function () {
-  this.timeout(60_000);
+describe('tollgate completion', () => {
   const folder = useTempFolder('completion');
   const scripts: Record<string, string> = {};
 

@@ -36,7 +36,7 @@ describe('the link to the console that a start prints', function () {
     });
     const closed = new Promise((resolve) => child.once('close', resolve));
     try {
-      await eventually(async () => expect(text).to.match(LINK), 40_000);
+      await eventually(async () => expect(text).to.match(LINK));
       const [link = '', token] = LINK.exec(text) ?? [];
       const { origin } = new URL(link);
       const sign = async (): Promise<number> => {

@@ -4,9 +4,9 @@ import { Writable } from 'node:stream';
 import { expect } from 'chai';
 import pc from 'picocolors';
 import { reportFailure } from '../../cli/io.ts';
+import { createProgramLog } from '../../cli/program-log.ts';
 import { createGateway } from '../../core/app.ts';
 import { GatewayError } from '../../core/contract/errors.ts';
-import { createLogger } from '../../core/logger.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { createSilentLog } from '../support/log.ts';
 import { runCli, startCli } from '../support/processes/cli.ts';
@@ -93,8 +93,7 @@ describe('a start that fails', () => {
   });
 });
 
-describe('a command that changes a store', function () {
-  this.timeout(30_000);
+describe('a command that changes a store', () => {
   afterEach(removeFolders);
 
   it('refuses one that ends with it, instead of making a key that never works', async () => {
@@ -108,8 +107,7 @@ describe('a command that changes a store', function () {
   });
 });
 
-describe('a command whose output nobody takes', function () {
-  this.timeout(30_000);
+describe('a command whose output nobody takes', () => {
   afterEach(removeFolders);
 
   it('ends in silence when its reader stops', async () => {
@@ -147,7 +145,7 @@ describe('the log on a terminal', () => {
         text += line;
       },
     };
-    const log = createLogger({ level: 'info', format: 'pretty', isTerminal: true, destination });
+    const log = createProgramLog({ level: 'info', format: 'pretty', isTerminal: true, destination });
     log.info({ model: 'echo\u001b[2J\u0007\u202e' }, 'request');
     expect(text).to.include('model=echo?[2J??');
   });

@@ -16,12 +16,26 @@ const UNKNOWN = ['--no-such-option'];
 const NOTHING: Finished = { code: 0, stdout: '', stderr: '' };
 const NONE = { good: [], bad: UNKNOWN };
 
-/** Those that print a document of another standard as it is, or run until they are ended. */
-const OTHERS: readonly string[] = ['start', 'config schema', 'openapi'];
+/**
+ * Those that print a document of another standard as it is, run until they are ended, run while no gateway does (`move-store.test.ts`) or ask
+ * a vendor (`reconcile.test.ts`, `model-updates.test.ts`).
+ */
+const OTHERS: readonly string[] = [
+  'start',
+  'config schema',
+  'openapi',
+  'export',
+  'import',
+  'reconcile',
+  'models update',
+];
 
 const CASES: Readonly<Record<string, Case>> = {
   ...Object.fromEntries(
-    ['check', 'reload', 'targets', 'providers', 'plugins', 'config print', 'console'].map((name) => [name, NONE]),
+    ['check', 'reload', 'status', 'targets', 'providers', 'plugins', 'config print', 'console'].map((name) => [
+      name,
+      NONE,
+    ]),
   ),
   init: { good: ['--client', 'codex'], bad: ['--client', 'nobody'] },
   chat: { good: ['echo/echo', 'hello'], bad: ['echo/echo', 'hello', '--max-tokens', 'x'] },
@@ -47,7 +61,14 @@ const CASES: Readonly<Record<string, Case>> = {
   'budgets put': { good: ['day', '2', '--every', 'day'], bad: ['day', '2', '--every', 'decade'] },
   'budgets list': NONE,
   'budgets raise': { good: ['day', '1', '--until', '1h'], bad: ['day'] },
+  'budgets near': { good: [], bad: ['--limit', 'x'] },
   'budgets remove': { good: ['day'], bad: ['nobody'] },
+  'teams put': { good: ['team=red', '--owner-user', 'bea', '--budget', '5'], bad: ['team=red', '--budget', 'much'] },
+  'teams list': NONE,
+  'teams show': { good: ['team=red'], bad: ['nobody'] },
+  'teams remove': { good: ['team=red'], bad: ['nobody'] },
+  'users list': { good: [], bad: ['--limit', 'x'] },
+  'users erase': { good: ['ann'], bad: [''] },
   'users show': { good: ['ann'], bad: [''] },
   'users block': { good: ['ann'], bad: [''] },
   'users unblock': { good: ['ann'], bad: [''] },
@@ -64,11 +85,12 @@ const TABLES: readonly string[] = ['targets', 'providers', 'providers explain', 
 
 /** Columns of counts, and of words that may be numbers. */
 const COUNTS =
-  /^(?:ATTEMPTS|REQUESTS.*|ERRORS( %)?|TOKENS.*|CHARACTERS|CALLS AT ONCE|ORDER|WEIGHT|USER|NAME|VALUE|KEY)$/;
+  /^(?:ATTEMPTS|REQUESTS.*|ERRORS( %)?|TOKENS.*|CHARACTERS|CALLS AT ONCE|ROUTES|ORDER|WEIGHT|USER|NAME|VALUE|KEYS?)$/;
 const UNITS = / (?:USD|UTC|MS|S|%|TOKENS|USD\/M TOKENS)$|\/MIN$/;
 
 describe('every command of tollgate', function () {
-  this.timeout(120_000);
+  // Some forty programs start, one after the other.
+  this.timeout(600_000);
   const folder = useTempFolder('cli-json');
   const config = path.join(folder, 'tollgate.config.json');
   let gateway: Running;
@@ -90,6 +112,7 @@ describe('every command of tollgate', function () {
       auth: { 'api-key': {} },
       providers: { echo: { prices: { '*': price } } },
       plans: { free: { rpm: 60 } },
+      tags: { team: ['red'] },
     };
     writeFileSync(config, JSON.stringify(settings));
     gateway = startCli(['start'], folder);
@@ -147,6 +170,12 @@ describe('every command of tollgate', function () {
       expect(numbersWithoutUnit(text.stdout)).to.deep.equal([]);
     });
   }
+
+  it('reads an option that the command above it has, too', async () => {
+    const { code, stdout } = await runInProcess(['models', 'update', '--provider', 'nobody'], config, true);
+    expect(code).to.equal(2);
+    expect(JSON.parse(stdout)).to.have.nested.property('error.message').that.includes('no provider "nobody"');
+  });
 
   it('refuses sound on stdout beside --json', async () => {
     const { code, stdout } = await runInProcess(['say', 'hello'], config, true);

@@ -5,8 +5,7 @@ import { useTempFolder } from '../support/folders.ts';
 import { runCli } from '../support/processes/cli.ts';
 import { decode, hearWav, needProgram } from '../support/speech/sound.ts';
 
-describe('tollgate say', function () {
-  this.timeout(60_000);
+describe('tollgate say', () => {
   const folder = useTempFolder('say');
   before(function () {
     needProgram(this as never, 'espeak-ng');

@@ -27,8 +27,7 @@ function loadedFiles(started: Running): readonly string[] {
   return JSON.parse(/LOADED (.*)/.exec(started.stderr())?.[1] ?? '[]') as readonly string[];
 }
 
-describe('tollgate start', function () {
-  this.timeout(60_000);
+describe('tollgate start', () => {
   const folder = useTempFolder('cli-start');
   const running: Running[] = [];
   afterEach(async () => {

@@ -101,7 +101,7 @@ describe('the program with server.tls', function () {
     const told = () => lines('server.host listens on 0.0.0.0 without TLS');
     // A reload waits for all workers.
     running?.child.kill('SIGHUP');
-    await eventually(async () => expect(lines('the configuration was reloaded')).to.have.lengthOf(1), 45_000);
+    await eventually(async () => expect(lines('the configuration was reloaded')).to.have.lengthOf(1));
     expect(told()).to.have.lengthOf(1);
     running?.child.kill('SIGKILL');
     await running?.finished;
@@ -118,13 +118,13 @@ describe('the program with server.tls', function () {
     await eventually(async () => expect(await shown()).to.deep.equal([serialOf(first)]));
     await put(second);
     child.kill('SIGHUP');
-    await eventually(async () => expect(lines('the configuration was reloaded')).to.have.lengthOf(1), 45_000);
+    await eventually(async () => expect(lines('the configuration was reloaded')).to.have.lengthOf(1));
     expect(lines('the configuration was reloaded').join()).to.include('server.tls.cert (the file)');
     expect(await shown()).to.deep.equal([serialOf(second)]);
 
     await writeFile(path.join(own, 'tls.key'), 'half a ke');
     child.kill('SIGHUP');
-    await eventually(async () => expect(lines('was not reloaded').join()).to.include('server.tls.key'), 45_000);
+    await eventually(async () => expect(lines('was not reloaded').join()).to.include('server.tls.key'));
     expect(await shown()).to.deep.equal([serialOf(second)]);
     await eventually(async () =>
       expect((await requestTls(url, '/readyz', trust)).body).to.include('server.tls.key: names a file that holds no'),
@@ -133,7 +133,7 @@ describe('the program with server.tls', function () {
     const { stdout } = await promisify(execFile)('pgrep', ['-P', String(child.pid)]);
     process.kill(Number(stdout.split('\n')[0]), 'SIGKILL');
     await eventually(async () => expect(lines('a worker ended and is replaced')).to.have.lengthOf(1));
-    await eventually(async () => expect(await shown()).to.deep.equal([serialOf(second)]), 45_000);
+    await eventually(async () => expect(await shown()).to.deep.equal([serialOf(second)]));
   });
 
   it('watches the files of the certificate with server.watch', async () => {
@@ -141,6 +141,6 @@ describe('the program with server.tls', function () {
     await start();
     expect(await shown()).to.deep.equal([serialOf(first)]);
     await put(second);
-    await eventually(async () => expect(await shown()).to.deep.equal([serialOf(second)]), 45_000);
+    await eventually(async () => expect(await shown()).to.deep.equal([serialOf(second)]));
   });
 });

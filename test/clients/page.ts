@@ -2,13 +2,15 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readSetups } from '../../cli/init.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { BEHAVIOURS, CLIENTS, type ClientRun, NODE } from './table.ts';
+import { OPENAI_MODELS } from './openai-vendor.ts';
+import { BEHAVIOURS, CLIENTS, type ClientRun, NODE, ON_OPENAI } from './table.ts';
 
 /** Cells (`works`, or a word with its reason after a colon) by row, then by behaviour. */
 export type Matrix = Record<string, Record<string, string>>;
 
 const PAGE = path.join(PACKAGE_ROOT, 'docs', 'clients.md');
 const MATRIX = /(<!-- matrix -->\n)([\s\S]*?)(<!-- end of matrix -->)/;
+const MODELS = /(<!-- models -->\n)([\s\S]*?)(<!-- end of models -->)/;
 const SET_UP = /(<!-- set-up -->\n)([\s\S]*?)(<!-- end of set-up -->)/;
 const NOT_RUN = '–';
 
@@ -37,14 +39,29 @@ export function readMatrix(): Matrix {
   );
 }
 
+/** What came of loops of tools on OpenAI's models as the page has it: words by client, then by model. */
+export function readModels(): Matrix {
+  const [, , text = ''] = MODELS.exec(readFileSync(PAGE, 'utf8')) ?? [];
+  const [head = [], , ...rows] = text
+    .split('\n')
+    .flatMap((line) => (line.startsWith('|') ? [line.slice(2, -2).split(' | ')] : []));
+  return Object.fromEntries(
+    rows.map(([title = '', ...cells]) => [
+      title,
+      Object.fromEntries(cells.map((cell, at) => [head[at + 1] ?? '', cell])),
+    ]),
+  );
+}
+
 /** The set-up of every client as the page has it. */
 export function readSetUpPart(): string {
   const [, , text = ''] = SET_UP.exec(readFileSync(PAGE, 'utf8')) ?? [];
   return text;
 }
 
-export function writePage(matrix: Matrix): void {
+export function writePage(matrix: Matrix, models: Matrix): void {
   const page = readFileSync(PAGE, 'utf8')
+    .replace(MODELS, (_, start: string, _old: string, end: string) => start + writeModels(models) + end)
     .replace(MATRIX, (_, start: string, _old: string, end: string) => start + writeMatrix(matrix) + end)
     .replace(SET_UP, (_, start: string, _old: string, end: string) => start + writeSetUps() + end);
   writeFileSync(PAGE, page);
@@ -67,6 +84,13 @@ function writeMatrix(matrix: Matrix): string {
   const date = new Date().toISOString().slice(0, 10);
   const numbered = notes.map((note, index) => `${index + 1}. ${note}\n`).join('');
   return `\nRun on ${date} with Node ${NODE.slice('node@'.length)}.\n\n${head}${lines.join('')}\n${numbered}\n`;
+}
+
+function writeModels(models: Matrix): string {
+  const lines = ON_OPENAI.map(
+    (title) => `| ${[title, ...OPENAI_MODELS.map((model) => models[title]?.[model] ?? NOT_RUN)].join(' | ')} |\n`,
+  );
+  return `\n| Client | ${OPENAI_MODELS.join(' | ')} |\n|---|${OPENAI_MODELS.map(() => '---|').join('')}\n${lines.join('')}\n`;
 }
 
 export function writeSetUps(): string {

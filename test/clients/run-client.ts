@@ -4,6 +4,7 @@ import path from 'node:path';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { AFTER, AGENTS, type AgentRow, BEFORE, FINISHED, moveOf, NOTE } from './agents.ts';
 import { type Finished, folderOf, programsOf, runProgram } from './install.ts';
+import { startOpenaiVendor } from './openai-vendor.ts';
 import { type Move, type ScriptedVendor, startScriptedVendor, type VendorRequest } from './scripted-vendor.ts';
 import { createSdkMoves } from './sdk-moves.ts';
 import { applySetUp } from './set-up.ts';
@@ -18,6 +19,11 @@ export interface Outcome {
 /** Whether the vendor behind the gateway speaks another format than the client, or the same. */
 export const LANES = Object.freeze(['translated', 'native'] as const);
 type Lane = (typeof LANES)[number];
+
+/** A model of OpenAI's, at a vendor that refuses what OpenAI refuses. */
+interface OpenaiModel {
+  readonly openai: string;
+}
 
 const SDK_FOLDER = path.join(import.meta.dirname, 'sdk');
 const SET_UP_MS = 60_000;
@@ -88,10 +94,22 @@ const NATIVE: Readonly<
   gemini: { plugin: 'gemini', path: '/v1beta', models: 'models/scripted' },
 });
 
-async function startRig(row: ClientRow, { format }: ClientRun, lane: Lane): Promise<Rig> {
+async function startOpenai(baseUrl: string, model: string): Promise<Gateways> {
+  const providers = { openai: { baseUrl, apiKey: 'k', models: ['*'] } };
+  const gateway = await startGateway({ providers, models: aliasesOf(`openai/${model}`) });
+  return { gateway, provider: 'openai', stop: () => gateway.stop() };
+}
+
+function startGateways(baseUrl: string, format: ClientRun['format'], lane: Lane | OpenaiModel): Promise<Gateways> {
+  if (typeof lane === 'object') return startOpenai(baseUrl, lane.openai);
+  return lane === 'native' ? startNative(baseUrl, format) : startTranslated(baseUrl);
+}
+
+async function startRig(row: ClientRow, { format }: ClientRun, lane: Lane | OpenaiModel): Promise<Rig> {
   let choose = createSdkMoves();
-  const vendor = await startScriptedVendor((request) => choose(request));
-  const gateways = await (lane === 'native' ? startNative(vendor.url, format) : startTranslated(vendor.url));
+  const startVendor = typeof lane === 'object' ? startOpenaiVendor : startScriptedVendor;
+  const vendor = await startVendor((request) => choose(request));
+  const gateways = await startGateways(vendor.url, format, lane);
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-client-'));
   const [home, project] = ['home', 'project'].map((name) => path.join(folder, name)) as [string, string];
   for (const one of [home, project]) mkdirSync(one);
@@ -126,6 +144,19 @@ export async function runClient(row: ClientRow, run: ClientRun, lane: Lane): Pro
       { behaviour: 'set-up', ...setUp },
       ...(agent ? await runAgent(rig, run, agent) : await runScript(rig, row, run)),
     ];
+  } finally {
+    await rig.stop();
+  }
+}
+
+/** Runs one loop of tools on a model of OpenAI's; returns what went wrong. */
+export async function runToolLoop(row: ClientRow, run: ClientRun, model: string): Promise<string | undefined> {
+  const rig = await startRig(row, run, { openai: model });
+  try {
+    const agent = run.agent === undefined ? undefined : AGENTS[run.agent];
+    if (agent) return (await runLoop(rig, run, agent)).problem;
+    const [outcome] = await runScript(rig, row, run, { ONLY: 'tools', MODEL: `openai/${model}` });
+    return outcome ? outcome.problem : 'it reported nothing';
   } finally {
     await rig.stop();
   }
@@ -178,7 +209,12 @@ async function runLoop(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omit<
   return told(finished, FINISHED);
 }
 
-async function runScript(rig: Rig, row: ClientRow, run: ClientRun): Promise<readonly Outcome[]> {
+async function runScript(
+  rig: Rig,
+  row: ClientRow,
+  run: ClientRun,
+  more: NodeJS.ProcessEnv = {},
+): Promise<readonly Outcome[]> {
   if (run.script === undefined) return [];
   const folder = path.join(folderOf(row.id), 'scripts');
   mkdirSync(folder, { recursive: true });
@@ -191,7 +227,7 @@ async function runScript(rig: Rig, row: ClientRow, run: ClientRun): Promise<read
     CLIENT: run.client,
     PROVIDER: rig.provider,
   };
-  const env = { ...rig.env, ...own };
+  const env = { ...rig.env, ...own, ...more };
   const words = ['node', path.join(folder, run.script)];
   const finished = await runProgram(words, { cwd: rig.project, env, withinMs: SDK_MS });
   const lines = finished.stdout.split('\n').filter((line) => line.startsWith('{"behaviour"'));

@@ -1,8 +1,9 @@
 /** `npm run clients [-- name…]`: installs the clients, runs them before a gateway, and writes the matrix of docs/clients.md. */
 import { install } from './install.ts';
-import { readMatrix, rowOf, writePage } from './page.ts';
-import { LANES, type Outcome, runClient } from './run-client.ts';
-import { CLIENTS, type ClientRow, type ClientRun, NODE } from './table.ts';
+import { OPENAI_MODELS } from './openai-vendor.ts';
+import { readMatrix, readModels, rowOf, writePage } from './page.ts';
+import { LANES, type Outcome, runClient, runToolLoop } from './run-client.ts';
+import { CLIENTS, type ClientRow, type ClientRun, NODE, ON_OPENAI } from './table.ts';
 
 const wanted = process.argv.slice(2);
 const chosen = CLIENTS.filter(({ id }) => wanted.length === 0 || wanted.some((word) => id.startsWith(word)));
@@ -10,6 +11,7 @@ const failure = await install('node', [NODE]);
 if (failure !== undefined) throw new Error(`${NODE} does not install: ${failure}`);
 
 const matrix = readMatrix();
+const models = readModels();
 let red = 0;
 for (const row of chosen) {
   const reason = await install(row.id, row.packages);
@@ -25,13 +27,27 @@ for (const row of chosen) {
     console.log(`${state} ${run.title}, ${run.format}: ${outcomes.length} in ${seconds} s`);
     for (const [behaviour, cell] of failed) console.log(`       ${behaviour} ${cell}`);
     if (reason !== undefined) console.log(`       not installable: ${reason}`);
+    else if (ON_OPENAI.includes(run.title)) await runOnOpenai(row, run);
   }
 }
-writePage(matrix);
+writePage(matrix, models);
 console.log(
   red === 0 ? 'docs/clients.md is written; nothing fails.' : `docs/clients.md is written; ${red} cells fail.`,
 );
 process.exit(red === 0 ? 0 : 1);
+
+/** A loop of tools on each of OpenAI's models, before a vendor that refuses what OpenAI refuses. */
+async function runOnOpenai(row: ClientRow, run: ClientRun): Promise<void> {
+  models[run.title] = {};
+  for (const model of OPENAI_MODELS) {
+    const problem = await runToolLoop(row, run, model);
+    models[run.title] = { ...models[run.title], [model]: problem === undefined ? 'works' : 'fails' };
+    console.log(
+      `${problem === undefined ? 'ok  ' : 'RED '} ${run.title} on ${model}${problem === undefined ? '' : `: ${problem}`}`,
+    );
+    if (problem !== undefined) red += 1;
+  }
+}
 
 /** What fails on either lane fails. */
 async function runOnLanes(row: ClientRow, run: ClientRun): Promise<readonly Outcome[]> {

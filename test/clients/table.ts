@@ -152,3 +152,9 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
     ],
   },
 ]);
+
+/** Clients of other formats than OpenAI's Responses, by the title of their run, that run loops of tools on OpenAI's models. */
+export const ON_OPENAI: readonly string[] = Object.freeze([
+  ...['Claude Code 2.1.330', 'Gemini CLI 0.61.0', 'opencode 1.18.33'],
+  ...['@langchain/openai 1.6.0', '@langchain/anthropic 1.5.11'],
+]);

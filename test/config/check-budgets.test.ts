@@ -9,7 +9,7 @@ const withBudgets = (...budgets: readonly string[]): string =>
 describe('budgets in the configuration', () => {
   afterEach(removeFolders);
 
-  it('are read in micro-dollars, each with its zone', async () => {
+  it('are read in nano-dollars, each with its zone', async () => {
     const text = withBudgets(
       'name: all, amount_usd: 20, every: month',
       'name: search, amount_usd: "2.50", soft_usd: 2, every: week, starts_on: sunday, timezone: Asia/Kolkata, tag: team=search, provider: acme, model: "x*"',
@@ -18,9 +18,9 @@ describe('budgets in the configuration', () => {
       `${text}tags: { team: [search] }\nplans: { free: { rpm: 5, budgets: [{ amount_usd: 2, every: day }] } }\n`,
     );
     expect(budgets).to.deep.equal([
-      { name: 'all', amount: 20_000_000, every: 'month', timezone: 'UTC' },
+      { name: 'all', amount: 20_000_000_000, every: 'month', timezone: 'UTC' },
       {
-        ...{ name: 'search', amount: 2_500_000, soft: 2_000_000, every: 'week', startsOn: 'sunday' },
+        ...{ name: 'search', amount: 2_500_000_000, soft: 2_000_000_000, every: 'week', startsOn: 'sunday' },
         ...{ timezone: 'Asia/Kolkata', tag: 'team=search', provider: 'acme', model: 'x*' },
       },
     ]);
@@ -33,8 +33,8 @@ describe('budgets in the configuration', () => {
     expect(plans['free']).to.deep.equal({
       rpm: 5,
       budgets: [
-        { name: 'day', amount: 2_000_000, every: 'day', timezone: 'UTC' },
-        { name: 'm', amount: 9_000_000, every: 'month', timezone: 'UTC', provider: 'acme' },
+        { name: 'day', amount: 2_000_000_000, every: 'day', timezone: 'UTC' },
+        { name: 'm', amount: 9_000_000_000, every: 'month', timezone: 'UTC', provider: 'acme' },
       ],
     });
   });
@@ -95,11 +95,12 @@ describe('budgets in the configuration', () => {
         'name: a, amount_usd: 0, every: day',
         'name: b, amount_usd: -2, every: day',
         'name: c, amount_usd: much, every: day',
-        'name: d, amount_usd: 0.1234567, every: day',
+        'name: d, amount_usd: 0.1234567891, every: day',
+        'name: e, amount_usd: 9000000.01, every: day',
       ),
-      [3, 4, 5, 6].map(
+      [3, 4, 5, 6, 7].map(
         (line) =>
-          `${line}:28 budgets[${line - 3}].amount_usd: must be an amount of US dollars above 0. Write 25, 0.50 or "12.345678": more than 0, with at most six decimals.`,
+          `${line}:28 budgets[${line - 3}].amount_usd: must be an amount of US dollars above 0. Write 25, 0.50 or "12.345678": more than 0, at most 9000000, with at most nine decimals.`,
       ),
     ],
     [

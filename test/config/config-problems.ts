@@ -68,17 +68,17 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     ],
   },
   {
-    title: 'an amount of money with seven decimals, as text and as number',
-    text: 'policies:\n  gate: { floor: "0.1234567" }\n',
+    title: 'an amount of money with ten decimals, as text and as number',
+    text: 'policies:\n  gate: { floor: "0.1234567891" }\n',
     problems: [
-      '2:18 policies.gate.floor: must be an amount of US dollars, not the text "0.1234567". Write 25, 0.50 or "12.345678": at most six decimals.',
+      '2:18 policies.gate.floor: must be an amount of US dollars, not the text "0.1234567891". Write 25, 0.50 or "12.345678": up to nine decimals and 9000000.',
     ],
   },
   {
     title: 'an amount of money as a number with too many decimals',
-    text: 'policies:\n  gate: { floor: 0.1234567 }\n',
+    text: 'policies:\n  gate: { floor: 0.1234567891 }\n',
     problems: [
-      '2:18 policies.gate.floor: must be an amount of US dollars, not 0.1234567. Write 25, 0.50 or "12.345678": at most six decimals.',
+      '2:18 policies.gate.floor: must be an amount of US dollars, not 0.1234567891. Write 25, 0.50 or "12.345678": up to nine decimals and 9000000.',
     ],
   },
   {

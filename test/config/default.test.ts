@@ -51,7 +51,7 @@ describe('the configuration that comes with the package', () => {
   it('keeps its store beside the working directory, where it runs', async () => {
     const cwd = makeFolder();
     const { config } = await loadConfig({ cwd, env: {} });
-    expect(config.store.config).to.deep.equal({ folder: path.join(cwd, 'data') });
+    expect(config.store.config).to.deep.equal({ folder: path.join(cwd, 'data'), keepPerAccount: '32mb' });
   });
 });
 

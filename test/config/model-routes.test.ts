@@ -27,6 +27,7 @@ describe('an alias with rules in a configuration', () => {
       sticky: 'session',
       onOverflow: 'acme/c',
       timeouts: { firstTokenMs: 5000 },
+      resume: false,
     });
   });
 

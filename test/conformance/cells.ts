@@ -5,6 +5,8 @@ export interface Cell {
   readonly provider: string;
   readonly feature: string;
   readonly says: 'verified' | 'emulated' | 'refused' | 'not offered';
+  /** Whether it says what a vendor got for its newest model: then what the codec does alone is no answer. */
+  readonly arrived?: boolean;
 }
 
 /** Where a test carries its cell; the matrix reporter looks here. */

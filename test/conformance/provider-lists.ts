@@ -73,7 +73,7 @@ export function testLists(subject: ProviderSubject): void {
       if (answers.length === 0) testOpenCell(subject, 'model list', 'put one into models*.json');
       for (const { name: file, text, expected } of answers) {
         shows('model list', `is read: ${file}`, () => {
-          const ids = listModels.response(JSON.parse(text));
+          const ids = listModels.response(JSON.parse(text)).map(({ id }) => id);
           assert.ok(ids.length > 0 && ids.every((id) => typeof id === 'string' && id !== ''));
           if (expected) assertIncludes({ ids }, expected);
         });

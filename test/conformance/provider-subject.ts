@@ -18,6 +18,8 @@ export interface ProviderKit {
   readonly fixtures: URL;
   /** An error event of the vendor's stream; OpenAI's unless told. */
   readonly errorEvent?: string;
+  /** The name of a model that the vendor may have next year; a made-up one unless set. */
+  readonly unknownModel?: string;
   /** Looks at what comes out, beside the kit's own checks: a schema, say. */
   readonly validate?: {
     readonly response?: (value: unknown) => void;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { FORMATS } from '../../core/contract/units.ts';
 import { testAnswers } from './provider-answers.ts';
+import { testEffects } from './provider-effects.ts';
 import { testErrors } from './provider-errors.ts';
 import { testFailures } from './provider-failures.ts';
 import { testLists } from './provider-lists.ts';
@@ -59,6 +60,7 @@ export function testProvider(kit: ProviderKit): void {
       });
     });
     testRequests(subject);
+    testEffects(subject);
     testPublishedFields(subject);
     testMessages(subject);
     testAnswers(subject);
@@ -70,7 +72,7 @@ export function testProvider(kit: ProviderKit): void {
 }
 
 function configChecker(schema: object): (config: unknown) => boolean {
-  const ajv = new Ajv2020({ strict: true });
+  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
   ajv.addVocabulary(['secret']);
   for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);
   return ajv.compile(schema);

@@ -10,6 +10,13 @@ const ERROR_EVENTS: Readonly<Record<string, string>> = {
   anthropic: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
 };
 
+/** Models of next year, for providers whose unknown models are those of other vendors. */
+const UNKNOWN_MODELS: Readonly<Record<string, string>> = {
+  anthropic: 'claude-sonnet-9',
+  gemini: 'gemini-9-new',
+  openai: 'gpt-9-new',
+};
+
 /** OpenAI's own schemas. */
 const VALIDATE = {
   response: (value: unknown) => assertOpenAi('response', value),
@@ -25,6 +32,7 @@ for (const { name, plugin, config } of await loadProviders()) {
     fixtures: new URL(`${name}/`, FIXTURES),
     validate: VALIDATE,
     ...(errorEvent !== undefined && { errorEvent }),
+    ...(UNKNOWN_MODELS[name] !== undefined && { unknownModel: UNKNOWN_MODELS[name] }),
   });
 }
 

@@ -64,7 +64,7 @@ export function testBooks(subject: StoreUnderTest): void {
       assert.deepEqual(sums(await ledger().balance(account)), { balance: 70, held: 5, spent: 30 });
       assert.deepEqual(await ledger().budgets([key.id]), [{ spent: 30, held: 0 }]);
       const [row] = await ledger().report({ edges: DAYS, by: [], account });
-      assert.deepEqual([row?.interval, row?.requests, row?.cost], [1, 1, 30]);
+      assert.deepEqual([row?.interval, row?.requests, row?.cost], [1, 1, 30n]);
     });
 
     for (const { end, amount } of [
@@ -94,7 +94,7 @@ export function testBooks(subject: StoreUnderTest): void {
           0 - amount,
         );
         const [row] = await ledger().report({ edges: DAYS, by: [], account });
-        assert.deepEqual([row?.interval, row?.requests, row?.cost], [1, 1, amount]);
+        assert.deepEqual([row?.interval, row?.requests, row?.cost], [1, 1, BigInt(amount)]);
         assert.equal(await reserve(reservation({ account, requestId: 'late' })), 'duplicate');
       });
 
@@ -161,7 +161,7 @@ export function testBooks(subject: StoreUnderTest): void {
     }
 
     for (const amount of [0.5, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
-      it(`refuses to hold or charge ${amount} micro-dollars`, async () => {
+      it(`refuses to hold or charge ${amount} nano-dollars`, async () => {
         const account = await funded(100);
         const fault = { code: 'internal_error' };
         await assert.rejects(reserve(reservation({ account, requestId: 'r', amount })), fault);

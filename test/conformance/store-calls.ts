@@ -72,13 +72,15 @@ export function testCalls(subject: StoreUnderTest): void {
       await call(account, 'full', facts, { amount: 12, now: NOW + 7 });
       const { calls, next } = await ledger().calls({ account, limit: 10 });
       assert.equal(next, undefined);
-      assert.deepEqual(calls, [{ ...facts, id: 'full', account, cost: 12, at: NOW + 7 }]);
+      assert.deepEqual(calls, [{ ...facts, id: 'full', account, cost: 12, at: NOW + 7, countedAt: NOW }]);
     });
 
     it('leaves out what was not told', async () => {
       const account = subject.name('account');
       await call(account, 'plain');
-      assert.deepEqual(await readAll({ account }), [{ ...FACTS, id: 'plain', account, cost: 10, at: NOW }]);
+      assert.deepEqual(await readAll({ account }), [
+        { ...FACTS, id: 'plain', account, cost: 10, at: NOW, countedAt: NOW },
+      ]);
     });
 
     it('is one, however often the end of a call is told', async () => {
@@ -101,7 +103,8 @@ export function testCalls(subject: StoreUnderTest): void {
       assert.equal(await ledger().release(account, 'told', failed, NOW + 4), false);
       assert.equal(await ledger().release(account, 'silent'), true);
       assert.equal(await ledger().release(account, 'nobody', failed, NOW), false);
-      assert.deepEqual(await readAll({ account }), [{ ...failed, id: 'told', account, cost: 0, at: NOW + 3 }]);
+      const record = { ...failed, id: 'told', account, cost: 0, at: NOW + 3, countedAt: NOW };
+      assert.deepEqual(await readAll({ account }), [record]);
       assert.deepEqual(await ledger().entries(account, { limit: 10 }), []);
     });
 
@@ -139,11 +142,12 @@ export function testCalls(subject: StoreUnderTest): void {
           ? ledger().release(account, 'late', true_, NOW + 5000)
           : ledger().settle(settlement({ account, requestId: 'late', amount: cost, facts: true_, now: NOW + 5000 }));
         assert.equal(await done, true);
-        assert.deepEqual(await readAll({ account }), [{ ...true_, id: 'late', account, cost, at: NOW + 1001 }]);
+        const record = { ...true_, id: 'late', account, cost, at: NOW + 1001, countedAt: NOW };
+        assert.deepEqual(await readAll({ account }), [record]);
         const edges = [NOW - 3_600_000, NOW + 7_200_000];
         const rows = await ledger().report({ edges, by: ['provider'], account });
         assert.deepEqual(
-          rows.map((row) => [row.provider, row.requests, row.errors, row.estimated, row.cost]),
+          rows.map((row) => [row.provider, row.requests, row.errors, row.estimated, Number(row.cost)]),
           [['other', 1, Number(isReleased), 0, cost]],
         );
       }
@@ -265,7 +269,7 @@ export function testCalls(subject: StoreUnderTest): void {
             JSON.stringify(query).slice(0, 60),
           );
           const [row] = await ledger().report({ edges: [NOW - 1, NOW + 1], by: ['user'], account, ...query });
-          assert.deepEqual([row?.requests, row?.cost], [1, 10]);
+          assert.deepEqual([row?.requests, row?.cost], [1, 10n]);
           // What a report or a record tells can be asked for again.
           const told = await readAll({ account, userId: row?.user ?? '' });
           assert.deepEqual(

@@ -39,7 +39,7 @@ export function testLedger(subject: StoreUnderTest): void {
     });
 
     it('credits an account with 9,000,000 USD in all, and with no more', async () => {
-      const account = await funded(8_999_999_999_999);
+      const account = await funded(8_999_999_999_999_999);
       const credit = (id: string, amount: number) => ledger().credit(account, id, amount, 'top-up', NOW);
       await assert.rejects(credit('c2', 2), { code: 'invalid_request' });
       assert.equal(await credit('c2', 1), true);
@@ -47,7 +47,18 @@ export function testLedger(subject: StoreUnderTest): void {
       await assert.rejects(credit('c3', 1), { code: 'invalid_request' });
       assert.equal(await credit('c4', -5), true);
       assert.equal(await credit('c3', 4), true);
-      assert.equal((await ledger().balance(account)).balance, 8_999_999_999_999);
+      assert.equal((await ledger().balance(account)).balance, 8_999_999_999_999_999);
+    });
+
+    it('lets an account spend 9,000,000 USD in all, and no more, also where no floor holds it', async () => {
+      const account = subject.name('account');
+      const most = { account, requestId: 'most', amount: 8_999_999_999_999_999, floor: Number.NEGATIVE_INFINITY };
+      const spend = (requestId: string, amount: number) => reserve(reservation({ ...most, requestId, amount }));
+      assert.equal(await reserve(reservation(most)), 'held');
+      assert.equal(await ledger().settle(settlement(most)), true);
+      await assert.rejects(spend('r2', 2), { code: 'insufficient_balance' });
+      assert.equal(await spend('r1', 1), 'held');
+      assert.deepEqual(sums(await ledger().balance(account)), { balance: -most.amount, held: 1, spent: most.amount });
     });
 
     it('holds the estimate, then charges the true cost', async () => {

@@ -21,12 +21,20 @@ const DIMENSIONS: readonly ReportDimension[] = [
 export function testReports(subject: StoreUnderTest): void {
   const { describe, it } = findRunner();
   const ledger = () => subject.store.ledger;
-  const call = async (account: string, requestId: string, now: number, facts: Partial<CallFacts> = {}, amount = 10) => {
+  /** Makes a call that is reserved at a time, and settled then or so much later. */
+  const call = async (
+    account: string,
+    requestId: string,
+    at: number,
+    facts: Partial<CallFacts> = {},
+    amount = 10,
+    lasts = 0,
+  ) => {
     const floor = Number.NEGATIVE_INFINITY;
-    await ledger().reserve(reservation({ account, requestId, floor, amount }));
-    await ledger().settle(settlement({ account, requestId, now, amount, facts: { ...FACTS, ...facts } }));
+    await ledger().reserve(reservation({ account, requestId, floor, amount, now: at }));
+    await ledger().settle(settlement({ account, requestId, now: at + lasts, amount, facts: { ...FACTS, ...facts } }));
   };
-  const costs = (rows: readonly ReportRow[]) => rows.map(({ interval, cost }) => [interval, cost]);
+  const costs = (rows: readonly ReportRow[]) => rows.map(({ interval, cost }) => [interval, Number(cost)]);
 
   describe('reports', () => {
     it('add calls up by interval and dimension, in order, and leave out what nobody used', async () => {
@@ -40,7 +48,7 @@ export function testReports(subject: StoreUnderTest): void {
         saved: 6,
       });
       const none = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0, characters: 0 };
-      const zero = { errors: 0, estimated: 0, unpriced: 0, saved: 0 };
+      const zero = { errors: 0, estimated: 0, unpriced: 0, saved: 0n };
       assert.deepEqual(await ledger().report({ edges: DAYS, by: ['operation', 'model'], account }), [
         {
           ...{
@@ -51,25 +59,26 @@ export function testReports(subject: StoreUnderTest): void {
             requests: 2,
             errors: 1,
             estimated: 1,
-            cost: 20,
+            cost: 20n,
           },
           units: { ...none, prompt_tokens: 6, completion_tokens: 10 },
         },
         {
-          ...{ ...zero, interval: 1, operation: 'speech', model: 'echo-1', requests: 1, unpriced: 1, cost: 0 },
+          ...{ ...zero, interval: 1, operation: 'speech', model: 'echo-1', requests: 1, unpriced: 1, cost: 0n },
           units: { ...none, characters: 12 },
         },
         {
-          ...{ ...zero, interval: 2, operation: 'chat', model: 'echo-1', requests: 1, cost: 10, saved: 6 },
+          ...{ ...zero, interval: 2, operation: 'chat', model: 'echo-1', requests: 1, cost: 10n, saved: 6n },
           units: { ...none, prompt_tokens: 1, completion_tokens: 2, cached_tokens: 3, reasoning_tokens: 4 },
         },
       ]);
     });
 
-    it('count a call in the interval that it was settled in, also where edges are within an hour', async () => {
+    it('count a call in the interval that it was reserved in, whenever it ends, also where edges are within an hour (E48)', async () => {
       const account = subject.name('account');
       const minutes = [-90, -61, -31, -30, -1, 0, 14, 29, 30, 59, 60, 89, 90, 150, 180];
-      for (const [n, minute] of minutes.entries()) await call(account, `r${n}`, NOW + minute * MINUTE_MS, {}, 2 ** n);
+      for (const [n, minute] of minutes.entries())
+        await call(account, `r${n}`, NOW + minute * MINUTE_MS, {}, 2 ** n, ([0, 17, 400][n % 3] ?? 0) * MINUTE_MS);
       const within = (from: number, to: number) =>
         minutes.reduce((sum, minute, n) => (minute >= from && minute < to ? sum + 2 ** n : sum), 0);
       for (const edges of [
@@ -90,6 +99,19 @@ export function testReports(subject: StoreUnderTest): void {
           edges.join(),
         );
       }
+    });
+
+    it('leave a call on the day of its reservation when it is swept on the next, and corrected on the one after', async () => {
+      const account = subject.name('account');
+      const late = { account, requestId: 'late', floor: Number.NEGATIVE_INFINITY, expiresAt: NOW + 1000 };
+      const dayOf = async (by: readonly ReportDimension[]) =>
+        costs(await ledger().report({ edges: DAYS, by, account }));
+      await ledger().reserve(reservation({ ...late, amount: 30 }));
+      for (const by of [['user'], ['session']] as const) assert.deepEqual(await dayOf(by), []);
+      await ledger().sweep(NOW + 20 * HOUR_MS);
+      for (const by of [['user'], ['session']] as const) assert.deepEqual(await dayOf(by), [[1, 30]]);
+      await ledger().settle(settlement({ ...late, amount: 4, now: NOW + 44 * HOUR_MS }));
+      for (const by of [['user'], ['session']] as const) assert.deepEqual(await dayOf(by), [[1, 4]]);
     });
 
     it('sum to what was spent, whatever they are grouped by', async () => {
@@ -113,8 +135,8 @@ export function testReports(subject: StoreUnderTest): void {
       for (const by of [[], ...DIMENSIONS.map((dimension) => [dimension]), DIMENSIONS]) {
         const rows = await ledger().report({ edges, by, account });
         assert.equal(
-          rows.reduce((sum, { cost }) => sum + cost, 0),
-          spent,
+          rows.reduce((sum, { cost }) => sum + cost, 0n),
+          BigInt(spent),
           by.join(),
         );
         assert.equal(
@@ -154,11 +176,27 @@ export function testReports(subject: StoreUnderTest): void {
       assert.deepEqual(await ledger().report({ edges, by: ['user'], account, provider: 'nobody' }), []);
     });
 
+    it('are exact where all accounts come to more than a number counts', async () => {
+      const userId = subject.name('user');
+      const most = 8_999_999_999_999_999;
+      for (const each of ['a', 'b', 'c'])
+        await call(subject.name(each), each, NOW, { userId, outcome: 'aborted', saved: most }, most);
+      const all = 3n * BigInt(most);
+      // Out of the sums of hours, and out of records.
+      for (const filter of [{}, { outcome: 'aborted' } as const]) {
+        const rows = await ledger().report({ edges: [NOW - HOUR_MS, NOW + HOUR_MS], by: [], userId, ...filter });
+        assert.deepEqual(
+          rows.map(({ cost, saved }) => [cost, saved]),
+          [[all, all]],
+        );
+      }
+    });
+
     it('count fifty parallel calls of one group fifty times', async () => {
       const account = subject.name('account');
       await Promise.all(Array.from({ length: 50 }, (_, n) => call(account, `r${n}`, NOW, {}, 3)));
       const [row] = await ledger().report({ edges: DAYS, by: ['user'], account });
-      assert.deepEqual([row?.requests, row?.cost, row?.units.prompt_tokens], [50, 150, 150]);
+      assert.deepEqual([row?.requests, row?.cost, row?.units.prompt_tokens], [50, 150n, 150]);
     });
 
     it('keep their sums when records are forgotten, by whole hours', async () => {
@@ -191,13 +229,13 @@ export function testReports(subject: StoreUnderTest): void {
       ]);
       const { spent } = await ledger().balance(account);
       const [all] = await ledger().report({ edges: [0, NOW], by: ['user'], account });
-      assert.deepEqual([all?.requests, all?.cost], [5, spent]);
+      assert.deepEqual([all?.requests, all?.cost], [5, BigInt(spent)]);
       // A call of those hours that is told late is counted once.
       await call(account, 'late', at(20), {}, 32);
       const rows = await ledger().report({ edges, by: [], account });
       assert.equal(
-        rows.reduce((sum, { cost }) => sum + cost, 0),
-        63,
+        rows.reduce((sum, { cost }) => sum + cost, 0n),
+        63n,
       );
     });
 
@@ -216,7 +254,7 @@ export function testReports(subject: StoreUnderTest): void {
       const account = subject.name('account');
       await call(account, 'r', NOW);
       const [row] = await ledger().report({ edges: [0, Number.MAX_SAFE_INTEGER], by: ['account'], account });
-      assert.deepEqual([row?.account, row?.cost], [account, 10]);
+      assert.deepEqual([row?.account, row?.cost], [account, 10n]);
     });
   });
 }

@@ -7,6 +7,7 @@ import { testBudgets } from './store-budgets.ts';
 import { testCalls } from './store-calls.ts';
 import { testCounters } from './store-counters.ts';
 import { testDocuments } from './store-documents.ts';
+import { testKept } from './store-kept.ts';
 import { testLedger } from './store-ledger.ts';
 import { testReports } from './store-reports.ts';
 import { testSets } from './store-sets.ts';
@@ -54,6 +55,7 @@ export function testStore(title: string, open: () => Promise<Store>): void {
     testCalls(subject);
     testReports(subject);
     testSets(subject);
+    testKept(subject);
     testCounters(subject);
 
     describe('closing', () => {

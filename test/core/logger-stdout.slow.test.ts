@@ -29,8 +29,7 @@ function numbersOf(log: string): Record<string, number[]> {
 
 const ALL = Array.from({ length: LINES }, (_, at) => at);
 
-describe('the log on stdout', function () {
-  this.timeout(30_000);
+describe('the log on stdout', () => {
   const folder = useTempFolder('log');
   afterEach(removeFolders);
 

@@ -1,8 +1,9 @@
 /** A process that logs: `write-log-lines.ts <writer> <lines> [stay]`; the writer `alone` is the only one. */
-import { createLogger, flushLog } from '../../core/logger.ts';
+import { flushLog } from '../../cli/program-log.ts';
+import { createLogger } from '../../core/logger.ts';
 
 const [writer = '', lines = '', stay] = process.argv.slice(2);
-const log = createLogger({ level: 'info', format: 'json', isTerminal: false, isShared: writer !== 'alone' });
+const log = createLogger({ level: 'info', isShared: writer !== 'alone' });
 for (let at = 0; at < Number(lines); at++) {
   log.info({ writer, at, text: '–'.repeat(at % 100) }, 'line');
   if (at % 10 === 0) await new Promise(setImmediate);

@@ -15,8 +15,7 @@ const READS =
   /^(?:grep|awk|tollgate (?:targets|calls|usage|audit|budgets list|accounts list|keys list)|curl -sS "?\$BASE\/api\/core\/(?:balance|admin\/(?:targets|calls|audit)))/;
 const MAX_TRIES = 20;
 
-describe('the first day of docs/operate.md', function () {
-  this.timeout(60_000);
+describe('the first day of docs/operate.md', () => {
   const folder = useTempFolder('operate');
   const chapter = readChapter('docs/operate.md', '## A first day');
   const commands = readCommands(chapter);

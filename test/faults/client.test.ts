@@ -11,8 +11,7 @@ import { eventually, until } from '../support/wait.ts';
 
 const BODY = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'a'.repeat(400) }] };
 
-describe('callers at fault', function () {
-  this.timeout(30_000);
+describe('callers at fault', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig({ server: { port: 0, drainTimeout: '2s', requestTimeout: '1s', bodyLimit: '256kb' } });
@@ -36,10 +35,8 @@ describe('callers at fault', function () {
       const seen = rig.vendor.requests.length;
       socket.write(request({ ...BODY, stream }));
       const upstream = await rig.vendor.request(seen);
-      const left = performance.now();
       socket.destroy();
       await upstream.closed;
-      expect(performance.now() - left).to.be.lessThan(1000);
       await eventually(async () => {
         const line = rig.gateway.logs.findLast(({ msg }) => msg === 'request');
         expect(line).to.include({ outcome: 'aborted', aborted: true });
@@ -103,8 +100,9 @@ describe('callers at fault', function () {
       const grown = sent - before;
       before = sent;
       expect(grown, 'the vendor is paused').to.equal(0);
+      expect(sent, 'it has begun').to.be.above(0);
     });
-    expect(sent).to.be.within(1, 32 << 20);
+    expect(sent).to.be.at.most(32 << 20);
     socket.destroy();
     const { spent } = await settledBooks(rig.gateway.url, rig.gateway.key);
     await rig.expectOrder(mark, 1, spent - mark.books.spent);
@@ -134,13 +132,12 @@ describe('callers at fault', function () {
       (text: string) => `transfer-encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`,
     ],
   ] as const) {
-    it(`C06: a caller who sends a body over the limit ${title} gets 413, and the connection is closed`, async () => {
+    it(`C06: a caller who sends a body over the limit ${title} gets 413, and the connection goes on with the next request`, async () => {
       const mark = await rig.mark();
       const socket = await connect();
       socket.write(request({ ...BODY, messages: [{ role: 'user', content: 'a'.repeat(300_000) }] }, '', framing));
-      expect(await readToEnd(socket))
-        .to.match(/^HTTP\/1\.1 413 /)
-        .and.include('request_too_large');
+      socket.write('GET /nowhere HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+      expect(await readToEnd(socket)).to.match(/^HTTP\/1\.1 413 .*request_too_large.*^HTTP\/1\.1 404 /ms);
       await rig.expectOrder(mark, 0, 0);
     });
   }

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
-import { readBooks } from '../support/clients/books.ts';
+import { readBooks, settledBooks } from '../support/clients/books.ts';
 import { formsOf } from '../support/gateways/fault-forms.ts';
 import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
@@ -11,15 +11,22 @@ import { eventually } from '../support/wait.ts';
 import { notePassed } from './passed-forms.ts';
 
 const TEN_MINUTES_MS = 600_000;
+const DAY_MS = 86_400_000;
 
-describe('a clock that jumps', function () {
-  this.timeout(30_000);
+/** Zones, and a midnight of theirs after that of UTC today: reports read whole hours, and hours that a day cuts. */
+const ZONES = [
+  ['UTC', 10 * DAY_MS],
+  ['Asia/Kathmandu', 20 * DAY_MS - (5 * 60 + 45) * 60_000],
+] as const;
+
+describe('a clock that jumps', () => {
   let rig: FaultRig;
   let offsetMs = 0;
   let clock: { mock: { restore(): void } };
   before(async () => {
     rig = await startFaultRig({
       plans: { few: { rpm: 1000 } },
+      budgets: ZONES.map(([timezone]) => ({ name: timezone.replace('/', '-'), amount_usd: 1, every: 'day', timezone })),
       defaultPlan: 'few',
       // So that sweeps run while the clock is wrong.
       policies: { accounts: { sweepEvery: '20ms' } },
@@ -84,6 +91,36 @@ describe('a clock that jumps', function () {
     await rig.expectOrder(mark, forms.length, USAGE_COST * forms.length);
     notePassed('P12', forms);
   });
+
+  for (const [timezone, afterMs] of ZONES)
+    it(`a call over midnight in ${timezone} counts on one day, in a budget and in reports: when it began (E48)`, async () => {
+      const real = Date.now();
+      const midnight = Math.floor(real / DAY_MS) * DAY_MS + afterMs;
+      const setClock = (instant: number): void => {
+        offsetMs = instant - real;
+      };
+      rig.vendor.script(async (wire) => {
+        setClock(midnight + 60_000);
+        await wire.send(answer(200, completion()));
+      });
+      setClock(midnight - 60_000);
+      expect((await rig.ask()).status).to.equal(200);
+      await settledBooks(rig.gateway.url, rig.gateway.key);
+      const read = async (path: string) => (await (await rig.gateway.get(path)).json()) as Record<string, object[]>;
+      const spentAt = async (instant: number) => {
+        setClock(instant);
+        const { budgets = [] } = await read('/api/core/balance');
+        return (budgets as { timezone: string; spent_usd: string }[]).find((each) => each.timezone === timezone)
+          ?.spent_usd;
+      };
+      expect(await spentAt(midnight + 120_000)).to.equal('0.00');
+      const spent = await spentAt(midnight - 60_000);
+      expect(spent).to.equal('0.00007');
+      const dayOf = (instant: number) => new Date(instant).toLocaleDateString('sv', { timeZone: timezone });
+      const [day, end] = [dayOf(midnight - 60_000), dayOf(midnight + DAY_MS)];
+      const { data } = await read(`/api/core/usage?by=day&tz=${timezone}&from=${day}&to=${end}`);
+      expect(data?.map((row) => [row['day' as never], row['cost_usd' as never]])).to.deep.equal([[day, spent]]);
+    });
 
   it('P12: a request that runs is not run a second time for its Idempotency-Key', async () => {
     const mark = await rig.mark();

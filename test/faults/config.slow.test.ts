@@ -7,8 +7,7 @@ import { delta } from '../support/vendors/openai-vendor.ts';
 import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-describe('a configuration at fault', function () {
-  this.timeout(60_000);
+describe('a configuration at fault', () => {
   const folder = useTempFolder('config-faults');
   const file = path.join(folder, 'tollgate.config.yaml');
 

@@ -135,8 +135,7 @@ const ODD: readonly OddCase[] = [
   },
 ];
 
-describe('odd responses of providers', function () {
-  this.timeout(30_000);
+describe('odd responses of providers', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig();

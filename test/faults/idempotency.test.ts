@@ -22,6 +22,6 @@ describe('an Idempotency-Key', () => {
     const sent = rig.vendor.requests.slice(seen);
     expect(sent).to.have.lengthOf(1);
     expect(sent[0]?.headers['idempotency-key']).to.equal(undefined);
-    await rig.expectOrder(mark, 1, USAGE_COST);
+    await rig.expectOrder(mark, 2, USAGE_COST);
   });
 });

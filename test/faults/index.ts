@@ -116,7 +116,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
   U29: row('counts nothing', 'an estimate, in the answer too', 'the estimate, never nothing', ODD, USAGE),
   U30: row(
     'counts nonsense',
-    'numbers that cannot be (negative, text, over 100 million) are worked out from the total, or estimated',
+    'those out of bounds (negative, text, over 100 million) are no count: the call is estimated; one that is left out is worked out from the total',
     'the estimate; a balance never grows by it',
     ODD,
     USAGE,
@@ -204,7 +204,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     'test/core/streaming.test.ts#stops the vendor while the caller reads nothing',
   ),
   C05: row('sends headers or a body slowly', '408 `request_timeout`, closed', NOTHING, CLIENT, CALLERS),
-  C06: row('sends too large a body', '413 `request_too_large`, closed', NOTHING, CLIENT),
+  C06: row('sends too large a body', '413 `request_too_large`', NOTHING, CLIENT),
   C07: row('sends a compressed body, or a bomb', '415 `unsupported_media_type`; nothing is unpacked', NOTHING, CLIENT),
   C08: row(
     'pipelines, waits for 100-continue, asks for an upgrade',

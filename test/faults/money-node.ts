@@ -4,11 +4,11 @@ import { createCatalog } from '../../core/calls/models.ts';
 import { createSeals } from '../../core/calls/seals.ts';
 import type { Ledger, Provider, Store } from '../../core/index.ts';
 import { Pending } from '../../core/plugins/attribution.ts';
-import { compileHooks } from '../../core/plugins/hook-runner.ts';
+import { compileHooks } from '../../core/plugins/compile-hooks.ts';
 import type { CallServices } from '../../core/plugins/plugin-api.ts';
 import { Registry } from '../../core/plugins/registry.ts';
-import { createRouting } from '../../core/routing/health-book.ts';
 import { createUpstream } from '../../core/upstream/upstream.ts';
+import { createRouting } from '../../routing/health-book.ts';
 import { createSilentLog } from '../support/log.ts';
 import { setUpAccounts } from '../support/plugins/accounts-policy.ts';
 
@@ -33,7 +33,7 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
     operation: 'chat',
     isRequest: () => true,
     isResponse: () => true,
-    onObserverError(_owner, _name, error) {
+    onIgnored(_owner, _name, error) {
       throw error;
     },
     pending,
@@ -46,6 +46,7 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
     closing: new AbortController().signal,
     planOf: () => undefined,
     seals: createSeals(() => store.sets),
+    allParts: () => [],
     partsOf: () => parts,
   };
   services = createServices(deps);

@@ -21,7 +21,7 @@ export interface Script {
   readonly tellsUsage: boolean;
 }
 
-/** A token costs this much, in micro-dollars, at either provider. */
+/** A token costs this much, in nano-dollars, at either provider. */
 export const PRICE = { input: 1, output: 3 };
 /** One token by the estimate. */
 export const PIECE = 'word';
@@ -45,7 +45,7 @@ export function scriptedProvider(at: 0 | 1, scripts: ReadonlyMap<string, Script>
   };
   return {
     ...{ specVersion: 1, vendor: 'scripted', baseUrl: 'http://scripted.invalid', anyModel: true },
-    prices: { '*': PRICE },
+    prices: { '*': { input: PRICE.input / 1000, output: PRICE.output / 1000 } },
     error: (status) => ({ class: status === 429 ? 'rate_limit' : 'upstream_error', message: 'no' }),
     async transport({ body }) {
       const request = body as ChatRequest;

@@ -177,9 +177,9 @@ async function checkRecords(
   for (const by of GROUPINGS) {
     const rows = await ledger.report({ edges: [0, Number.MAX_SAFE_INTEGER], by, account });
     expect(
-      rows.reduce((sum, row) => sum + row.cost, 0),
+      rows.reduce((sum, row) => sum + row.cost, 0n),
       `the report by ${by}`,
-    ).to.equal(spent);
+    ).to.equal(BigInt(spent));
   }
 }
 

@@ -36,8 +36,7 @@ process.on('SIGUSR2', () => { hoard = []; });
 ${policy('hoards', POST('/hurt', `for (let s = getHeapStatistics(); s.used_heap_size < s.heap_size_limit * 0.5; s = getHeapStatistics()) hoard.push(Array.from({ length: 20000 }, (_, n) => ({ n })))`))}`,
 };
 
-describe('a gateway process that something goes wrong in', function () {
-  this.timeout(60_000);
+describe('a gateway process that something goes wrong in', () => {
   const folder = useTempFolder('process');
   let upstream: ScriptedUpstream;
   let running: Running;
@@ -49,7 +48,7 @@ describe('a gateway process that something goes wrong in', function () {
     await writeFile(
       path.join(folder, 'tollgate.config.json'),
       JSON.stringify({
-        server: { port: 0, drainTimeout: '2s' },
+        server: { port: 0, drainTimeout: '2s', drainDelay: '0s' },
         store: 'memory:',
         auth: { 'api-key': { bootstrap: true } },
         providers: { echo: {}, one },

@@ -19,8 +19,7 @@ const fine = (wire: Wire): unknown =>
     ? events([delta('rescued', 'stop', { usage: completion().usage }), '[DONE]'])(wire)
     : wire.send(answer(200, completion('rescued')));
 
-describe('a call with a second target', function () {
-  this.timeout(60_000);
+describe('a call with a second target', () => {
   let rig: FaultRig;
   let vendor: ScriptedUpstream;
   before(async () => {

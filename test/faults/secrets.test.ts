@@ -8,8 +8,7 @@ const PLAIN_KEY = 'correct horse battery/staple';
 const HEADER_VALUE = 'wintermute-tessier';
 const SECRETS = [PLAIN_KEY, HEADER_VALUE, encodeURIComponent(PLAIN_KEY), 'Correct Horse'];
 
-describe('a secret that a provider is sent', function () {
-  this.timeout(30_000);
+describe('a secret that a provider is sent', () => {
   let vendor: ScriptedUpstream;
   let rig: FaultRig;
   before(async () => {

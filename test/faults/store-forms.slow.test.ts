@@ -19,8 +19,7 @@ const fine: Script = (wire) =>
 describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVER }, () => {
   let redis: TestServer;
   let rig: FaultRig;
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     redis = await startRedisServer();
     rig = await startFaultRig({ store: { url: redis.url, timeout: '300ms' } });
     rig.vendor.script(fine);
@@ -35,8 +34,7 @@ describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVE
     ['S02: a store that dies', () => redis.kill(), () => redis.start()],
     ['S03: a store that hangs', () => redis.freeze(), () => redis.thaw()],
   ] as const)
-    it(`${title} is told as 503 store_unavailable, no vendor is asked, and calls work when it is back`, async function () {
-      this.timeout(60_000);
+    it(`${title} is told as 503 store_unavailable, no vendor is asked, and calls work when it is back`, async () => {
       for (const form of ALL) expect(form.text(await rig.askAs(form)), form.name).to.equal('fine');
       await hurt();
       const seen = rig.vendor.requests.length;
@@ -50,9 +48,7 @@ describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVE
     });
 });
 
-describe('a gateway that ends, in every form', function () {
-  this.timeout(30_000);
-
+describe('a gateway that ends, in every form', () => {
   /** Starts calls in these forms, and ends the gateway when the vendor has all of them. */
   const endUnder = async (
     script: Script,

@@ -24,8 +24,7 @@ const usage = JSON.stringify({
   usage: USAGE,
 });
 
-describe('a stream that its caller leaves', function () {
-  this.timeout(30_000);
+describe('a stream that its caller leaves', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig();
@@ -84,6 +83,19 @@ describe('a stream that its caller leaves', function () {
     await leaveAt('seen');
     await rig.vendor.requests[seen]?.closed;
     await rig.expectOrder(mark, 1, PROMPT_COST + 2);
+  });
+
+  it('E59: is hung up on after a moment, also when the provider goes on without end', async () => {
+    rig.vendor.script(async (wire) => {
+      await wire.send(SSE_HEAD);
+      while (!wire.isGone) {
+        await wire.send(chunk(`data: ${delta('seen')}\n\n`));
+        await wire.pause(20);
+      }
+    });
+    const seen = rig.vendor.requests.length;
+    await leaveAt('seen');
+    await rig.vendor.requests[seen]?.closed;
   });
 
   for (const [kind, fields, tokens] of [

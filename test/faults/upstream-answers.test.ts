@@ -8,8 +8,7 @@ import { NO_ANSWERS, refusal } from './upstream-cases.ts';
 
 const STREAM = { stream: true };
 
-describe('a provider that responds with something wrong', function () {
-  this.timeout(30_000);
+describe('a provider that responds with something wrong', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig();

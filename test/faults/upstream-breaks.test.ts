@@ -10,8 +10,7 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 import { notePassed } from './passed-forms.ts';
 import { BREAKS } from './upstream-cases.ts';
 
-describe('a provider that breaks off', function () {
-  this.timeout(30_000);
+describe('a provider that breaks off', () => {
   let rig: FaultRig;
   before(async () => {
     rig = await startFaultRig();
@@ -53,8 +52,7 @@ describe('a provider that breaks off', function () {
   });
 });
 
-describe('a provider that cannot be reached', function () {
-  this.timeout(30_000);
+describe('a provider that cannot be reached', () => {
   let rig: FaultRig;
   let hole: Awaited<ReturnType<typeof startBlackHole>>;
   let untrusted: ScriptedUpstream;

@@ -90,12 +90,15 @@ describe('chat beyond OpenAI’s fields', () => {
       expect(elsewhere.dropped).to.equal('reasoning');
     });
 
-    it(`G27: a signed thought is in thinking_blocks, and goes back byte for byte from there (${how})`, async () => {
+    it(`G27, E38: a signed thought is in thinking_blocks with its signature sealed, and goes back as it was (${how})`, async () => {
       const { thinking_blocks } = turnOf(await think('openrouter/anthropic/claude-sonnet-5'));
-      expect(thinking_blocks).to.deep.equal([{ type: 'thinking', thinking: 'Hm, é.', signature: 'sig' }]);
+      const [block] = thinking_blocks as readonly { readonly signature: string }[];
+      expect(block).to.include({ type: 'thinking', thinking: 'Hm, é.' });
+      expect(block?.signature).to.match(/^tg1\.shared\.[\w-]+\.sig$/);
       const turn = { role: 'assistant', content: 'So.', thinking_blocks };
       expect((await goOn('openrouter/anthropic/claude-sonnet-5', turn)).details).to.deep.equal([THOUGHT]);
       expect((await goOn('openrouter/openai/gpt-5', turn)).details).to.equal(undefined);
+      expect((await goOn('stranger/anthropic/claude-sonnet-5', turn)).details).to.equal(undefined);
     });
   }
 

@@ -6,8 +6,7 @@ import { DOORS, postGarbage, readError } from './garbage-bodies.ts';
 /** `garbage.slow.test.ts` goes on with other seeds. */
 const SEED = 20_261_122;
 
-describe('garbage of up to 65 kB at the ways in of every dialect', function () {
-  this.timeout(60_000);
+describe('garbage of up to 65 kB at the ways in of every dialect', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig({}, { level: 'silent' });

@@ -3,8 +3,7 @@ import { expect } from 'chai';
 import { type IngressRig, MODEL_OF, startIngressRig, WIRES } from '../support/gateways/ingress-rig.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
 
-describe('Google’s own client, @google/genai', function () {
-  this.timeout(30_000);
+describe('Google’s own client, @google/genai', () => {
   let rig: IngressRig;
   let client: GoogleGenAI;
 

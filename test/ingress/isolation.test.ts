@@ -9,8 +9,7 @@ const THOUGHT: SaidNatively = { pieces: [{ reasoning: 'Hm' }, { text: 'Hello' }]
 const include = ['reasoning.encrypted_content'];
 const MORE = { role: 'user', content: 'More' };
 
-describe('what belongs to one user is worth nothing to another one', function () {
-  this.timeout(30_000);
+describe('what belongs to one user is worth nothing to another one', () => {
   let rig: IngressRig;
   let ann: Record<string, string>;
   let bob: Record<string, string>;
@@ -149,6 +148,58 @@ describe('what belongs to one user is worth nothing to another one', function ()
         expect(answered.status).to.equal(200);
         expect(JSON.stringify(rig.lastBody('anthropic')).includes('"signature":"Eq-canary"')).to.equal(isTheirs);
         expect((answered.headers.get('x-tollgate-dropped') ?? '').includes('reasoning')).to.equal(!isTheirs);
+      }
+    });
+
+    it(`E38: nor is it sealed any less for clients of chat and of Gemini (${form})`, async () => {
+      rig.say('anthropic', { pieces: [{ reasoning: 'Hm', signature: 'RXEtY2FuYXJ5' }, { text: 'Hello' }] });
+      const parts = (text: string) => [{ role: 'user', parts: [{ text }] }];
+      const ways = {
+        chat: {
+          ask: (turns: readonly object[], headers: Record<string, string>) =>
+            rig.gateway.post(
+              '/v1/chat/completions',
+              { model: MODEL_OF.anthropic, messages: [MORE, ...turns], stream: stream && turns.length === 0 },
+              headers,
+            ),
+          again: (text: string) => {
+            const [, signature] = /"signature":"([^"]+)"/.exec(text) ?? [];
+            const reasoning_details = [{ kind: 'text', text: 'Hm', signature, format: 'anthropic' }];
+            return [{ role: 'assistant', content: 'Hello', reasoning_details }, MORE];
+          },
+        },
+        gemini: {
+          ask: (turns: readonly object[], headers: Record<string, string>) => {
+            const how = stream && turns.length === 0 ? 'streamGenerateContent?alt=sse' : 'generateContent';
+            const body = {
+              contents: [...parts('Hi'), ...turns],
+              generationConfig: { thinkingConfig: { includeThoughts: true } },
+            };
+            return rig.gateway.post(`/v1beta/models/${MODEL_OF.anthropic}:${how}`, body, headers);
+          },
+          again: (text: string) => {
+            const [, thoughtSignature] = /"thoughtSignature":"([^"]+)"/.exec(text) ?? [];
+            return [
+              { role: 'model', parts: [{ text: 'Hm', thought: true, thoughtSignature }, { text: 'Hello' }] },
+              ...parts('More'),
+            ];
+          },
+        },
+      };
+      for (const [way, { ask, again }] of Object.entries(ways)) {
+        const answered = await ask([], ann);
+        const text = await answered.text();
+        expect(answered.status, text).to.equal(200);
+        expect(text, way).to.not.include('"RXEtY2FuYXJ5"');
+        for (const [headers, isTheirs] of [
+          [ann, true],
+          [bob, false],
+        ] as const) {
+          const { status } = await ask(again(text), headers);
+          expect(status).to.equal(200);
+          const sent = JSON.stringify(rig.lastBody('anthropic'));
+          expect(sent.includes('"signature":"RXEtY2FuYXJ5"'), `${way} ${sent}`).to.equal(isTheirs);
+        }
       }
     });
 

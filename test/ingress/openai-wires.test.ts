@@ -180,11 +180,10 @@ const GEMINI: Way = {
 const WAYS = [CHAT, MESSAGES, GEMINI] as const;
 const STREAMS = [false, true] as const;
 
-describe('E13: the wire to OpenAI is chosen by what a request asks of its model', function () {
-  this.timeout(60_000);
+describe('E13: the wire to OpenAI is chosen by what a request asks of its model', () => {
   let rig: IngressRig;
   before(async () => {
-    rig = await startIngressRig();
+    rig = await startIngressRig({ plans: { all: { serverTools: ['web_search'] } }, defaultPlan: 'all' });
     rig.script('openai', createOpenaiRules());
   });
   after(() => rig.stop());
@@ -392,8 +391,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
   });
 });
 
-describe('a stream of the Responses API that goes wrong', function () {
-  this.timeout(60_000);
+describe('a stream of the Responses API that goes wrong', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig();

@@ -10,8 +10,7 @@ function responseOf(events: readonly Event[]): Record<string, unknown> & { id: s
   return events.at(-1)?.['response'] as Record<string, unknown> & { id: string };
 }
 
-describe('GET /v1/responses as a websocket', function () {
-  this.timeout(20_000);
+describe('GET /v1/responses as a websocket', () => {
   let rig: IngressRig;
   let client: ResponsesSocket;
   before(async () => {

@@ -8,8 +8,10 @@ const core = readSources('core');
 const BUILD = /^config\/(generate|compile-ahead|config-page)\.ts$/;
 const configuration = readSources('config').filter(({ name }) => !BUILD.test(name));
 const program = readSources('cli');
+const openApi = readSources('openapi');
+const routing = readSources('routing');
 const plugins = readSources('plugins');
-const product = [...core, ...configuration, ...program, ...plugins];
+const product = [...core, ...configuration, ...program, ...openApi, ...routing, ...plugins];
 const everything = [...product, ...readSources('test', 'bench')];
 
 /** `types/` of `core/contract/chat.ts`, `app` of `core/app.ts`. */
@@ -49,17 +51,18 @@ describe('the layers of core', () => {
 });
 
 describe('core', () => {
-  it('imports itself and, above the contract, the configuration; never a plugin', () => {
+  it('imports itself and, above the contract, the configuration, routing and the OpenAPI document; never a plugin', () => {
     const outside = ({ name, imports }: SourceFile) =>
       imports.some(
-        ({ file }) => file && !(name.startsWith('core/contract/') ? /^core\// : /^(core|config)\//).test(file),
+        ({ file }) =>
+          file && !(name.startsWith('core/contract/') ? /^core\// : /^(core|config|openapi|routing)\//).test(file),
       );
     expect(namesOf(core, outside)).to.deep.equal([]);
   });
 
   it('names no vendor', () => {
     const pattern = new RegExp(`\\b(${VENDORS.join('|')})\\b`, 'i');
-    const named = [...core, ...configuration]
+    const named = [...core, ...configuration, ...routing]
       .filter(({ name }) => !(name in VENDOR_EXCEPTIONS))
       .flatMap(({ name, code }) => {
         const found = pattern.exec(code.replaceAll(/provider\/\w+|OpenAI/g, ''));
@@ -84,9 +87,26 @@ describe('the configuration', () => {
   });
 });
 
+describe('the OpenAPI document', () => {
+  it('imports the contract, where the package lies, and itself only', () => {
+    const foreign = ({ imports }: SourceFile) =>
+      imports.some(({ file }) => file && !/^(core\/contract\/|openapi\/|config\/package-root)/.test(file));
+    expect(namesOf(openApi, foreign)).to.deep.equal([]);
+  });
+});
+
+describe('routing', () => {
+  it('imports the contract, the configuration and itself only', () => {
+    const foreign = ({ imports }: SourceFile) =>
+      imports.some(({ file }) => file && !/^(core\/contract|config|routing)\//.test(file));
+    expect(namesOf(routing, foreign)).to.deep.equal([]);
+  });
+});
+
 describe('the program', () => {
-  it('imports core and itself only', () => {
-    const foreign = ({ imports }: SourceFile) => imports.some(({ file }) => file && !/^(core|config|cli)\//.test(file));
+  it('imports core, routing and itself only', () => {
+    const foreign = ({ imports }: SourceFile) =>
+      imports.some(({ file }) => file && !/^(core|config|cli|routing)\//.test(file));
     expect(namesOf(program, foreign)).to.deep.equal([]);
   });
 });

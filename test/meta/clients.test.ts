@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { readSetups } from '../../cli/init.ts';
-import { readMatrix, readSetUpPart, rowOf, writeSetUps } from '../clients/page.ts';
-import { CLIENTS } from '../clients/table.ts';
+import { OPENAI_MODELS } from '../clients/openai-vendor.ts';
+import { readMatrix, readModels, readSetUpPart, rowOf, writeSetUps } from '../clients/page.ts';
+import { CLIENTS, ON_OPENAI } from '../clients/table.ts';
 
 describe('docs/clients.md', () => {
   const runs = CLIENTS.flatMap((row) => row.runs);
@@ -15,6 +16,12 @@ describe('docs/clients.md', () => {
       Object.entries(cells).flatMap(([behaviour, cell]) => (cell.startsWith('fails') ? [`${row} ${behaviour}`] : [])),
     );
     expect(failing).to.deep.equal([]);
+  });
+
+  it('E13: says that clients of other formats run a loop of tools on each current model of OpenAI', () => {
+    const works = Object.fromEntries(OPENAI_MODELS.map((model) => [model, 'works']));
+    expect(readModels()).to.deep.equal(Object.fromEntries(ON_OPENAI.map((title) => [title, works])));
+    expect(runs.map(({ title }) => title)).to.include.members([...ON_OPENAI]);
   });
 
   it('shows the set-up of every client as tollgate init prints it, and each was run', () => {

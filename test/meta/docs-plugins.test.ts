@@ -23,8 +23,7 @@ const chat = (content: string, stream: boolean) => ({
   messages: [{ role: 'user', content }],
 });
 
-describe('plugins in the docs', function () {
-  this.timeout(30_000);
+describe('plugins in the docs', () => {
   let gateway: TestGateway;
 
   for (const { page, line, file, text } of shown) {

@@ -11,11 +11,6 @@ export const LAYERS: readonly { readonly name: string; readonly what: string; re
       modules: ['logger', 'upstream/'],
     },
     { name: 'plugins', what: 'import, registry, set-up and closing, hooks compiled', modules: ['plugins/'] },
-    {
-      name: 'routing',
-      what: 'which target is asked first, which is left alone, when one is tried again',
-      modules: ['routing/'],
-    },
     { name: 'calls', what: 'the life of a call', modules: ['calls/'] },
     { name: 'http', what: 'Koa, routes, bodies, errors, event streams', modules: ['http/'] },
     {

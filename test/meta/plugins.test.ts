@@ -28,9 +28,15 @@ describe('every built-in plugin', () => {
 
       it('has nothing beside what a plugin has', () => {
         const known = ['name', 'kind', 'apiVersion', 'configSchema', 'section', 'hosts', 'requires', 'processes'];
-        expect([...known, 'credentials', 'isCredential', 'commands', 'check', 'setup']).to.include.members(
-          Object.keys(plugin),
-        );
+        expect([
+          ...known,
+          'permissions',
+          'credentials',
+          'isCredential',
+          'commands',
+          'check',
+          'setup',
+        ]).to.include.members(Object.keys(plugin));
       });
 
       it('describes its options by a strict schema that refuses unknown keys', () => {

@@ -49,8 +49,7 @@ describe('a release', () => {
     expect(text).to.include('provenance: mode=max').and.include('sbom: true');
   });
 
-  it('lists every package that it ships, as CycloneDX', function () {
-    this.timeout(60_000);
+  it('lists every package that it ships, as CycloneDX', () => {
     const [, ...words] = (manifest.scripts['sbom'] ?? '').split(' ');
     const printed = execFileSync('npm', words, {
       cwd: PACKAGE_ROOT,

@@ -247,8 +247,7 @@ describe('what a plugin may do', () => {
     });
   });
 
-  describe('a command of any plugin (D51)', function () {
-    this.timeout(60_000);
+  describe('a command of any plugin (D51)', () => {
     const folder = useTempFolder('commands');
 
     it('is in tollgate --help under its plugin, explains itself, and runs', async () => {

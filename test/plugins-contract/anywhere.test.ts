@@ -25,8 +25,7 @@ export default definePlugin({
 });
 `;
 
-describe('a plugin file outside of any npm project (D42)', function () {
-  this.timeout(60_000);
+describe('a plugin file outside of any npm project (D42)', () => {
   const folder = useTempFolder('anywhere');
 
   for (const [title, file, text] of [
@@ -40,7 +39,11 @@ describe('a plugin file outside of any npm project (D42)', function () {
         writeFileSync(path.join(folder, path.dirname(file), 'package.json'), '{"type":"module"}');
       writeFileSync(path.join(folder, file), text);
       const config = {
-        ...{ store: 'memory:', server: { port: 0, drainTimeout: '1s' }, auth: { 'api-key': { bootstrap: true } } },
+        ...{
+          store: 'memory:',
+          server: { port: 0, drainTimeout: '1s', drainDelay: '0s' },
+          auth: { 'api-key': { bootstrap: true } },
+        },
         providers: { acme: { plugin: `./${file}` } },
         policies: { overload: false },
       };

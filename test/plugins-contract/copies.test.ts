@@ -5,8 +5,7 @@ import { COPIED, copyPlugins, entryOf } from '../support/plugins/plugin-copies.t
 import { chatOf, readText } from '../support/plugins/plugin-file.ts';
 import { eventually } from '../support/wait.ts';
 
-describe('copies of built-in plugins outside of the repository', function () {
-  this.timeout(60_000);
+describe('copies of built-in plugins outside of the repository', () => {
   const folder = useTempFolder('copies');
   let gateway: TestGateway;
   let left: readonly string[];

@@ -14,7 +14,7 @@ export async function startFaulty(
   writeFileSync(path.join(folder, 'faulty.mjs'), pluginFile({ name: 'faulty', setup }));
   const base = {
     ...{
-      server: { port: 0, drainTimeout: '1s' },
+      server: { port: 0, drainTimeout: '1s', drainDelay: '0s' },
       store: 'memory:',
       providers: { echo: {} },
       auth: { 'api-key': { bootstrap: true } },

@@ -30,12 +30,10 @@ describe('what a plugin never ends (D52)', function () {
         body: JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'x' }] }),
       });
       expect(await response.text()).to.include('"x"');
-      const from = performance.now();
       running.child.kill('SIGTERM');
       const { code, stdout } = await running.finished;
       expect(code, stdout).to.equal(0);
       expect(stdout).to.match(named);
-      expect(performance.now() - from).to.be.below(15_000);
     });
 
   it('a setup is named after 30 seconds, and the process ends', async () => {

@@ -10,7 +10,7 @@ const FIXED = 'A plugin of the gateway failed on this request. The request id fi
 
 /** The hooks whose result counts; what one that only observes returns is nobody's concern. */
 const COUNTING = (Object.keys(HOOKS) as HookName[]).filter(
-  (name) => HOOKS[name].kind !== 'observe' && name !== 'authenticate' && name !== 'error',
+  (name) => HOOKS[name].kind !== 'observe' && !['authenticate', 'arrive', 'error'].includes(name),
 );
 
 /** A plugin with one hook that returns what the request's `user` says. */
@@ -57,6 +57,18 @@ describe('what a hook returns is checked (D53)', () => {
         expect(response.status).to.equal(500);
         expect(await response.text()).to.include(FIXED);
         expect(own.logText()).to.include('plugin \\"probe\\", hook \\"error\\": returned ');
+      } finally {
+        await own.stop();
+      }
+    });
+
+    it(`${result} from arrive is an error of its plugin`, async () => {
+      const own = await startProbe(`api.hook('arrive', ({ userId }) => userId && (${result}));`);
+      try {
+        expect((await own.post(CHAT, chatOf('x'))).status, 'of a small body nothing is asked').to.equal(200);
+        const response = await own.post(CHAT, chatOf('x'.repeat(200_000)));
+        expect(response.status).to.equal(500);
+        expect(own.logText()).to.include('plugin \\"probe\\", hook \\"arrive\\": returned ');
       } finally {
         await own.stop();
       }

@@ -34,8 +34,7 @@ const STRAYS: readonly (readonly [title: string, setup: string, call?: string])[
   ['a null that is rejected', routeText('/call', `void Promise.reject(null); ctx.body = {};`), '/call'],
 ];
 
-describe('what a plugin throws where nobody catches it (D52)', function () {
-  this.timeout(60_000);
+describe('what a plugin throws where nobody catches it (D52)', () => {
   const folder = useTempFolder('strays');
 
   for (const [title, setup, call] of STRAYS)
@@ -74,9 +73,7 @@ describe('what a plugin throws where nobody catches it (D52)', function () {
   ] as const)
     it(`${title} that a plugin still holds does not keep the process`, async () => {
       const { running } = await startFaulty(folder, setup);
-      const from = performance.now();
       running.child.kill('SIGTERM');
       expect((await running.finished).code).to.equal(0);
-      expect(performance.now() - from).to.be.below(4000);
     });
 });

@@ -87,12 +87,13 @@ definePlugin({ name: 'x', kind: 'polcy', apiVersion: 1, setup() {} });`,
 import { definePlugin } from 'tollgate';
 export default definePlugin({
   name: 'x', kind: 'policy', apiVersion: 1,
-  configSchema: { type: 'object', required: ['words'], additionalProperties: false, properties: { words: { type: 'array', items: { type: 'string' } }, level: { enum: ['low', 'high'], default: 'low' } } },
+  configSchema: { type: 'object', required: ['words'], additionalProperties: false, properties: { words: { type: 'array', items: { type: 'string' } }, level: { enum: ['low', 'high'], default: 'low' }, day: { type: 'string', anyOf: [{ format: 'date' }, { format: 'date-time' }] } } },
   check({ words }, { baseDir }) { return words.includes(baseDir) ? [{ path: '/words', message: 'is odd' }] : []; },
   setup(api, config) {
     const [word] = config.words;
     const level: 'low' | 'high' = config.level;
-    void word?.length; void level; void api;
+    const day: string | undefined = config.day;
+    void word?.length; void level; void day; void api;
     // @ts-expect-error -- not in the schema
     void config.wrods;
   },

@@ -47,8 +47,7 @@ function open(gateway: TestGateway, path = '/echo', key = gateway.key) {
   return { socket, seen };
 }
 
-describe('api.upgrade', function () {
-  this.timeout(30_000);
+describe('api.upgrade', () => {
   let gateway: TestGateway;
 
   describe('gives the websockets of a path to a plugin', () => {

@@ -2,7 +2,7 @@
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  withinMs = 5_000,
+  withinMs = 60_000,
 ): Promise<void> {
   const giveUpAt = performance.now() + withinMs;
   while (!(await condition())) {
@@ -12,7 +12,7 @@ export async function until(
 }
 
 /** Waits until a condition holds, by trying; rejects with what was wrong last when it never does. */
-export async function eventually<T>(condition: () => Promise<T>, boundMs = 15_000): Promise<T> {
+export async function eventually<T>(condition: () => Promise<T>, boundMs = 60_000): Promise<T> {
   const deadline = Date.now() + boundMs;
   for (;;) {
     try {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { PluginApi, Principal } from '../../../core/index.ts';
+import type { PersonalData, PluginApi, Principal } from '../../../core/index.ts';
 import {
   listSession,
   type MemoryLimits,
@@ -9,6 +9,7 @@ import {
   type SessionStore,
   type StoredSummary,
   type StoredTurn,
+  sessionDocuments,
   type Turn,
   turnKeys,
   wipeSession,
@@ -32,6 +33,19 @@ export interface AgentMemory {
   open(principal: Principal, session: string): Promise<OpenSession>;
   /** Forgets one session, or all of the user's; returns how many held something. A wipe wins over calls in flight. */
   wipe(principal: Principal, session?: string): Promise<number>;
+  /** How many sessions the user has. */
+  count(principal: Principal): Promise<number>;
+}
+
+/** The sessions of a user, whoever paid for them. */
+export function personalMemories({ count, wipe }: Pick<AgentMemory, 'count' | 'wipe'>): PersonalData {
+  const sum = async (accounts: readonly string[], countOf: (account: string) => Promise<number>): Promise<number> =>
+    (await Promise.all(accounts.map(countOf))).reduce((total, found) => total + found, 0);
+  return {
+    name: 'memories',
+    count: ({ userId, accounts }) => sum(accounts, (account) => count({ credential: 'key', userId, account })),
+    erase: ({ userId, accounts }) => sum(accounts, (account) => wipe({ credential: 'key', userId, account })),
+  };
 }
 
 /** The longest text of one side of a turn, in characters. */
@@ -43,21 +57,24 @@ const MAX_SIDE = 4000;
  * before it is out of reach at once, also what a call in flight is about to write.
  */
 export function createAgentMemory(
-  api: Pick<PluginApi, 'instance' | 'keyv' | 'stores'>,
+  api: Pick<PluginApi, 'instance' | 'stores'>,
   limits: MemoryLimits,
   now: () => number = Date.now,
 ): AgentMemory {
-  const documents = api.keyv<StoredTurn | StoredSummary>('agent-memory');
-  const { counters, sets } = api.stores;
-  const store = { instance: api.instance, documents, counters, sets, limits };
+  const { counters, sets, kept } = api.stores;
+  const storeOf = ({ account }: Principal): SessionStore => {
+    return { instance: api.instance, documents: sessionDocuments(kept, account), counters, sets, limits };
+  };
   return {
-    open: (principal, session) => openSession(store, hashUser(principal), hash(session), now),
+    open: (principal, session) => openSession(storeOf(principal), hashUser(principal), hash(session), now),
     wipe(principal, session) {
+      const store = storeOf(principal);
       const user = hashUser(principal);
       return session === undefined
         ? wipeUser(store, user)
         : wipeSession(store, nameSession(store, user, hash(session)));
     },
+    count: (principal) => sets.size(nameSession(storeOf(principal), hashUser(principal), '').list),
   };
 }
 
@@ -80,7 +97,7 @@ async function openSession(
   /** Writes a document in place of others, and deletes it again when a wipe came before it. */
   const write = async (key: string, document: StoredTurn | StoredSummary, outdated: readonly string[]) => {
     await documents.set(key, document, limits.ttlMs);
-    await documents.deleteMany([...outdated]);
+    await documents.delete(...outdated);
     if ((await readPrefix(store, names)) === prefix) await listSession(store, user, names);
     else await documents.delete(key);
   };
@@ -107,7 +124,7 @@ interface KeyedTurn {
 }
 
 async function readTurns({ documents }: SessionStore, keys: readonly string[]): Promise<readonly KeyedTurn[]> {
-  const found = await documents.getMany([...keys]);
+  const found = await documents.getMany(keys);
   return found.flatMap((turn, index) => (turn && 'at' in turn ? [{ key: keys[index] ?? '', turn }] : []));
 }
 

@@ -1,5 +1,4 @@
-import type Keyv from 'keyv';
-import type { Counters, Sets } from '../../../core/index.ts';
+import type { AccountDocuments, Counters, Sets } from '../../../core/index.ts';
 
 /** One exchange, as later calls see it. */
 export interface Turn {
@@ -21,10 +20,31 @@ export interface MemoryLimits {
   readonly ttlMs: number;
 }
 
+type Stored = StoredTurn | StoredSummary;
+
+/** The documents of one account's sessions. */
+interface SessionDocuments {
+  get(key: string): Promise<Stored | undefined>;
+  getMany(keys: readonly string[]): Promise<readonly (Stored | undefined)[]>;
+  set(key: string, document: Stored, ttlMs: number): Promise<unknown>;
+  delete(...keys: readonly string[]): Promise<unknown>;
+}
+
+/** They are among what the account keeps: those that were written least recently go when that is too much. */
+export function sessionDocuments(kept: AccountDocuments, account: string): SessionDocuments {
+  const keyOf = (key: string): string => `memory.${key}`;
+  return {
+    get: (key) => kept.get(keyOf(key)),
+    getMany: (keys) => Promise.all(keys.map((key) => kept.get<Stored>(keyOf(key)))),
+    set: (key, document, ttlMs) => kept.set(account, keyOf(key), document, ttlMs),
+    delete: (...keys) => Promise.all(keys.map((key) => kept.delete(account, keyOf(key)))),
+  };
+}
+
 /** Where sessions are kept. */
 export interface SessionStore {
   readonly instance: string;
-  readonly documents: Keyv<StoredTurn | StoredSummary>;
+  readonly documents: SessionDocuments;
   readonly counters: Counters;
   readonly sets: Sets;
   readonly limits: MemoryLimits;
@@ -114,7 +134,7 @@ async function deleteSession(store: SessionStore, names: SessionNames, prefix: s
   const last = await store.counters.next(names.turns, 0);
   const keys = [`${prefix}.summary`, ...turnKeys(store, prefix, last)];
   const held = (await store.documents.getMany(keys)).some((one) => one !== undefined);
-  if (held) await store.documents.deleteMany(keys);
+  if (held) await store.documents.delete(...keys);
   await store.sets.remove(names.list, names.session);
   return held;
 }

@@ -6,7 +6,7 @@ import type { SchemaReader } from '../kit/response-model.ts';
 import type { Turn } from '../kit/session-store.ts';
 import type { Language } from './engine/language.ts';
 import { describePatient, type Patient } from './request.ts';
-import type { Rule } from './rules/rule.ts';
+import type { Rule } from './rules/index.ts';
 
 /** From least to most urgent. */
 export const URGENCIES = Object.freeze(['unknown', 'self_care', 'routine', 'soon', 'urgent', 'emergency'] as const);

@@ -2,7 +2,7 @@ import { type KnownSource, type MedicalCase, mostUrgent, type Urgency } from './
 import type { Draft } from './draft.ts';
 import type { Language } from './engine/language.ts';
 import type { Notices } from './notices.ts';
-import type { Rule, Source } from './rules/rule.ts';
+import type { Rule } from './rules/index.ts';
 import type { Triage } from './triage.ts';
 
 export interface ReportedFlag {
@@ -10,7 +10,7 @@ export interface ReportedFlag {
   readonly sign: string;
   readonly advice: string;
   /** Where the rule comes from; absent for what the triage model found. */
-  readonly source?: Source;
+  readonly source?: Rule['source'];
 }
 
 export interface MedicalContent {

@@ -1,6 +1,6 @@
 import { GatewayError, toGatewayError } from '../../../core/index.ts';
 import type { Notices } from './notices.ts';
-import type { Rule } from './rules/rule.ts';
+import type { Rule } from './rules/index.ts';
 
 /** Errors that carry a notice already. */
 const noticed = new WeakSet<GatewayError>();

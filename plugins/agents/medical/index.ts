@@ -7,7 +7,7 @@ import {
   type RefusedRequest,
   type RouteContext,
 } from '../../../core/index.ts';
-import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
+import { type AgentMemory, createAgentMemory, personalMemories } from '../kit/agent-memory.ts';
 import { memoryRoute } from '../kit/memory-route.ts';
 import { createModelCalls } from '../kit/model-calls.ts';
 import { readMessage } from '../kit/read-message.ts';
@@ -33,8 +33,7 @@ import { noticesFor } from './notices.ts';
 import { RELEASE_RULES } from './release-rules/index.ts';
 import { RELEASE_COMPILED, RELEASE_LEXICONS } from './release-rules/lexicon/index.ts';
 import { MEDICAL_REQUEST, type MedicalRequestBody, type Patient } from './request.ts';
-import { RULES } from './rules/index.ts';
-import { INFANT_YEARS, type Rule } from './rules/rule.ts';
+import { INFANT_YEARS, RULES, type Rule } from './rules/index.ts';
 import { runMedical } from './run-medical.ts';
 
 /** What people say in each language. How entries are written: `engine/phrases.ts`. */
@@ -142,8 +141,9 @@ function likelyLanguages(text: string): readonly LikelyLanguage[] {
   const shares = new Map<Language, number>();
   for (const [index, part] of [normalised, ...normalised.split(/[.!?\n]+/)].entries()) {
     const frequent = scoreLanguages(part);
-    const isClear = (frequent[0]?.score ?? 0) >= FEW_WORDS;
-    if (index > 0 && !isClear) continue;
+    const [first = 0, second = 0] = frequent.map(({ score }) => score);
+    if (index > 0 && first < FEW_WORDS) continue;
+    const isClear = first >= FEW_WORDS && first > second;
     const scores = isClear ? frequent : withLexicons(part, frequent);
     const best = Math.max(...scores.map(({ score }) => score));
     for (const { language, score } of scores) {
@@ -295,6 +295,7 @@ export default definePlugin({
     const { turns = 10, ttl = '1d' } = config.memory ?? {};
     const memoryLimits = { turns, bytes: 32_000, sessions: 20, ttlMs: parseDuration(ttl) };
     const memory = createAgentMemory(api, memoryLimits);
+    api.personalData(personalMemories(memory));
     const state = { api, config, memory, reader: createSchemaReader(), modes: createModeMemory() };
     // The first person who needs it must not wait for the rules, nor anybody else for that.
     api.onReady(async () => {

@@ -1,5 +1,5 @@
 import type { Language, Texts } from './engine/language.ts';
-import type { Rule } from './rules/rule.ts';
+import type { Rule } from './rules/index.ts';
 
 const NUMBER: Texts = {
   en: 'your local emergency number (112 or 911 in many countries)',

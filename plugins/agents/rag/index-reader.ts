@@ -122,13 +122,25 @@ interface SearchedTable {
 interface CountedPhrase {
   readonly phrase: string;
   readonly weight: number;
+  /** The place in the query of the word that it is; undefined for a part of one. */
+  readonly word: number | undefined;
   readonly counts: readonly number[];
   /** In how many of all. */
   readonly having: number;
+  /** By how rare it is in all. */
+  readonly rarity: number;
 }
 
-/** Searches the words of some folders, and of no other: row ids by BM25, best first. */
-type SearchWords = (words: readonly QueryWord[], folders: ReadonlySet<string>, limit: number) => readonly number[];
+/** What the words of a query found. */
+export interface WordRanking {
+  /** Passages by BM25, best first, and which of the query's words each has, by their place in the query. */
+  readonly hits: readonly { readonly id: number; readonly whole: ReadonlySet<number> }[];
+  /** How much each of the query's words says, by how rare it is; 0 for one that was not looked for. */
+  readonly weights: readonly number[];
+}
+
+/** Searches the words of some folders, and of no other. */
+type SearchWords = (words: readonly QueryWord[], folders: ReadonlySet<string>, limit: number) => WordRanking;
 
 /**
  * SQLite's bm25() weighs a phrase by how rare it is in one table. Here it is weighed by how rare it is in all tables that are
@@ -139,29 +151,38 @@ function createWordSearch(database: Database): SearchWords {
   return (words, folders, limit) => {
     const tables = [...folders].flatMap(openTable);
     const all = tables.reduce((sum, { size }) => sum + size, 0);
-    const sums = new Map<number, number>();
-    const add = ({ phrase, weight, counts, having }: CountedPhrase): void => {
-      const rarity = Math.log(1 + (all - having + 0.5) / (having + 0.5));
+    const found = new Map<number, { sum: number; readonly whole: Set<number> }>();
+    const add = ({ phrase, weight, counts, rarity, word }: CountedPhrase): void => {
       for (const [at, { search, size }] of tables.entries()) {
         const ofTable = counts[at] ?? 0;
         if (ofTable === 0) continue;
         const factor = (weight * rarity) / rarityInTable(size, ofTable);
-        for (const { id, score } of search.all(phrase))
-          sums.set(Number(id), (sums.get(Number(id)) ?? 0) + Number(score) * factor);
+        for (const row of search.all(phrase)) {
+          const id = Number(row['id']);
+          const hit = found.get(id) ?? { sum: 0, whole: new Set() };
+          hit.sum += Number(row['score']) * factor;
+          if (word !== undefined) hit.whole.add(word);
+          found.set(id, hit);
+        }
       }
     };
-    const count = (phrase: string, weight: number): CountedPhrase => {
+    const count = (phrase: string, weight: number, word?: number): CountedPhrase => {
       const counts = tables.map((table) => Number(table.count.get(phrase)?.['n'] ?? 0));
-      return { phrase, weight, counts, having: counts.reduce((sum, n) => sum + n, 0) };
+      const having = counts.reduce((sum, n) => sum + n, 0);
+      return { phrase, weight, word, counts, having, rarity: Math.log(1 + (all - having + 0.5) / (having + 0.5)) };
     };
-    const ofWords = words.map(({ phrase }) => count(phrase, 1));
+    const ofWords = words.map(({ phrase }, at) => count(phrase, 1, at));
     const ofParts = words.flatMap(({ parts }) => parts.map((part) => count(part, PARTS_WEIGHT / parts.length)));
-    for (const counted of [...rarest(ofWords, MAX_HITS.words), ...rarest(ofParts, MAX_HITS.parts)]) add(counted);
-    return [...sums]
-      .map(([id, sum]): [number, number] => [id, Math.round(sum * PRECISION)])
-      .sort(([a, x], [b, y]) => y - x || a - b)
-      .slice(0, limit)
-      .map(([id]) => id);
+    const looked = rarest(ofWords, MAX_HITS.words);
+    for (const counted of [...looked, ...rarest(ofParts, MAX_HITS.parts)]) add(counted);
+    const hits = [...found]
+      .map(([id, { sum, whole }]) => ({ id, whole, sum: Math.round(sum * PRECISION) }))
+      .sort((a, b) => b.sum - a.sum || a.id - b.id)
+      .slice(0, limit);
+    return {
+      hits,
+      weights: ofWords.map((counted) => (counted.having === 0 || looked.includes(counted) ? counted.rarity : 0)),
+    };
   };
 }
 

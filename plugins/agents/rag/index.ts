@@ -68,7 +68,7 @@ const RESPONSE = {
         required: ['id', 'score', 'text', 'source', 'title', 'location'],
         properties: {
           id: { type: 'string', description: 'What to cite: the file and the number of the passage.' },
-          score: { type: 'number', minimum: 0, maximum: 1, description: 'Comparable within one response.' },
+          score: { type: 'number', minimum: 0, maximum: 1, description: 'How much of the query it has.' },
           text: { type: 'string' },
           source: { type: 'string', description: 'The file, relative to the folder.' },
           title: { type: 'string' },

@@ -3,7 +3,7 @@ import { type CallContext, isGatewayError, type PluginApi } from '../../../core/
 import type { Access, Scope } from './access.ts';
 import type { Embedder } from './embedder.ts';
 import type { IndexReader, Passage, VectorRow } from './index-reader.ts';
-import { toQueryWords } from './terms.ts';
+import { type Likeness, likeness, type QueryWord, toComparedText, toQueryWords } from './terms.ts';
 
 interface Found {
   readonly hits: readonly Hit[];
@@ -44,7 +44,7 @@ export function createRetrieve(
 }
 
 export interface Hit extends Passage {
-  /** 0 to 1: 1 is first in every ranking that found anything. Comparable within one response only. */
+  /** 0 to 1: how much of the query it has (see {@link coverage}), or its cosine when that is more; never more than the one before it. */
   readonly score: number;
 }
 
@@ -54,37 +54,82 @@ const RRF_K = 60;
 /** How many of each ranking are fused. */
 const DEPTH = 100;
 
+/** A passage by its row id, and the cosine of its vector to the query's. */
+interface Near {
+  readonly id: number;
+  readonly cosine: number;
+}
+
 /** Searches a scope by words, and by meaning where the query has a vector; the two rankings are fused. */
 export function searchPassages(
   reader: IndexReader,
   query: string,
   limit: number,
   scope: Scope,
-  nearest: ((depth: number) => readonly number[]) | undefined,
+  nearest: ((depth: number) => readonly Near[]) | undefined,
 ): readonly Hit[] {
-  const byWords = reader.searchWords(toQueryWords(query), scope.folders, DEPTH);
-  const rankings = [byWords, nearest?.(DEPTH) ?? []].filter(({ length }) => length > 0);
-  const hits: Hit[] = [];
-  for (const { id, score } of fuseRankings(rankings)) {
-    if (hits.length >= limit) break;
+  const words = toQueryWords(query);
+  const { hits: byWords, weights } = reader.searchWords(words, scope.folders, DEPTH);
+  const whole = new Map(byWords.map((hit) => [hit.id, hit.whole]));
+  const near = (nearest?.(DEPTH) ?? []).filter(({ cosine }) => cosine > 0);
+  const cosines = new Map(near.map(({ id, cosine }) => [id, cosine]));
+  const found: Hit[] = [];
+  const less: Hit[] = [];
+  for (const id of fuseRankings([byWords, near].map((ranking) => ranking.map((one) => one.id)))) {
+    if (found.length >= limit) break;
     const passage = reader.passage(id);
     // Gone since the vectors were loaded; or indexed under other rules than those of now.
-    if (passage && scope.includes(passage.source)) hits.push({ ...passage, score });
+    if (!passage || !scope.includes(passage.source)) continue;
+    const { share, isLike } = coverage(words, weights, whole.get(id), passage);
+    const cosine = cosines.get(id) ?? 0;
+    (isLike || cosine > 0 ? found : less).push({ ...passage, score: Math.max(share, cosine) });
   }
-  return hits;
+  // What has less than half of a word comes behind what has more, and never alone.
+  return found.length === 0 ? [] : withFallingScores([...found, ...less].slice(0, limit));
 }
 
-/** Reciprocal rank fusion of rankings of ids, scaled so that the first of all rankings scores 1. */
-export function fuseRankings(
-  rankings: readonly (readonly number[])[],
-): readonly { readonly id: number; readonly score: number }[] {
+/** A passage's score is at most the one of the passage before it. */
+function withFallingScores(hits: readonly Hit[]): readonly Hit[] {
+  let last = 1;
+  return hits.map((hit) => {
+    last = Math.min(last, Math.round(hit.score * 1e6) / 1e6);
+    return { ...hit, score: last };
+  });
+}
+
+/** What a word counts at most of which the passage has no more than one that is like it. */
+const LIKE = 0.9;
+
+/**
+ * The share of the query's words that a passage has, rare ones counting more, 1 only when it has every one as it is; and whether
+ * it has any of them, or one that is like it.
+ */
+function coverage(
+  words: readonly QueryWord[],
+  weights: readonly number[],
+  whole: ReadonlySet<number> = new Set(),
+  { title, location, text }: Passage,
+): Likeness {
+  if (words.length === 0 || whole.size === words.length)
+    return { share: Math.min(1, whole.size), isLike: whole.size > 0 };
+  const all = weights.reduce((sum, weight) => sum + weight, 0);
+  const compared = toComparedText([title, ...(location.headings ?? []), text].join('\n'));
+  let covered = 0;
+  let isAny = whole.size > 0;
+  for (const [at, { word }] of words.entries()) {
+    const { share, isLike } = whole.has(at) ? { share: 1 / LIKE, isLike: true } : likeness(word, compared);
+    covered += (weights[at] ?? 0) * LIKE * share;
+    isAny ||= isLike;
+  }
+  return { share: covered / all, isLike: isAny };
+}
+
+/** Reciprocal rank fusion: the ids of some rankings, best first. */
+export function fuseRankings(rankings: readonly (readonly number[])[]): readonly number[] {
   const sums = new Map<number, number>();
   for (const ranking of rankings)
     for (const [rank, id] of ranking.entries()) sums.set(id, (sums.get(id) ?? 0) + 1 / (RRF_K + rank + 1));
-  const best = Math.max(rankings.length, 1) / (RRF_K + 1);
-  return [...sums]
-    .map(([id, sum]) => ({ id, score: Math.round((sum / best) * 1e6) / 1e6 }))
-    .sort((a, b) => b.score - a.score || a.id - b.id);
+  return [...sums].sort(([a, x], [b, y]) => y - x || a - b).map(([id]) => id);
 }
 
 /** All vectors of one revision of the index, laid out in one array for an exact search. */
@@ -92,8 +137,8 @@ interface VectorTable {
   readonly revision: number;
   /** Whether any of these folders has a vector. */
   hasAny(folders: ReadonlySet<string>): boolean;
-  /** Row ids of some folders by cosine to a vector of unit length, best first. */
-  nearest(query: Float32Array, depth: number, folders: ReadonlySet<string>): readonly number[];
+  /** Passages of some folders by cosine to a vector of unit length, best first. */
+  nearest(query: Float32Array, depth: number, folders: ReadonlySet<string>): readonly Near[];
 }
 
 /** Rows that are read at once; requests are served between. */
@@ -129,7 +174,7 @@ export function createVectorTable(revision: number, rows: readonly VectorRow[]):
       const searched = [...folders].flatMap((folder) => rowsOf.get(folder) ?? []).sort((a, b) => a - b);
       const scores = new Float32Array(searched.length);
       for (const [at, row] of searched.entries()) scores[at] = dot(flat, row * dimensions, query);
-      return firstRows(scores, depth).map((at) => ids[searched[at] ?? 0] ?? 0);
+      return firstRows(scores, depth).map((at) => ({ id: ids[searched[at] ?? 0] ?? 0, cosine: scores[at] ?? 0 }));
     },
   };
 }

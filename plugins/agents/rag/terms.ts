@@ -10,10 +10,17 @@ const HAN = /\p{sc=Han}/u;
 const MAX_WORDS = 64;
 const MAX_PARTS = 128;
 
-/** Words that nearly every passage has: they find nothing, and cost a walk over all of it. English, Chinese, Japanese. */
+/**
+ * Words that nearly every passage has: they find nothing, and cost a walk over all of it. English, German, French, Spanish, Italian
+ * (without those that mean something in another of these languages), Chinese, Japanese.
+ */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   [
     'a an and are as at be but by can do does for from has have how i if in into is it its of on or that the their there these they this to was were what when where which who why will with you your',
+    'der das den dem ein eine einen einem einer eines und oder ist sind im zum zur beim mit von für auf aus bei nach ich du er wir ihr mir mich dir dich mein meine meinen meinem meiner wie wo wer wann warum welche welcher welches muss kann soll darf habe haben hat wird werden nicht auch es sich',
+    'le la les un une des du de et ou est sont au aux dans par sur avec je tu il elle nous vous mon ma mes votre vos que qui quoi quel quelle quels quelles comment combien quand où pourquoi ce cette ces se sa ses ne pas faut peut',
+    'el los las una unos unas del al y es son en para por con yo tú mi mis su sus que qué quién cómo cuánto cuántos cuándo dónde cuál se no lo hay puedo debo tengo',
+    'il lo gli i uno dei delle della dello degli nel nella e è sono per con su io mio mia miei che chi cosa come quanto quanti quando dove quale perché si non devo posso ho',
     '的 了 是 在 和 吗 呢 我 你 要 有 也 就 都 很 与 及 或 把 被 这 那 什么 怎么 怎样 如何 多少 哪 哪里 哪个 几 可以 能',
     'の は に を が で と も へ や か た て です ます ました ません でした する した して し から まで こと もの とき いる ある ない なる どこ いつ なに どう どの いくら 何 れる られる たい',
   ].flatMap((words) => words.split(' ')),
@@ -21,6 +28,8 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
 
 /** A word of a query. */
 export interface QueryWord {
+  /** The word, as {@link withoutAccents} leaves it. */
+  readonly word: string;
   /** An FTS5 phrase, quoted: nothing in it is syntax. */
   readonly phrase: string;
   /** Phrases of parts of the word, by which it finds longer words that hold it, and shorter ones that it holds. */
@@ -48,7 +57,7 @@ export function toQueryWords(query: string): readonly QueryWord[] {
   return (telling.length > 0 ? telling : words).slice(0, MAX_WORDS).map((word) => {
     const parts = queryParts(word).slice(0, left);
     left -= parts.length;
-    return { phrase: toPhrase(word), parts };
+    return { word: withoutAccents(word), phrase: toPhrase(word), parts };
   });
 }
 
@@ -102,4 +111,83 @@ function partsOf(word: string): readonly string[] {
   return Array.from({ length: Math.max(0, letters.length - length + 1) }, (_, at) =>
     letters.slice(at, at + length).join(''),
   );
+}
+
+/** A word without the marks that the index leaves out too. */
+function withoutAccents(word: string): string {
+  return word
+    .normalize('NFD')
+    .replace(/[\u0300-\u036F]/g, '')
+    .normalize('NFC');
+}
+
+/** A text, to look for words that are like those of a query. */
+export interface ComparedText {
+  readonly text: string;
+  /** Its words by their parts. */
+  readonly words: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+/** Prepares a text for {@link likeness}. */
+export function toComparedText(text: string): ComparedText {
+  const compared = withoutAccents(text.normalize('NFKC').toLowerCase());
+  const words = new Map<string, Set<string>>();
+  for (const word of new Set(wordsOf(compared)))
+    for (const part of partsOf(word)) words.set(part, (words.get(part) ?? new Set()).add(word));
+  return { text: compared, words };
+}
+
+/** How much of a query's word stands in a text, 0 to 1, and whether that is enough to say that the text is about it. */
+export interface Likeness {
+  readonly share: number;
+  readonly isLike: boolean;
+}
+
+const UNLIKE: Likeness = Object.freeze({ share: 0, isLike: false });
+
+/** The least share of a query word's parts that a word of a text that is like it has. */
+const MIN_SHARED = 0.5;
+
+/** A word that is a part of the query's word has this share of its own parts in it, and so many of them. */
+const INSIDE = Object.freeze({ share: 0.6, parts: 4 });
+
+/** Words that begin alike: so many parts from the first on. */
+const BEGINNING = 3;
+
+/**
+ * How much of a query's word the text has in one of its words. Parts that are spread over several words say nothing: nearly
+ * every word is found in them.
+ */
+export function likeness(word: string, { text, words }: ComparedText): Likeness {
+  if (UNSPACED.test(word)) return likenessUnspaced(word, text);
+  const parts = partsOf(word);
+  const own = new Set(parts);
+  const beginning = parts.slice(0, BEGINNING);
+  const shares = new Map<string, number>();
+  for (const part of own) for (const other of words.get(part) ?? []) shares.set(other, (shares.get(other) ?? 0) + 1);
+  let best = UNLIKE;
+  for (const [other, shared] of shares) {
+    const others = partsOf(other);
+    const share = shared / own.size;
+    const isLike =
+      (share >= MIN_SHARED && (shared > 1 || other.startsWith(word) || other.endsWith(word) || HANGUL.test(word))) ||
+      (shared >= INSIDE.parts && shared / others.length >= INSIDE.share) ||
+      (beginning.length === BEGINNING && beginning.every((part, at) => others[at] === part));
+    if (isLike === best.isLike ? share > best.share : isLike) best = { share, isLike };
+  }
+  return best;
+}
+
+/** Of a word in a script without spaces: its pairs of characters; of a pair, its characters with at most two between them. */
+function likenessUnspaced(word: string, text: string): Likeness {
+  const characters = [...word];
+  if (characters.length === 2) {
+    const [first = '', second = ''] = characters.filter((character) => HAN.test(character));
+    const isLike = second !== '' && new RegExp(`${first}.{0,2}${second}`, 'u').test(text);
+    const has = [first, second].filter((character) => character !== '' && text.includes(character));
+    return { share: has.length / 2, isLike };
+  }
+  const pairs = characters.slice(1).map((character, at) => `${characters[at]}${character}`);
+  const share = pairs.filter((pair) => text.includes(pair)).length / Math.max(1, pairs.length);
+  return { share, isLike: share >= MIN_SHARED };
 }

@@ -10,7 +10,7 @@ import {
   type Schema,
   type Usage,
 } from '../../../core/index.ts';
-import { type AgentMemory, createAgentMemory } from '../kit/agent-memory.ts';
+import { type AgentMemory, createAgentMemory, personalMemories } from '../kit/agent-memory.ts';
 import { structuredDeps } from '../kit/agent-run.ts';
 import { memoryRoute } from '../kit/memory-route.ts';
 import { BudgetSpent, createModelCalls } from '../kit/model-calls.ts';
@@ -297,6 +297,7 @@ export default definePlugin({
       team: () => (team ??= assembleTeam(config.agents, api.agents())),
     };
     api.onRegistered(() => void state.team());
+    if (state.memory) api.personalData(personalMemories(state.memory));
     api.route({
       method: 'POST',
       path: '/api/core/agent',

@@ -1,8 +1,9 @@
-import { definePlugin, isGatewayError, type PluginApi, problemsOf } from '../../../core/index.ts';
-import { createPlanBook, KEY_ORIGINS, type KeyOrigin } from '../../policies/kit/index.ts';
+import { definePlugin, isGatewayError, type PluginApi, problemsOf, type UserRecord } from '../../../core/index.ts';
+import { createPlanBook, KEY_ORIGINS, type KeyOrigin, USERS } from '../../policies/kit/index.ts';
 import { KEY_PATTERN } from './format.ts';
 import { createKeyIndex } from './key-index.ts';
 import { checkNames } from './key-limits.ts';
+import { readOperatorKeyFor, watchOperatorKeys } from './key-rights.ts';
 import { registerKeys } from './keys-command-and-routes.ts';
 import { createKeyring, type Keyring } from './manage-keys.ts';
 import {
@@ -15,7 +16,9 @@ import {
   readPeppers,
 } from './peppers.ts';
 import { createRecords, type KeyLimits } from './records.ts';
-import { registerRoutes } from './routes.ts';
+import { countCreation, registerRoutes } from './routes.ts';
+import { personalKeys } from './search-keys.ts';
+import { registerTeamKeys } from './team-keys.ts';
 
 import { createLastUsed, createVerifier } from './verify-key.ts';
 
@@ -26,6 +29,7 @@ export default definePlugin({
   name: 'api-key',
   kind: 'auth',
   apiVersion: 1,
+  permissions: ['ledger'],
   credentials: ['key'],
   isCredential: (text) => KEY_PATTERN.test(text),
   commands: [{ name: 'keys', summary: 'Make, list, change, block, rotate and revoke API keys' }],
@@ -52,6 +56,13 @@ export default definePlugin({
         default: 100,
         description: 'How many keys a user may have at a time; also bounds how many are made in an hour.',
       },
+      operatorKeyFor: {
+        type: 'string',
+        format: 'duration',
+        default: '365d',
+        description:
+          'How long a key with a role or scopes lasts whose maker names no end, 1d or more. Before its end the log and `tollgate_operator_keys_ending` say so for 14 days.',
+      },
       bootstrap: {
         type: 'boolean',
         description:
@@ -63,6 +74,7 @@ export default definePlugin({
   check: (config, { settings }) =>
     problemsOf(
       () => assertStrength(config),
+      () => readOperatorKeyFor(config),
       () => (config.pepper === undefined ? assertPepperFile(settings.dataDir) : undefined),
     ),
 
@@ -92,6 +104,7 @@ export default definePlugin({
       ledger: api.ledger,
       readPeppers: readCheckedPeppers,
       onChange: verifier.forget,
+      onCreate: api.records<UserRecord>(USERS).note,
       maxKeysPerUser,
       noteOrigins: createNoteOrigins(api),
     });
@@ -101,9 +114,17 @@ export default definePlugin({
     );
     const readPlans = createPlanBook(api);
     const check = async (limits: KeyLimits) => checkNames(api, limits, [...(await readPlans()).keys()]);
-    registerRoutes(api, { keyring, check, creationsPerHour: Math.max(2 * maxKeysPerUser, 200) });
+    const creationsPerHour = Math.max(2 * maxKeysPerUser, 200);
+    registerRoutes(api, { keyring, check, creationsPerHour });
+    const { counters } = api.stores;
+    registerTeamKeys(api, {
+      ...{ keyring, check },
+      countCreation: (maker, now) => countCreation({ counters, creationsPerHour }, maker, now),
+    });
     const giveUp = async () => acceptPepper(sets, await readOwnPeppers());
-    registerKeys(api, { keyring, check, acceptPepper: giveUp });
+    registerKeys(api, { keyring, check, acceptPepper: giveUp, operatorKeyForMs: readOperatorKeyFor(config) });
+    watchOperatorKeys(api, index, records);
+    for (const data of personalKeys({ keyring, index, records })) api.personalData(data);
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;

@@ -37,6 +37,7 @@ function toInfo(
     user_id: record.userId,
     name: record.name,
     role: record.role ?? null,
+    ...(record.scopes && { scopes: record.scopes }),
     hashed_key: record.hash,
     prefix: prefixOf(record.id),
     created_at: new Date(record.createdAt).toISOString(),
@@ -97,13 +98,14 @@ function shown(value: unknown): string {
   return Array.isArray(value) ? value.map((each) => printable(String(each))).join(', ') : printable(String(value));
 }
 
-/** Whether it works, in a word. */
+/** Whether it works and, of an operator's, what for. */
 export function stateOf(key: ApiKeyInfo, now: number): string {
   if (key.revoked_at) return 'revoked';
   if (key.blocked_at) return 'blocked';
-  const role = key.role === 'admin' ? 'admin' : 'active';
-  if (!key.expires_at) return role;
-  return Date.parse(key.expires_at) <= now ? 'expired' : `until ${key.expires_at.slice(0, 10)}`;
+  const rights = [key.role ?? [], key.scopes ?? []].flat().join(' ');
+  if (!key.expires_at) return rights || 'active';
+  if (Date.parse(key.expires_at) <= now) return 'expired';
+  return `${rights} until ${key.expires_at.slice(0, 10)}`.trim();
 }
 
 const TEXT = { type: 'string' } as const;
@@ -128,7 +130,15 @@ export const KEY_INFO = {
     id: TEXT,
     user_id: TEXT,
     name: TEXT,
-    role: { type: ['string', 'null'], description: '`admin` for keys of operators.' },
+    role: {
+      type: ['string', 'null'],
+      description: 'What it may as an operator’s: `viewer`, `billing`, `operator`, `team`, `admin`.',
+    },
+    scopes: {
+      type: 'array',
+      items: TEXT,
+      description: 'What it may as an operator’s, in addition to the role; absent without any.',
+    },
     hashed_key: { type: 'string', description: 'HMAC-SHA-256 of the key; it opens nothing.' },
     prefix: { type: 'string', description: '`tg_` and the id: how the key begins.' },
     created_at: TIME,
@@ -184,6 +194,20 @@ export const ISSUED = {
   type: 'object',
   properties: { message: TEXT, api_key: { type: 'string', description: 'The key itself.' }, api_key_info: KEY_INFO },
   required: ['message', 'api_key', 'api_key_info'],
+} as const;
+
+/** A key that an operator made. */
+export const MADE = {
+  type: 'object',
+  properties: {
+    ...ISSUED.properties,
+    similar: {
+      type: 'array',
+      items: TEXT,
+      description: 'Ids that keys were made for and that look like this one, by letters of other alphabets, say.',
+    },
+  },
+  required: [...ISSUED.required, 'similar'],
 } as const;
 
 export const REVOKED = {

@@ -16,8 +16,15 @@ export interface KeyIndex {
   drop(userId: string, member: string): Promise<void>;
   /** Forgets a key that was never given out. */
   forget(record: KeyRecord): Promise<void>;
+  /** Ids of users and accounts that keys were made for, and that look like one of these without being it. */
+  findSimilar(ids: readonly string[]): Promise<readonly string[]>;
+  /** Names an id no more as one that another looks like. */
+  forgetLook(id: string): Promise<void>;
   listUser(userId: string, page: Page): Promise<readonly IndexEntry[]>;
   listAll(page: Page): Promise<readonly IndexEntry[]>;
+  /** The keys of operators, the oldest first. */
+  listOperators(limit: number): Promise<readonly IndexEntry[]>;
+  countUser(userId: string): Promise<number>;
   isEmpty(): Promise<boolean>;
   /** True for one caller alone, ever: two workers of a new gateway make one first key between them. */
   claimFirst(): Promise<boolean>;
@@ -33,7 +40,12 @@ export interface IndexEntry {
 }
 
 const ALL = 'keys-all';
+const OPERATORS = 'keys-operators';
 const FIRST = 'keys-first';
+
+/** How many ids that look alike are remembered, and told at once. */
+const MAX_ALIKE = 100;
+const MAX_TOLD = 10;
 
 export function createKeyIndex(sets: Sets): KeyIndex {
   const listSet = async (set: string, { limit, after }: Page): Promise<readonly IndexEntry[]> => {
@@ -47,6 +59,9 @@ export function createKeyIndex(sets: Sets): KeyIndex {
       const outcome = await withStore(() => sets.add(ofUser(record.userId), member, max));
       if (outcome === 'full') return 'full';
       await withStore(() => sets.add(ALL, member));
+      if (isOfOperator(record)) await withStore(() => sets.add(OPERATORS, member));
+      for (const id of new Set([record.userId, record.account]))
+        await withStore(() => sets.add(ofLook(id), id, MAX_ALIKE));
       return 'added';
     },
     async drop(userId, member) {
@@ -55,9 +70,19 @@ export function createKeyIndex(sets: Sets): KeyIndex {
     async forget(record) {
       await withStore(() => sets.remove(ofUser(record.userId), memberOf(record)));
       await withStore(() => sets.remove(ALL, memberOf(record)));
+      if (isOfOperator(record)) await withStore(() => sets.remove(OPERATORS, memberOf(record)));
+    },
+    async forgetLook(id) {
+      await withStore(() => sets.remove(ofLook(id), id));
+    },
+    async findSimilar(ids) {
+      const alike = await Promise.all(ids.map((id) => withStore(() => sets.list(ofLook(id), { limit: MAX_ALIKE }))));
+      return [...new Set(alike.flat())].filter((id) => !ids.includes(id)).slice(0, MAX_TOLD);
     },
     listUser: (userId, page) => listSet(ofUser(userId), page),
     listAll: (page) => listSet(ALL, page),
+    listOperators: (limit) => listSet(OPERATORS, { limit }),
+    countUser: (userId) => withStore(() => sets.size(ofUser(userId))),
     isEmpty: async () => (await withStore(() => sets.size(ALL))) === 0,
     claimFirst: async () => (await withStore(() => sets.add(FIRST, 'made', 1))) === 'added',
     unclaimFirst: async () => {
@@ -76,12 +101,20 @@ export function memberOf(record: Pick<KeyRecord, 'createdAt' | 'id'>): string {
   return `${record.createdAt.toString(36).padStart(9, '0')}.${record.id}`;
 }
 
+function isOfOperator({ role, scopes }: KeyRecord): boolean {
+  return (role ?? scopes) !== undefined;
+}
+
 function idOf(member: string): string {
   return member.slice(member.indexOf('.') + 1);
 }
 
 function ofUser(userId: string): string {
   return `keys-of:${hashUser(userId)}`;
+}
+
+function ofLook(id: string): string {
+  return `ids-like:${lookOf(id)}`;
 }
 
 function successorOf(id: string): string {
@@ -91,4 +124,27 @@ function successorOf(id: string): string {
 /** A name for a user that is safe as part of a store's key, however long or odd the user id is. */
 export function hashUser(userId: string): string {
   return createHash('sha256').update(userId).digest('hex');
+}
+
+/**
+ * Letters and signs that look like one of ASCII, each behind it. From the table of Unicode's UTS 39, those of Latin, Greek, Cyrillic and
+ * Armenian, which ids are written in; whatever NFKC makes equal is not here.
+ */
+const LOOKS = [
+  'aаαɑ bЬ cсϲ dԁ eе gɡց hһհ iіιıɩ jјϳ kκк lI1|ІӀӏΙ nոп o0оοօՕ pрρ qԛ rг sѕ uυս vνѵ wԝ xхχ yуγү zᴢ',
+  'AАΑ BВΒ CСϹ EЕΕ FϜ GԌ HНΗ JЈ KКΚ MМΜϺ NΝ OОΟ PРΡ SЅՏ TТΤ VѴ WԜ XХΧ YУΥҮ ZΖ',
+  "-‐‑‒–—− '’‘`´ .․ ,‚ :։",
+]
+  .join(' ')
+  .split(' ')
+  .flatMap(([seen = '', ...others]) => others.map((letter) => [letter, seen] as const));
+
+const LOOK_OF: ReadonlyMap<string, string> = new Map(LOOKS);
+
+/** What ids that look alike have in common: a name for a set of them. Two letters that look like one are that one. */
+function lookOf(id: string): string {
+  const letters = [...id.normalize('NFKC')].map((letter) => LOOK_OF.get(letter) ?? letter);
+  // Capital O stands where a zero does.
+  const look = letters.join('').replaceAll('O', 'o').replaceAll('rn', 'm').replaceAll('vv', 'w');
+  return createHash('sha256').update(look).digest('base64url');
 }

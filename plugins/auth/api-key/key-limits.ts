@@ -1,9 +1,9 @@
-import { GatewayError, nearest, type Offer, type PluginApi, type Principal } from '../../../core/index.ts';
-import { refuseTag } from '../../policies/kit/index.ts';
+import { formatUsd, GatewayError, type PluginApi, type Principal } from '../../../core/index.ts';
+import { createModelNames, type ModelNamesApi, refuseTag } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';
 
-/** What a creator's token says it has; a key made with it never gets more. */
+/** What a creator's token, or a team, says it has; a key made with it never gets more. */
 export type Creator = Pick<Principal, 'plan' | 'models' | 'providers' | 'serverTools' | 'rpm' | 'tpm' | 'budget'>;
 
 /**
@@ -58,7 +58,7 @@ function narrowList(
 function narrowNumber(field: string, wanted: number | undefined, own: number | undefined): number | undefined {
   if (own === undefined || wanted === undefined) return wanted ?? own;
   if (wanted <= own) return wanted;
-  throw denied(field, field === 'budget_usd' ? `up to ${own / 1_000_000}` : `up to ${own}`);
+  throw denied(field, field === 'budget_usd' ? `up to ${Number(formatUsd(own))}` : `up to ${own}`);
 }
 
 /**
@@ -76,7 +76,7 @@ function covers(own: string, entry: string, providers: readonly string[] | undef
 function denied(param: string, allowed: string): GatewayError {
   return new GatewayError(
     'permission_denied',
-    `A key never gets more than the token that makes it has. For ${param} this token allows: ${allowed}.`,
+    `A key never gets more than the token or the team that it is made by has. For ${param} that is: ${allowed}.`,
     { param },
   );
 }
@@ -85,10 +85,7 @@ function hintOf(field: string): string {
   return field === 'models' ? ' (name one provider in "providers" to ask for a part of these)' : '';
 }
 
-// What the operations beside chat are called, and the types of their offers.
-
-type NamesApi = Pick<PluginApi, 'settings' | 'catalog' | 'offers' | 'aliases'>;
-type Offers = ReadonlyMap<string, Offer>;
+type NamesApi = ModelNamesApi & Pick<PluginApi, 'settings'>;
 
 /** How many names an error lists. */
 const MAX_SHOWN = 20;
@@ -103,57 +100,24 @@ export function checkNames(
   plans: readonly string[],
 ): void {
   if (plan !== undefined && !plans.includes(plan)) throw unknownName('plan', 'plan', plan, plans);
-  const offers = [api.offers('chat'), api.offers('embeddings'), api.offers('speech')] satisfies readonly Offers[];
-  const known = [...new Set(offers.flatMap((each) => [...each.keys()]))];
+  const names = createModelNames(api);
+  const known = names.providers;
   for (const [at, name] of providers.entries())
     if (!known.includes(name)) throw unknownName(`providers[${at}]`, 'provider', name, known);
-  for (const [at, { provider }] of budgets.entries())
+  for (const [at, { provider, model }] of budgets.entries()) {
     if (provider !== undefined && !known.includes(provider))
       throw unknownName(`budgets[${at}].provider`, 'provider', provider, known);
+    if (model !== undefined && !names.isCounted(model, provider))
+      throw unknownName(`budgets[${at}].model`, 'model', model, names.near(model));
+  }
   for (const [at, tag] of tags.entries()) {
     const reason = refuseTag(tag, api.settings.tags);
     if (reason !== undefined) throw new GatewayError('invalid_request', reason, { param: `tags[${at}]` });
   }
   // A name alone may be any model of the providers that the key is bound to.
   for (const [at, name] of models.entries())
-    if (
-      !isModel(api, offers, name) &&
-      !providers.some((provider) => offers.some((each) => hasModel(api, each, provider, name)))
-    )
-      throw unknownName(`models[${at}]`, 'model', name, nearModels(api, name));
-}
-
-/** Whether a model list's entry means something: `*`, an alias, `provider/*`, `provider/model`, or a model that is listed. */
-function isModel(api: NamesApi, offers: readonly Offers[], name: string): boolean {
-  if (name === '*' || api.aliases().some(([alias]) => alias === name)) return true;
-  const slash = name.indexOf('/');
-  const provider = name.slice(0, Math.max(slash, 0));
-  const model = name.slice(slash + 1);
-  if (offers.some((each) => each.has(provider) && (model === '*' || hasModel(api, each, provider, model)))) return true;
-  return offers.some((each) => [...each.keys()].some((other) => isListed(api, each, other, name)));
-}
-
-/** Whether a provider takes a model: one of its list, or any. */
-function hasModel(api: NamesApi, offers: Offers, provider: string, model: string): boolean {
-  const isAny = offers.get(provider)?.anyModel === true && model !== '';
-  return isAny || isListed(api, offers, provider, model);
-}
-
-/** Whether a provider's list has a model; a provider that takes any has those names alone that its list knows. */
-function isListed({ catalog }: NamesApi, offers: Offers, provider: string, model: string): boolean {
-  const { models = [], addModels = [] } = offers.get(provider) ?? {};
-  const found = catalog.find(provider, model);
-  if (found && catalog.list(provider).includes(found.id)) return true;
-  return [...models, ...addModels].some(({ id }) => model.startsWith(id));
-}
-
-function nearModels({ catalog, aliases }: NamesApi, name: string): readonly string[] {
-  const slash = name.indexOf('/');
-  const model = name.slice(slash + 1);
-  const listed = catalog
-    .providers()
-    .flatMap((provider) => catalog.suggest(provider, model).map((id) => `${provider}/${id}`));
-  return nearest(name, [...aliases().map(([alias]) => alias), ...listed]);
+    if (!names.isModel(name) && !providers.some((provider) => names.isModelOf(provider, name)))
+      throw unknownName(`models[${at}]`, 'model', name, names.near(name));
 }
 
 function unknownName(param: string, what: string, name: string, known: readonly string[]): GatewayError {

@@ -19,9 +19,10 @@ import {
 } from '../../policies/kit/resource.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
-import { describeNewKey, formatKey, ISSUED, KEY_INFO, shownInAudit, stateOf } from './info.ts';
+import { describeNewKey, formatKey, ISSUED, KEY_INFO, MADE, shownInAudit, stateOf } from './info.ts';
+import { RIGHTS_FIELDS, RIGHTS_OPTIONS, readRightsOptions, refuseMore, rightsOfKey, withEnd } from './key-rights.ts';
 import { type IssuedKey, type Keyring, mapKeys } from './manage-keys.ts';
-import { type KeyEdit, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
+import { type KeyEdit, type KeyLimits, type KeyRights, limitsOf, type StoredKey } from './records.ts';
 import {
   type KeyRequest,
   LIMIT_OPTIONS,
@@ -29,8 +30,10 @@ import {
   readKeyChange,
   readKeyRequest,
   readLimitOptions,
+  refuseHidden,
   wrongOption,
 } from './request.ts';
+import { SEARCH_FILTERS, SEARCH_NOTE, SEARCH_OPTIONS, searchKeys } from './search-keys.ts';
 
 const DEFAULT_OVERLAP_SECONDS = 3600;
 const USER = { type: 'string', minLength: 1, maxLength: 256, pattern: '^[^\\u0000-\\u001f\\u007f]+$' } as const;
@@ -42,7 +45,7 @@ const CREATE_BODY = {
   properties: {
     user_id: { ...USER, description: 'Whose key it is.' },
     account: { ...USER, description: 'Who pays; the user unless given.' },
-    role: { enum: ['admin', null], description: '`admin` makes a key for operators.' },
+    ...RIGHTS_FIELDS,
     ...OPERATORS_BODY.properties,
   },
 } as const;
@@ -67,13 +70,16 @@ interface Parts {
   /** Throws for a plan, a provider, a model or a tag that there is not. */
   readonly check: (limits: KeyLimits) => Promise<void>;
   readonly acceptPepper: () => Promise<number>;
+  /** How long keys for operators last whose maker says nothing else. */
+  readonly operatorKeyForMs: number;
 }
 
 /** `/api/core/admin/keys` and `tollgate keys`: all keys, for operators. */
-export function registerKeys(api: PluginApi, { keyring, check, acceptPepper }: Parts): void {
+export function registerKeys(api: PluginApi, { keyring, check, acceptPepper, operatorKeyForMs }: Parts): void {
   const changes = createChanges(keyring);
   const table: Resource<StoredKey, string> = {
     ...{ name: 'key', path: '/api/core/admin/keys', id: 'id', schema: KEY_INFO },
+    scopes: { read: 'keys:read', write: 'keys:write' },
     response: 'The key since.',
     command: {
       ...{ name: 'keys', summary: 'API keys' },
@@ -84,6 +90,8 @@ export function registerKeys(api: PluginApi, { keyring, check, acceptPepper }: P
       const value = await findKey(keyring, reference);
       return { version: versionOf(value), value };
     },
+    show: keyring.describeSpending,
+    guard: ({ record }, by) => refuseMore(by, rightsOfKey(record), 'change a key'),
   };
 
   resource(api, table, (make) => [
@@ -91,7 +99,7 @@ export function registerKeys(api: PluginApi, { keyring, check, acceptPepper }: P
     ...blockActions(make, changes),
     rotateAction(make, keyring),
     revokeAction(make, keyring, changes),
-    createAction(make, keyring, check),
+    createAction(make, { keyring, check, operatorKeyForMs }),
     updateAction(make, changes, check),
     { subcommand: acceptPepperCommand(acceptPepper, api.audit) },
   ]);
@@ -121,19 +129,16 @@ function readActions(make: Make, keyring: Keyring): readonly Action[] {
       http: {
         summary: 'List API keys, oldest first',
         ...{ response: 'A page of keys.', schema: KEY_INFO },
-        filters: { user: { ...USER, description: 'Of this user only, without revoked ones.' } },
+        description: SEARCH_NOTE,
+        filters: { user: { ...USER, description: 'Of this user only, without revoked ones.' }, ...SEARCH_FILTERS },
       },
       async read({ limit, after, filters }) {
         const last = after === undefined ? undefined : await findKey(keyring, after);
-        const page = { limit, ...(last && { after: last.record }) };
-        const { keys, hasMore } = await keyring.list(textOf(filters, 'user'), page);
-        return {
-          rows: await mapKeys(keys, keyring.describe),
-          next: hasMore ? keys.at(-1)?.record.id : undefined,
-        };
+        const { keys, next } = await searchKeys(keyring, filters, { limit, ...(last && { after: last.record }) });
+        return { rows: await mapKeys(keys, keyring.describe), next };
       },
       cli: {
-        options: [{ flags: '--user <id>', summary: 'of this user only, without revoked ones' }],
+        options: [{ flags: '--user <id>', summary: 'of this user only, without revoked ones' }, ...SEARCH_OPTIONS],
         page: { after: '--after <id>', one: 'key', first: 100, most: 999_999_999 },
         columns: [
           ['KEY', ({ prefix }) => prefix],
@@ -195,8 +200,8 @@ function rotateAction(make: Make, keyring: Keyring): Action {
     },
     // The successor has all that the old one has, its role too.
     async apply({ found: { value: old }, body: { overlap_seconds: seconds = DEFAULT_OVERLAP_SECONDS }, now }) {
-      const { role, userLimits } = old.record;
-      const successor = { limits: limitsOf(old.record), ...omitUndefined({ role, userLimits }) };
+      const { role, scopes, userLimits } = old.record;
+      const successor = { limits: limitsOf(old.record), ...omitUndefined({ role, scopes, userLimits }) };
       const issued = await keyring.rotate(old, successor, seconds * 1000, now);
       const rest = seconds === 0 ? 'is revoked' : `works for ${seconds} more seconds`;
       const prefix = prefixOf(old.record.id);
@@ -217,7 +222,6 @@ function rotateAction(make: Make, keyring: Keyring): Action {
       read: ({ options }) => ({ overlap_seconds: readOverlapSeconds(textOf(options, 'overlap') ?? '1h') }),
       intro: ({ api_key_info }, { args: [reference = ''] }) =>
         `Made the key ${api_key_info.prefix} in place of tg_${readKeyId(reference)}. It cannot be shown again:`,
-      data: withoutMessage,
       text: ({ api_key }) => api_key,
     },
   });
@@ -239,24 +243,27 @@ function revokeAction(make: Make, keyring: Keyring, { changed }: Changes): Actio
   });
 }
 
-function createAction(make: Make, keyring: Keyring, check: Check): Action {
+function createAction(make: Make, { keyring, check, operatorKeyForMs }: Omit<Parts, 'acceptPepper'>): Action {
   return make.create({
     word: 'create',
     http: {
       ...{ summary: 'Make an API key for any user', body: CREATE_BODY },
       description: 'The key is in this response and nowhere else.',
-      ...{ response: 'The new key, once.', schema: ISSUED },
+      ...{ response: 'The new key, once.', schema: MADE },
     },
-    async apply({ body: { user_id, account, role, ...wanted }, now }) {
+    async apply({ body: { user_id, account, role, scopes, ...wanted }, now, by }) {
+      const rights = { ...(role != null && { role }), ...(scopes != null && { scopes }) };
+      refuseMore(by, rightsOfKey(rights), 'make a key');
       refuseHidden('user_id', user_id);
       refuseHidden('account', account);
-      const limits = readKeyRequest(wanted, now);
+      const limits = withEnd(readKeyRequest(wanted, now), rights, now, operatorKeyForMs);
       await check(limits);
-      const owner = { userId: user_id, account: account ?? user_id, ...(role === 'admin' && { role }) };
+      const owner = { userId: user_id, account: account ?? user_id, ...rights };
+      const similar = await keyring.findSimilar(owner);
       const issued = await keyring.create(owner, limits, now);
       return {
         ...{ version: 0, subject: issued.info.prefix, after: shownInAudit(issued.info) },
-        show: () => showIssued('The API key was made. Keep it', issued),
+        show: () => ({ ...showIssued('The API key was made. Keep it', issued), similar }),
       };
     },
     cli: {
@@ -265,12 +272,13 @@ function createAction(make: Make, keyring: Keyring, check: Check): Action {
         { flags: '--user <id>', summary: 'whose key it is', required: true },
         { flags: '--account <id>', summary: 'who pays; the user by default' },
         ...LIMIT_OPTIONS,
-        { flags: '--admin', summary: 'a key for operators: it may also use the admin API and read the metrics' },
+        ...RIGHTS_OPTIONS,
       ],
       read: readCreation,
-      intro: ({ api_key_info: { role, prefix, user_id } }) =>
-        `Made the ${role === 'admin' ? 'admin ' : ''}key ${prefix} for ${user_id}. It cannot be shown again:`,
-      data: withoutMessage,
+      intro: ({ api_key_info: { role, scopes, prefix, user_id, expires_at }, similar }) => {
+        const end = (role ?? scopes) === undefined ? '' : `, until ${expires_at?.slice(0, 10)}`;
+        return `${warnOfSimilar(similar)}Made the ${role === null ? '' : `${role} `}key ${prefix} for ${user_id}${end}. It cannot be shown again:`;
+      },
       text: ({ api_key }) => api_key,
     },
   });
@@ -320,12 +328,14 @@ function acceptPepperCommand(acceptPepper: () => Promise<number>, audit: PluginA
   };
 }
 
-function showIssued(what: string, { text, info }: IssuedKey) {
-  return { message: `${what}: it cannot be shown again.`, api_key: text, api_key_info: info };
+/** A key for a look-alike would be taken for somebody else's. */
+function warnOfSimilar(similar: readonly string[]): string {
+  if (similar.length === 0) return '';
+  return `There are keys for ${similar.map((id) => printable(id)).join(', ')}, which looks like this id: look whether it is the one that you mean, and revoke the key if not. `;
 }
 
-function withoutMessage({ message: _message, ...issued }: ReturnType<typeof showIssued>): object {
-  return issued;
+function showIssued(what: string, { text, info }: IssuedKey) {
+  return { message: `${what}: it cannot be shown again.`, api_key: text, api_key_info: info };
 }
 
 /** A key that ended is another version than it was before. */
@@ -362,26 +372,16 @@ const CLEARED: Readonly<Record<string, string>> = Object.freeze({
   tag: 'tags',
 });
 
-/** What nobody sees in a list: control characters, marks of direction, zero-width and other ignorable characters. */
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
-
-/** Refuses an id that reads as somebody else's. */
-function refuseHidden(param: string, id = ''): void {
-  const hidden = HIDDEN.exec(id)?.[0].codePointAt(0);
-  if (hidden === undefined) return;
-  throw new GatewayError(
-    'invalid_request',
-    `${param} holds the invisible character U+${hidden.toString(16).toUpperCase().padStart(4, '0')}, so that it reads as another id. Leave it out.`,
-    { param },
-  );
-}
-
 /** The longest id of a user or an account, as the API takes it. */
 const MAX_ID = 256;
 
-function readCreation({
-  options,
-}: CommandInput): KeyRequest & { readonly user_id: string; readonly account?: string; readonly role?: 'admin' } {
+/** A body of {@link CREATE_BODY}. */
+interface Creation extends KeyRequest, KeyRights {
+  readonly user_id: string;
+  readonly account?: string;
+}
+
+function readCreation({ options }: CommandInput): Creation {
   const wanted = readLimitOptions(options, Date.now());
   const [user_id, account] = [textOf(options, 'user'), textOf(options, 'account')];
   if (!user_id) throw wrongOption('--user', 'needs the id of a user, such as --user u_42');
@@ -394,7 +394,7 @@ function readCreation({
     ...wanted,
     user_id,
     ...(account !== undefined && { account }),
-    ...(options['admin'] === true && { role: 'admin' }),
+    ...readRightsOptions(options),
   };
 }
 

@@ -13,6 +13,7 @@ import {
   type KeyLimits,
   type KeyRecord,
   type KeyRecords,
+  type KeyRights,
   limitsIdOf,
   type StoredKey,
 } from './records.ts';
@@ -29,6 +30,8 @@ export interface Keyring {
   describe(key: StoredKey): Promise<ApiKeyInfo>;
   /** The same with what is spent and left of each of its budgets. */
   describeSpending(key: StoredKey): Promise<ApiKeyInfo>;
+  /** Ids that keys were made for and that look like those of an owner. */
+  findSimilar(owner: Pick<Owner, 'userId' | 'account'>): Promise<readonly string[]>;
   /** Throws `conflict` when the owner has as many keys as allowed. */
   create(owner: Owner, limits: KeyLimits, now: number): Promise<IssuedKey>;
   /** Changes nothing for a key that is revoked already. */
@@ -43,7 +46,7 @@ export interface Keyring {
 }
 
 /** What the successor of a key gets; it has the owner of the old one. */
-export interface Successor extends Pick<Owner, 'role' | 'userLimits'> {
+export interface Successor extends KeyRights, Pick<Owner, 'userLimits'> {
   readonly limits: KeyLimits;
 }
 
@@ -71,9 +74,12 @@ export function createKeyring(given: Omit<KeyringParts, 'dropEnded'>): Keyring {
       return { keys: keys.filter((key) => key !== undefined), hasMore: entries.length > page.limit };
     },
 
+    findSimilar: ({ userId, account }) => index.findSimilar([...new Set([userId, account])]),
+
     async create(owner, limits, now) {
       const issued = await draftKey(parts.readPeppers, owner, limits, now);
       await storeKey(parts, issued.key.record, maxKeysPerUser, now);
+      await parts.onCreate(owner.userId);
       return issued;
     },
 
@@ -129,11 +135,9 @@ function refuseEnded(key: StoredKey, now: number): void {
 }
 
 /** Who a key belongs to. */
-export interface Owner {
+export interface Owner extends KeyRights {
   readonly userId: string;
   readonly account: string;
-  /** Makes a key for operators. */
-  readonly role?: 'admin';
   /** The key whose limits and budget a new one shares. */
   readonly limitsId?: string;
   /** What the user may use over all keys. */
@@ -154,6 +158,8 @@ interface KeyringParts {
   readonly readPeppers: () => Promise<Peppers>;
   /** Called when a key changed or ended, so that this node forgets it at once. */
   readonly onChange: (id: string) => void;
+  /** Called with the user of a new key. */
+  readonly onCreate: (userId: string) => Promise<void>;
   readonly maxKeysPerUser: number;
   /** Notes of keys that replaced one another which was the first: budgets may name any of them. */
   readonly noteOrigins: (ids: readonly string[], first: string) => Promise<void>;
@@ -171,8 +177,8 @@ async function draftKey(
   const { current } = await readPeppers();
   const { id, text } = createKey(randomBytes);
   const hash = current.hash(text).toString('hex');
-  const { userId, account, role, limitsId, userLimits } = owner;
-  const shared = omitUndefined({ role, limitsId, userLimits });
+  const { userId, account, role, scopes, limitsId, userLimits } = owner;
+  const shared = omitUndefined({ role, scopes, limitsId, userLimits });
   const facts = { version: 1, id, userId, account, hash, pepperId: current.id, createdAt: now } as const;
   const record = { ...limits, ...facts, ...shared };
   const key: StoredKey = { record, version: 0, ...(limits.expiresAt !== undefined && { expiresAt: limits.expiresAt }) };

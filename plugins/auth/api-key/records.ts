@@ -8,9 +8,10 @@ import {
   type RecordVersion,
   type UserLimits,
 } from '../../../core/index.ts';
+import type { Role, Scope } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 
-/** What a key allows. Times are Unix milliseconds, money is micro-dollars; an absent field sets no limit. */
+/** What a key allows. Times are Unix milliseconds, money is nano-dollars; an absent field sets no limit. */
 export interface KeyLimits {
   readonly name: string;
   readonly expiresAt?: number;
@@ -27,14 +28,18 @@ export interface KeyLimits {
   readonly tags?: readonly string[];
 }
 
+/** What makes a key an operator's: the scopes of the role, and those that it names. */
+export interface KeyRights {
+  readonly role?: Role;
+  readonly scopes?: readonly Scope[];
+}
+
 /** One stored key. Never changed once written; what happens to it later is written beside it. */
-export interface KeyRecord extends KeyLimits {
+export interface KeyRecord extends KeyLimits, KeyRights {
   readonly version: 1;
   readonly id: string;
   readonly userId: string;
   readonly account: string;
-  /** `admin`: it may use the routes of operators. */
-  readonly role?: 'admin';
   /** Hex of the HMAC of the whole key. */
   readonly hash: string;
   /** Which pepper the hash is under. */
@@ -90,6 +95,8 @@ export interface KeyRecords {
   edit(key: StoredKey, make: (edit: KeyEdit) => KeyEdit, expected?: number): Promise<EditedKey>;
   markUsed(id: string, now: number): Promise<void>;
   lastUsed(id: string): Promise<number | undefined>;
+  /** Removes a key with all that was written beside it. */
+  erase(key: StoredKey): Promise<void>;
 }
 
 /** A key before and after a change. */
@@ -134,18 +141,7 @@ export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>):
       );
     },
 
-    async edit({ record, revokedAt, retiredAt }, make, expected) {
-      const { id } = record;
-      // A key with an end is kept for a time after that, and the end may be another now, or none: kept for ever from here on.
-      const value = await withStore(() => keys.get(id));
-      if (value !== undefined) await writeStore(() => keys.set(id, value));
-      const changed = await edits.change(id, (edit) => make(edit ?? { limits: limitsOf(record) }), expected);
-      const join = (edit: RecordVersion<KeyEdit>): StoredKey => joinKey(record, revokedAt, retiredAt, edit);
-      return {
-        before: join({ version: changed.version - 1, value: changed.before }),
-        after: join(changed),
-      };
-    },
+    edit: (key, make, expected) => editKey({ edits, keys }, key, make, expected),
 
     async markUsed(id, now) {
       await writeStore(() => used.set(id, now, REMEMBER_MS));
@@ -154,6 +150,12 @@ export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>):
     async lastUsed(id) {
       const at = await withStore(() => used.get(id));
       return typeof at === 'number' ? at : undefined;
+    },
+
+    async erase({ record: { id }, version }) {
+      if (version > 0) await edits.change(id, () => ({ limits: { name: '' } }));
+      // The key first: without it nobody reads the others.
+      for (const documents of [keys, revoked, retired, used]) await withStore(() => documents.delete(id));
     },
   };
 }
@@ -166,6 +168,24 @@ function openDocuments(api: Pick<PluginApi, 'keyv' | 'records'>) {
     revoked: api.keyv<{ at: number }>('keys-revoked'),
     retired: api.keyv<{ at: number }>('keys-retired'),
     used: api.keyv<number>('keys-used'),
+  };
+}
+
+async function editKey(
+  { edits, keys }: Pick<ReturnType<typeof openDocuments>, 'edits' | 'keys'>,
+  { record, revokedAt, retiredAt }: StoredKey,
+  make: (edit: KeyEdit) => KeyEdit,
+  expected?: number,
+): Promise<EditedKey> {
+  const { id } = record;
+  // A key with an end is kept for a time after that, and the end may be another now, or none: kept for ever from here on.
+  const value = await withStore(() => keys.get(id));
+  if (value !== undefined) await writeStore(() => keys.set(id, value));
+  const changed = await edits.change(id, (edit) => make(edit ?? { limits: limitsOf(record) }), expected);
+  const join = (edit: RecordVersion<KeyEdit>): StoredKey => joinKey(record, revokedAt, retiredAt, edit);
+  return {
+    before: join({ version: changed.version - 1, value: changed.before }),
+    after: join(changed),
   };
 }
 
@@ -201,10 +221,10 @@ export function limitsOf(record: KeyRecord): KeyLimits {
 }
 
 function withoutLimits(record: KeyRecord): Omit<KeyRecord, keyof KeyLimits> {
-  const { version, id, userId, account, role, hash, pepperId, createdAt, limitsId, userLimits } = record;
+  const { version, id, userId, account, role, scopes, hash, pepperId, createdAt, limitsId, userLimits } = record;
   return {
     ...{ version, id, userId, account, hash, pepperId, createdAt },
-    ...omitUndefined({ role, limitsId, userLimits }),
+    ...omitUndefined({ role, scopes, limitsId, userLimits }),
   };
 }
 

@@ -253,3 +253,17 @@ function readCount(options: Options, name: string): number | undefined {
 export function wrongOption(flag: string, reason: string): GatewayError {
   return new GatewayError('invalid_request', `${flag} ${reason}.`, { param: flag });
 }
+
+/** What nobody sees in a list: control characters, marks of direction, zero-width and other ignorable characters. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
+
+/** Refuses an id that reads as somebody else's. */
+export function refuseHidden(param: string, id = ''): void {
+  const hidden = HIDDEN.exec(id)?.[0].codePointAt(0);
+  if (hidden === undefined) return;
+  throw new GatewayError(
+    'invalid_request',
+    `${param} holds the invisible character U+${hidden.toString(16).toUpperCase().padStart(4, '0')}, so that it reads as another id. Leave it out.`,
+    { param },
+  );
+}

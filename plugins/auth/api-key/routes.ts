@@ -191,7 +191,7 @@ function respond(ctx: RouteContext, body: object): void {
   ctx.body = body;
 }
 
-/** Another user's key is as unknown as one that never was. */
+/** Another user's key is told like one that never was. */
 async function findOwn(keyring: Keyring, reference: string, userId: string, param: string): Promise<StoredKey> {
   const id = readKeyId(reference);
   const key = id === undefined ? undefined : await keyring.find(id);
@@ -202,7 +202,11 @@ async function findOwn(keyring: Keyring, reference: string, userId: string, para
 }
 
 /** Revoked keys stay in the store, so making and deleting them without end would fill it. */
-async function countCreation({ counters, creationsPerHour: limit }: Deps, userId: string, now: number): Promise<void> {
+export async function countCreation(
+  { counters, creationsPerHour: limit }: Pick<Deps, 'counters' | 'creationsPerHour'>,
+  userId: string,
+  now: number,
+): Promise<void> {
   const window = { key: `keys-made:${hashUser(userId)}`, limit, windowMs: HOUR_MS, amount: 1 };
   const { refused, states } = await counters.take([window], now);
   if (refused === undefined) return;

@@ -4,8 +4,9 @@ import { type AuthRequest, GatewayError, type Log, type Principal } from '../../
 import { maxEntries } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { ID_END, ID_START, parseKey } from './format.ts';
+import { rightsOfKey } from './key-rights.ts';
 import type { Peppers } from './peppers.ts';
-import type { KeyRecord, KeyRecords, StoredKey } from './records.ts';
+import type { KeyRecords, StoredKey } from './records.ts';
 
 export interface Verifier {
   /**
@@ -127,7 +128,7 @@ function createLoader(
   const read = async (id: string, now: number): Promise<CachedKey> => {
     const peppers = await readPeppers();
     const stored = await records.find(id);
-    const principal = stored && toPrincipal(stored.record);
+    const principal = stored && toPrincipal(stored);
     const hash = stored ? Buffer.from(stored.record.hash, 'hex') : NO_HASH;
     return { id, readAt: now, stored, principal, hash, peppers, proof: undefined };
   };
@@ -161,9 +162,9 @@ function ifFresh(entry: CachedKey | undefined, maxAgeMs: number, now: number): C
   return age >= 0 && age < maxAgeMs ? entry : undefined;
 }
 
-function toPrincipal(record: KeyRecord): Principal {
+function toPrincipal({ record, expiresAt }: StoredKey): Principal {
   const { id, userId, account, name, plan, models, providers, serverTools, rpm, tpm, budget, budgets } = record;
-  const { limitsId, userLimits, role } = record;
+  const { limitsId, userLimits } = record;
   const copy = (list: readonly string[] | undefined) => list && Object.freeze([...list]);
   const lists = { models: copy(models), providers: copy(providers), serverTools: copy(serverTools) };
   return Object.freeze({
@@ -172,7 +173,8 @@ function toPrincipal(record: KeyRecord): Principal {
     account,
     keyId: id,
     keyName: name,
-    ...(role === 'admin' && { isAdmin: true }),
+    // What an operator begins with a key, such as a session, ends with it.
+    ...((record.role ?? record.scopes) && { ...rightsOfKey(record), ...omitUndefined({ expiresAt }) }),
     ...omitUndefined({
       plan,
       ...lists,

@@ -1,3 +1,5 @@
+import { ROLE_MAP } from '../kit/role-map.ts';
+
 const CLAIM = { type: 'string', minLength: 1, maxLength: 200 } as const;
 
 /** The configuration of `auth.jwt`. */
@@ -58,11 +60,18 @@ export const CONFIG_SCHEMA = {
       default: 'keys:write',
       description: 'The word in a token that allows its bearer to manage their keys.',
     },
-    adminPermission: {
-      type: 'string',
-      minLength: 1,
-      default: 'admin',
-      description: 'The word in a token that lets its bearer use the admin API and read the metrics.',
+    roleClaims: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 20,
+      items: CLAIM,
+      description:
+        'Claims that make operators, with `roles`: a list, or words with spaces between. `a.b` looks inside `a`. Default: none, so that no token makes one.',
+    },
+    roles: {
+      ...ROLE_MAP,
+      description:
+        'Which words of `roleClaims` make an operator: by each a role (`viewer`, `billing`, `operator`, `team`, `admin`) or a list of scopes.',
     },
     permissionClaims: {
       type: 'array',

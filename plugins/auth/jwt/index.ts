@@ -20,9 +20,11 @@ import { fetchJson } from '../kit/fetch-json.ts';
 import { createKeySource } from '../kit/key-source.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { readClaim, splitWords } from '../kit/read-claim.ts';
+import { rightsOfWords, wordsOfClaims } from '../kit/role-map.ts';
 import { readKeySet, verifyJwt } from '../kit/verify-jwt.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
 import {
+  checkRoles,
   type JwtConfig,
   type JwtOptions,
   type KeyOrigin,
@@ -37,7 +39,10 @@ const KEYS_WRITE = 'keys:write';
 const MAX_USER_LENGTH = 256;
 const CONTROL = /\p{Cc}|\p{Cs}/u;
 
-type ClaimsConfig = Pick<JwtConfig, 'claims' | 'permission' | 'adminPermission' | 'permissionClaims' | 'userPrefix'>;
+type ClaimsConfig = Pick<
+  JwtConfig,
+  'claims' | 'permission' | 'roleClaims' | 'roles' | 'permissionClaims' | 'userPrefix'
+>;
 
 /** A claim that does not say what it should; the message is for the log. */
 export class ClaimError extends Error {
@@ -58,13 +63,12 @@ export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principa
     tpm: readCount(payload, claims.tpm),
     budget: readMoney(payload, claims.budget_usd),
   });
-  const words = permissionWords(payload, config);
   return Object.freeze({
     credential: 'token',
     userId: `${userPrefix}${userId}`,
     account: `${userPrefix}${account ?? userId}`,
-    permissions: Object.freeze(readPermissions(words, config)),
-    ...(words.has(config.adminPermission) && { isAdmin: true }),
+    permissions: Object.freeze(readPermissions(payload, config)),
+    ...rightsOfWords(wordsOfClaims(payload, config.roleClaims ?? []), config.roles),
     ...omitUndefined({
       plan: claims.plan === undefined ? undefined : readName(payload, claims.plan),
       models: readWords(payload, claims.models),
@@ -76,13 +80,9 @@ export function toPrincipal(payload: JWTPayload, config: ClaimsConfig): Principa
   });
 }
 
-function permissionWords(payload: JWTPayload, { permissionClaims }: ClaimsConfig): ReadonlySet<string> {
-  return new Set(permissionClaims.flatMap((name) => splitWords(readClaim(payload, name)) ?? []));
-}
-
 /** All words of the permission claims; the configured one counts as `keys:write`; the word `keys:write` itself does not, unless it is the configured one. */
-function readPermissions(words: ReadonlySet<string>, { permission }: ClaimsConfig): readonly string[] {
-  const found = new Set(words);
+function readPermissions(payload: JWTPayload, { permission, permissionClaims }: ClaimsConfig): readonly string[] {
+  const found = new Set(wordsOfClaims(payload, permissionClaims));
   const allowed = found.has(permission);
   found.delete(KEYS_WRITE);
   if (allowed) found.add(KEYS_WRITE);
@@ -298,6 +298,7 @@ function findProblems(config: JwtConfig, baseDir: string): Promise<readonly Prob
   return problemsOf(
     () => readOptions(config, baseDir),
     () => readTolerance(config.clockTolerance),
+    () => checkRoles(config),
     async () => {
       const origin = readOrigin(config, baseDir);
       if (origin.kind === 'file') await readKeyFile(origin.path);

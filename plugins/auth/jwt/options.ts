@@ -32,8 +32,20 @@ export interface JwtOptions {
   readonly typ: string | undefined;
 }
 
+/** A word without a claim, or a claim without a word, makes no operator: both are named, or neither. */
+export function checkRoles({ roleClaims, roles }: Pick<JwtConfig, 'roleClaims' | 'roles'>): void {
+  if ((roleClaims === undefined) === (Object.keys(roles).length === 0)) return;
+  const [wrong, missing] = roleClaims === undefined ? ['roles', 'roleClaims'] : ['roleClaims', 'roles'];
+  throw new OptionError(
+    `/${wrong}`,
+    `stands without ${missing}, so that no token makes an operator`,
+    'Name both: roleClaims: [groups] and roles: { llm-operators: admin }.',
+  );
+}
+
 /** Checks what a schema cannot say; throws an {@link OptionError}. */
 export function readOptions(config: JwtConfig, baseDir: string): JwtOptions {
+  checkRoles(config);
   const origin = readOrigin(config, baseDir);
   return {
     issuer: config.issuer,

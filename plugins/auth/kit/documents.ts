@@ -1,5 +1,6 @@
 import type Keyv from 'keyv';
-import { GatewayError, isGatewayError } from '../../../core/index.ts';
+import { GatewayError, isGatewayError, type PersonalData, type Sets } from '../../../core/index.ts';
+import { hashId } from './random-id.ts';
 
 /** Documents that end by themselves, on a store whose failures are never taken for absence. */
 export interface Documents<T> {
@@ -18,6 +19,50 @@ export function createDocuments<T>(keyv: Keyv<T>): Documents<T> {
     async delete(key) {
       await withStore(() => keyv.delete(key));
     },
+  };
+}
+
+/** Which documents are a user's: they are found without looking through those of all. */
+export interface UserDocuments {
+  /** Notes a document until it ends; forgets those of the user that have ended. */
+  add(userId: string, key: string, endsAt: number, now: number): Promise<void>;
+  /** For operators who erase a user: `read` and `remove` are of the documents. */
+  personal(
+    name: string,
+    documents: { get(key: string): Promise<unknown>; delete(key: string): Promise<void> },
+  ): PersonalData;
+}
+
+const PAGE = 1000;
+const TIME_DIGITS = 9;
+
+export function createUserDocuments(sets: Pick<Sets, 'add' | 'remove' | 'list'>, name: string): UserDocuments {
+  const setOf = (userId: string): string => `${name}-of.${hashId(userId)}`;
+  const timeOf = (unixMs: number): string => Math.ceil(unixMs).toString(36).padStart(TIME_DIGITS, '0');
+  const list = (userId: string) => withStore(() => sets.list(setOf(userId), { limit: PAGE }));
+  const keyOf = (member: string): string => member.slice(TIME_DIGITS + 1);
+  return {
+    async add(userId, key, endsAt, now) {
+      const over = (await list(userId)).filter((member) => member < timeOf(now));
+      for (const member of over) await withStore(() => sets.remove(setOf(userId), member));
+      await withStore(() => sets.add(setOf(userId), `${timeOf(endsAt)}.${key}`));
+    },
+    personal: (what, documents) => ({
+      name: what,
+      async count({ userId }) {
+        const found = await Promise.all((await list(userId)).map((member) => documents.get(keyOf(member))));
+        return found.filter((document) => document !== undefined).length;
+      },
+      async erase({ userId }) {
+        let count = 0;
+        for (const member of await list(userId)) {
+          if ((await documents.get(keyOf(member))) !== undefined) count += 1;
+          await documents.delete(keyOf(member));
+          await withStore(() => sets.remove(setOf(userId), member));
+        }
+        return count;
+      },
+    }),
   };
 }
 

@@ -1,3 +1,5 @@
+import { ROLE_MAP } from '../kit/role-map.ts';
+
 const WORDS = {
   type: 'array',
   minItems: 1,
@@ -50,10 +52,15 @@ export const CONFIG_SCHEMA = {
       description:
         'Claims that roles are looked for in: a list, or words with spaces between. `a.b` looks inside `a`. Where the ID token has none of them, the provider’s userinfo endpoint is asked.',
     },
+    roles: {
+      ...ROLE_MAP,
+      description:
+        'Which words of `roleClaims` make an operator: by each a role (`viewer`, `billing`, `operator`, `team`, `admin`) or a list of scopes. Who has none of them is not let in.',
+    },
     adminRoles: {
       ...WORDS,
-      default: ['admin'],
-      description: 'Roles that make their bearer an operator. Who has none of them is not let in.',
+      description:
+        'Words of `roleClaims` that make an admin, as in `roles`. Default: `admin`, unless `roles` is given.',
     },
     sessionFor: {
       type: 'string',

@@ -7,9 +7,10 @@ import {
   type Route,
   type RouteContext,
 } from '../../../core/index.ts';
-import { createLocalCounters, FOR_OPERATORS, networkOf } from '../../policies/kit/index.ts';
-import { createDocuments } from '../kit/documents.ts';
+import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../policies/kit/index.ts';
+import { createDocuments, createUserDocuments } from '../kit/documents.ts';
 import { randomId } from '../kit/random-id.ts';
+import { rightsOfWords } from '../kit/role-map.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
 import { type Cookies, createCookies, refuseOtherOrigin } from './cookies.ts';
 import { createIdentityProvider } from './identity-provider.ts';
@@ -17,13 +18,14 @@ import { findProblems, type OpenIdOptions, readOptions } from './options.ts';
 import { ADMIN_PREFIX, CALLBACK_PATH, isOwnPath, LOGIN_PATH, LOGOUT_PATH, SESSION_PATH } from './paths.ts';
 import { createPendingLogins, LOGIN_MS, type PendingLogin } from './pending-logins.ts';
 import { createSessions, type Session, type SessionId, type Sessions } from './sessions.ts';
-import { finishSignIn, type ProviderResponse, type SignInParts, usersOf } from './sign-in.ts';
+import { admit, finishSignIn, noteName, type ProviderResponse, type SignInParts, usersOf } from './sign-in.ts';
 
 interface RouteParts extends SignInParts {
   readonly cookies: Cookies;
   readonly sessions: Sessions;
   readonly audit: PluginApi['audit'];
   readonly log: PluginApi['log'];
+  readonly noteRefusal: ReturnType<typeof createRefusals>;
   /** Counts a request to sign in; throws for one too many. */
   count(address: string, now: number): Promise<void>;
 }
@@ -31,13 +33,14 @@ interface RouteParts extends SignInParts {
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
 const SESSION = {
   type: 'object',
-  required: ['object', 'credential', 'user_id', 'name', 'roles', 'started_at', 'ends_at', 'idle_at'],
+  required: ['object', 'credential', 'user_id', 'name', 'roles', 'scopes', 'started_at', 'ends_at', 'idle_at'],
   properties: {
     object: { const: 'session' },
     credential: { enum: ['key', 'token', 'session'], description: 'What the request came with.' },
     user_id: { type: 'string' },
     name: { ...TEXT_OR_NULL, description: 'What the identity provider calls the person.' },
     roles: { type: 'array', items: { type: 'string' }, description: 'The roles that make the person an operator.' },
+    scopes: { type: 'array', items: { type: 'string' }, description: 'What the person may do here; an admin all.' },
     started_at: { ...TEXT_OR_NULL, description: 'ISO 8601; null without a session, as are the others.' },
     ends_at: { ...TEXT_OR_NULL, description: 'When the session ends at the latest.' },
     idle_at: { ...TEXT_OR_NULL, description: 'When it ends if no other request comes.' },
@@ -85,7 +88,15 @@ function loginRoute({ cookies, pending, provider, count, log }: RouteParts): Rou
 }
 
 function callbackRoute(parts: RouteParts): Route {
-  const { cookies, sessions, options, count, audit, log } = parts;
+  const { cookies, sessions, options, count, audit, log, noteRefusal } = parts;
+  /** Writes down that a person is not let in; what only failed is no refusal. */
+  const refuse = (ctx: RouteContext, userId: string | undefined, error: unknown): never => {
+    if (isGatewayError(error) && (error.status === 401 || error.status === 403)) {
+      const actor = { via: 'console', ...(userId !== undefined && { userId }), address: ctx.state.ip } as const;
+      noteRefusal({ actor, action: 'session.refused', subject: userId ?? 'openid', code: error.code });
+    }
+    throw error;
+  };
   return {
     ...{ method: 'GET', path: CALLBACK_PATH, auth: 'none' },
     summary: 'Where the identity provider sends a browser back to',
@@ -106,11 +117,15 @@ function callbackRoute(parts: RouteParts): Route {
         const now = Date.now();
         await count(ctx.state.ip, now);
         const browser = cookies.login.read(ctx.headers.cookie);
-        const { person, returnTo } = await finishSignIn(parts, browser, readResponse(ctx), now);
+        const { person, returnTo } = await finishSignIn(parts, browser, readResponse(ctx), now).catch(
+          (error: unknown) => refuse(ctx, undefined, error),
+        );
+        await admit(parts, person).catch((error: unknown) => refuse(ctx, person.userId, error));
         const { issuer, clientId } = options;
         const former = cookies.session.read(ctx.headers.cookie);
         if (former !== undefined) await sessions.end(former, now);
         const id = await sessions.begin({ ...person, issuer, clientId }, now);
+        await noteName(parts.users, person);
         const actor = { via: 'console', userId: person.userId, address: ctx.state.ip } as const;
         await audit({ actor, action: 'session.begin', subject: person.userId, after: { roles: person.roles } });
         ctx.append('set-cookie', cookies.login.write(undefined));
@@ -158,7 +173,13 @@ function logoutRoute({ cookies, sessions, options, audit }: RouteParts): Route {
 
 function sessionRoute({ cookies, sessions }: RouteParts): Route {
   return {
-    ...{ ...FOR_OPERATORS, method: 'GET', path: SESSION_PATH, summary: 'Say who is signed in, and until when' },
+    ...{
+      ...FOR_OPERATORS,
+      scope: 'any',
+      method: 'GET',
+      path: SESSION_PATH,
+      summary: 'Say who is signed in, and until when',
+    },
     responses: { 200: { description: 'Who makes this request.', schema: SESSION } },
     async handler(ctx) {
       keepPrivate(ctx);
@@ -167,6 +188,7 @@ function sessionRoute({ cookies, sessions }: RouteParts): Route {
       const found = id === undefined ? undefined : await sessions.find(id, Date.now());
       ctx.body = {
         ...{ object: 'session', credential, user_id: userId, name: found?.name ?? null, roles: found?.roles ?? [] },
+        scopes: listScopes(ctx.state.principal),
         ...{
           started_at: showTime(found?.startedAt),
           ends_at: showTime(found?.endsAt),
@@ -309,10 +331,14 @@ export default definePlugin({
     const options = readOptions(config);
     const cookies = createCookies(options.isSecure);
     const { counters } = api.stores;
+    const documents = createDocuments(api.keyv<Session>('sessions'));
+    const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
+    api.personalData(ofUsers.personal('sessions', documents));
     const sessions = createSessions(
       {
         ids: createDocuments(api.keyv<SessionId>('session-ids')),
-        sessions: createDocuments(api.keyv<Session>('sessions')),
+        sessions: documents,
+        ofUsers,
         seen: createDocuments(api.keyv<number>('session-seen')),
         counters,
       },
@@ -326,8 +352,10 @@ export default definePlugin({
     });
     const count = createLoginRate();
     const { audit, log } = api;
-    const parts = { options, cookies, sessions, pending, provider, users: usersOf(api), audit, log, count };
-    for (const route of loginRoutes(parts)) api.route(route);
+    const users = usersOf(api);
+    const parts = { options, cookies, sessions, pending, provider, users, audit, log, count };
+    const noteRefusal = createRefusals(api);
+    for (const route of loginRoutes({ ...parts, noteRefusal })) api.route(route);
     authenticate(api, options, cookies, sessions);
     renewSessions(api, cookies, sessions);
   },
@@ -335,7 +363,7 @@ export default definePlugin({
 
 /** Takes the cookie as a credential on the admin API, where no key or token came. */
 function authenticate(api: PluginApi, options: OpenIdOptions, cookies: Cookies, sessions: Sessions): void {
-  const { issuer, clientId, adminRoles, origin } = options;
+  const { issuer, clientId, roles, origin } = options;
   api.hook('authenticate', async ({ credential, path, method, headers, now }): Promise<Principal | undefined> => {
     if (credential !== '' || !path.startsWith(ADMIN_PREFIX)) return undefined;
     const id = cookies.session.read(headers['cookie']);
@@ -343,9 +371,11 @@ function authenticate(api: PluginApi, options: OpenIdOptions, cookies: Cookies, 
     // Of another configuration than this one.
     if (!session || session.issuer !== issuer || session.clientId !== clientId) return undefined;
     refuseOtherOrigin({ method, headers }, origin);
-    const isAdmin = session.roles.some((role) => adminRoles.includes(role));
     const { userId } = session;
-    return Object.freeze({ credential: 'session', userId, account: userId, ...(isAdmin && { isAdmin }) });
+    return Object.freeze({
+      ...({ credential: 'session', userId, account: userId } as const),
+      ...rightsOfWords(session.roles, roles),
+    });
   });
   // After all others had their turn: who comes with a cookie alone had a session.
   api.hook('authenticate', {

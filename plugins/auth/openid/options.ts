@@ -1,6 +1,7 @@
 import { OptionError, type PluginConfig, type Problem, parseDuration, problemsOf } from '../../../core/index.ts';
 import { discoveryUrl } from '../kit/discovery.ts';
 import { parseSafeUrl } from '../kit/fetch-json.ts';
+import type { RoleMap } from '../kit/role-map.ts';
 import type { CONFIG_SCHEMA } from './config-schema.ts';
 import { CALLBACK_PATH } from './paths.ts';
 
@@ -8,6 +9,7 @@ export type OpenIdConfig = PluginConfig<typeof CONFIG_SCHEMA>;
 
 const MINUTE_MS = 60_000;
 const MAX_SESSION_MS = 30 * 86_400_000;
+const DEFAULT_ADMINS = Object.freeze(['admin']);
 
 /** A checked configuration. */
 export interface OpenIdOptions {
@@ -24,7 +26,7 @@ export interface OpenIdOptions {
   readonly isSecure: boolean;
   readonly scope: string;
   readonly roleClaims: readonly string[];
-  readonly adminRoles: readonly string[];
+  readonly roles: RoleMap;
   readonly sessionForMs: number;
   readonly idleForMs: number;
   readonly userPrefix: string;
@@ -32,10 +34,11 @@ export interface OpenIdOptions {
 
 /** Checks what a schema cannot say; throws an {@link OptionError}. */
 export function readOptions(config: OpenIdConfig): OpenIdOptions {
-  const { issuer, clientId, clientSecret, clientAuth, roleClaims, adminRoles, userPrefix } = config;
+  const { issuer, clientId, clientSecret, clientAuth, roleClaims, userPrefix } = config;
   const { origin, protocol } = readPublicUrl(config);
   return {
-    ...{ issuer, clientId, clientSecret, clientAuth, origin, roleClaims, adminRoles, userPrefix },
+    ...{ issuer, clientId, clientSecret, clientAuth, origin, roleClaims, userPrefix },
+    roles: readRoles(config),
     discovery: readDiscovery(config),
     redirectUri: `${origin}${CALLBACK_PATH}`,
     isSecure: protocol === 'https:',
@@ -51,6 +54,7 @@ export function findProblems(config: OpenIdConfig): Promise<readonly Problem[]> 
     () => readDiscovery(config),
     () => readPublicUrl(config),
     () => readScopes(config),
+    () => readRoles(config),
     () => readSpan(config, 'sessionFor'),
     () => readSpan(config, 'idleFor'),
   );
@@ -74,6 +78,13 @@ function readPublicUrl({ publicUrl }: OpenIdConfig): URL {
     'must be an https URL without a user name, path or query (http only on this machine): session cookies go there',
     'Write it as https://gateway.example.',
   );
+}
+
+function readRoles({ roles, adminRoles }: OpenIdConfig): RoleMap {
+  const admins = adminRoles ?? (Object.keys(roles).length === 0 ? DEFAULT_ADMINS : []);
+  const twice = admins.find((word) => Object.hasOwn(roles, word));
+  if (twice !== undefined) throw new OptionError(`/roles/${twice}`, 'is in adminRoles too', 'Keep it in one of them.');
+  return { ...roles, ...Object.fromEntries(admins.map((word) => [word, 'admin'] as const)) };
 }
 
 function readScopes({ scopes }: OpenIdConfig): string {

@@ -1,5 +1,5 @@
 import type { Counters } from '../../../core/index.ts';
-import { type Documents, withStore } from '../kit/documents.ts';
+import { type Documents, type UserDocuments, withStore } from '../kit/documents.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
 
 /** A person who signed in. It is written once; only its end removes it. */
@@ -30,6 +30,7 @@ export interface SessionParts {
   /** By the session's key, as is `seen`: when a request last came. */
   readonly sessions: Documents<Session>;
   readonly seen: Documents<number>;
+  readonly ofUsers: Pick<UserDocuments, 'add'>;
   readonly counters: Pick<Counters, 'lease'>;
 }
 
@@ -73,7 +74,7 @@ const NOTE_MS = 15_000;
  * and no write that comes at the same time brings it back.
  */
 export function createSessions(parts: SessionParts, { sessionForMs, idleForMs }: SessionTimes): Sessions {
-  const { ids, sessions, seen, counters } = parts;
+  const { ids, sessions, seen, ofUsers, counters } = parts;
 
   const look = async (id: string, now: number) => {
     const known = await ids.get(hashId(id));
@@ -97,6 +98,7 @@ export function createSessions(parts: SessionParts, { sessionForMs, idleForMs }:
     async begin(who, now) {
       const [id, key] = [randomId(), randomId()];
       const endsAt = now + sessionForMs;
+      await ofUsers.add(who.userId, key, endsAt, now);
       await sessions.set(key, { ...who, startedAt: now, endsAt }, sessionForMs);
       await seen.set(key, now, idleForMs);
       await ids.set(hashId(id), { session: key, issuedAt: now }, sessionForMs);

@@ -2,7 +2,8 @@ import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { GatewayError, isGatewayError, type PluginApi, type UserRecord } from '../../../core/index.ts';
 import { USERS } from '../../policies/kit/index.ts';
 import { isSame } from '../kit/random-id.ts';
-import { readClaim, splitWords } from '../kit/read-claim.ts';
+import { readClaim } from '../kit/read-claim.ts';
+import { wordsOfClaims } from '../kit/role-map.ts';
 import { ASYMMETRIC, verifyJwt } from '../kit/verify-jwt.ts';
 import { clientRefused, providerUnavailable, signInRefused } from './errors.ts';
 import type { IdentityProvider } from './identity-provider.ts';
@@ -31,7 +32,7 @@ export function usersOf(api: Pick<PluginApi, 'records'>) {
 
 const MAX_CODE = 4096;
 
-/** Ends a sign-in: who came back, and where they wanted to go. Throws for everybody who is not let in. */
+/** Ends a sign-in: who came back, and where they wanted to go. Throws for whoever did not sign in; {@link admit} says who may come in. */
 export async function finishSignIn(
   parts: SignInParts,
   browser: string | undefined,
@@ -45,7 +46,6 @@ export async function finishSignIn(
   if (code === undefined || code === '' || code.length > MAX_CODE)
     throw signInRefused(new Error('the provider sent neither a code nor an error'));
   const person = await readSignedIn(parts, code, login);
-  await admit(parts, person);
   return { person, returnTo: login.returnTo };
 }
 
@@ -68,7 +68,7 @@ async function readSignedIn(parts: SignInParts, code: string, { verifier, nonce 
 }
 
 /** Only operators come in: there is nothing else to do here with a session. */
-async function admit({ users }: SignInParts, { userId, roles }: Person): Promise<void> {
+export async function admit({ users }: SignInParts, { userId, roles }: Person): Promise<void> {
   if (roles.length === 0)
     throw new GatewayError(
       'permission_denied',
@@ -77,6 +77,13 @@ async function admit({ users }: SignInParts, { userId, roles }: Person): Promise
   const { value } = await users.find(userId);
   if (value?.blockedAt !== undefined)
     throw new GatewayError('permission_denied', 'You signed in, but an operator of this gateway has blocked you here.');
+}
+
+/** Lists who signed in, by the name that the provider tells. */
+export async function noteName(users: SignInParts['users'], { userId, name }: Person): Promise<void> {
+  await users.note(userId);
+  if (name === undefined || (await users.find(userId)).value?.name === name) return;
+  await users.change(userId, (user) => ({ ...user, name }));
 }
 
 /** Error responses of the provider (RFC 6749, section 4.1.2.1). Its own words go nowhere. */
@@ -145,7 +152,7 @@ function checkParty({ aud, azp }: JWTPayload, clientId: string): void {
 }
 
 type Claims = Readonly<Record<string, unknown>>;
-type PersonOptions = Pick<OpenIdOptions, 'roleClaims' | 'adminRoles' | 'userPrefix'>;
+type PersonOptions = Pick<OpenIdOptions, 'roleClaims' | 'roles' | 'userPrefix'>;
 
 /** Who signed in, as the provider says. */
 interface Person {
@@ -162,15 +169,15 @@ const CONTROL = /[\p{Cc}\p{Cf}\p{Cs}]/u;
 const NAMES = Object.freeze(['name', 'preferred_username', 'email']);
 
 /** Who the claims are about; undefined for a subject that is no user id. */
-function readPerson(claims: Claims, { roleClaims, adminRoles, userPrefix }: PersonOptions): Person | undefined {
+function readPerson(claims: Claims, { roleClaims, roles, userPrefix }: PersonOptions): Person | undefined {
   const { sub } = claims;
   if (!isLine(sub, MAX_SUBJECT)) return undefined;
-  const words = new Set(roleClaims.flatMap((name) => splitWords(readClaim(claims, name)) ?? []));
+  const words = new Set(wordsOfClaims(claims, roleClaims));
   const name = NAMES.map((each) => claims[each]).find((value) => isLine(value, MAX_NAME));
   return {
     userId: `${userPrefix}${sub}`,
     ...(isLine(name, MAX_NAME) && { name }),
-    roles: adminRoles.filter((role) => words.has(role)),
+    roles: Object.keys(roles).filter((role) => words.has(role)),
   };
 }
 

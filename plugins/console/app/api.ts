@@ -20,12 +20,18 @@ export interface Session {
   /** The key that the session was made with. */
   readonly key?: string | undefined;
   readonly version: string;
+  /** What the person may do; the gateway checks it again. */
+  readonly scopes: readonly string[];
   /** Undefined for the session of an OpenID provider. */
   readonly endsAt?: string | undefined;
 }
 
 /** Undefined until it is known, null for nobody. */
 export const session = signal<Session | null | undefined>(undefined);
+/** Whether the person who is signed in may do something, such as `keys:write`; what they may not is not shown. */
+export function may(scope: string): boolean {
+  return session.value?.scopes.includes(scope) === true;
+}
 /** Whether the session ended while its pages are open: they stay, with what was typed, until the person signs in again. */
 export const isLost = signal(false);
 /** Why the person has to sign in, where there is a reason. */
@@ -149,13 +155,18 @@ export async function findSession(): Promise<void> {
 }
 
 async function ownSession(): Promise<Session | undefined> {
-  const state = await get<{ user_id: string | null; key_id: string | null; ends_at: string | null; version: string }>(
-    '/console',
-  ).catch(() => undefined);
+  const state = await get<{
+    user_id: string | null;
+    key_id: string | null;
+    scopes: readonly string[];
+    ends_at: string | null;
+    version: string;
+  }>('/console').catch(() => undefined);
   if (!state?.user_id) return undefined;
   return {
     user: state.user_id,
     key: state.key_id ?? undefined,
+    scopes: state.scopes,
     endsAt: state.ends_at ?? undefined,
     version: state.version,
   };
@@ -166,8 +177,11 @@ async function openIdSession(): Promise<Session | null> {
   const description = (await (await send('GET', '/openapi.json')).json().catch(() => ({}))) as { paths?: object };
   hasOpenId.value = `${BASE}/login` in (description.paths ?? {});
   if (!hasOpenId.value) return null;
-  const state = await get<{ user_id: string; ends_at: string | null }>('/session').catch(() => undefined);
-  return state ? { user: state.user_id, endsAt: state.ends_at ?? undefined, version: '' } : null;
+  const state = await get<{ user_id: string; scopes: readonly string[]; ends_at: string | null }>('/session').catch(
+    () => undefined,
+  );
+  if (!state) return null;
+  return { user: state.user_id, scopes: state.scopes, endsAt: state.ends_at ?? undefined, version: '' };
 }
 
 export async function signInByKey(key: string): Promise<void> {

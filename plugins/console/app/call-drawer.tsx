@@ -1,6 +1,6 @@
 import { get } from './api.ts';
 import { Outcome } from './calls-table.tsx';
-import { count, milliseconds, usd, wholeTime } from './format.ts';
+import { count, milliseconds, unknownCost, usd, wholeTime } from './format.ts';
 import { nextStep } from './next-steps.ts';
 import { linkTo } from './routing.ts';
 import type { Attempt, OneCall } from './shapes.ts';
@@ -42,7 +42,10 @@ function WholeCall({ call }: { call: OneCall }) {
       {call.bodies ? (
         <Code text={JSON.stringify(call.bodies, null, 2)} />
       ) : (
-        <p class="muted">It is not kept. The option calls.bodies of the configuration keeps it, for whom you choose.</p>
+        <p class="muted">
+          It is not kept, or you may not read it. The option calls.bodies of the configuration keeps it, for whom you
+          choose; the scope bodies:read shows it.
+        </p>
       )}
       <p>
         <a class="button plain" href={linkTo('playground', { model })}>
@@ -89,7 +92,7 @@ function Costs({ call }: { call: OneCall }) {
     <>
       <Table
         label="Units and cost"
-        rows={[...units, ['cost', call.priced ? usd(call.cost_usd) : 'no price known'] as const]}
+        rows={[...units, ['cost', call.priced ? usd(call.cost_usd) : unknownCost(call)] as const]}
         keyOf={([unit]) => unit}
         columns={[
           { name: 'Unit', cell: ([unit]) => unit },

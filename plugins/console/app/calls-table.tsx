@@ -1,4 +1,4 @@
-import { count, milliseconds, usd } from './format.ts';
+import { count, milliseconds, unknownCost, usd } from './format.ts';
 import { linkTo } from './routing.ts';
 import type { Call } from './shapes.ts';
 import { Badge, type Column, Time, type Tone } from './ui.tsx';
@@ -50,6 +50,6 @@ export function callColumns(link: (call: Call) => string): readonly Column<Call>
     { name: 'Out', isNumber: true, isExtra: true, cell: (call) => count(call.units['completion_tokens']) },
     { name: 'First byte', isNumber: true, isExtra: true, cell: (call) => milliseconds(call.first_byte_ms) },
     { name: 'Took', isNumber: true, cell: (call) => milliseconds(call.duration_ms) },
-    { name: 'Cost', isNumber: true, cell: (call) => (call.priced ? usd(call.cost_usd) : 'no price') },
+    { name: 'Cost', isNumber: true, cell: (call) => (call.priced ? usd(call.cost_usd) : unknownCost(call)) },
   ];
 }

@@ -13,6 +13,11 @@ export function usd(text: string | null | undefined): string {
   return whole === '' ? text : `${sign}$${whole.replaceAll(/\B(?=(\d{3})+$)/g, ',')}${rest}`;
 }
 
+/** What stands for a cost that is not known: nothing was charged, or what was held. */
+export function unknownCost({ cost_usd: charged }: { readonly cost_usd: string | null }): string {
+  return charged === null ? 'not known' : `not known, ${usd(charged)} held`;
+}
+
 export function milliseconds(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return '–';
   if (ms >= 60_000) return `${(ms / 60_000).toFixed(1)} min`;

@@ -8,7 +8,7 @@ import { Button, Choice, Code, Copy, Dialog, Problem, Spinner, Text, useLoad } f
 interface Draft {
   readonly user_id: string;
   readonly name: string;
-  readonly isAdmin: boolean;
+  readonly role: string;
   readonly budget_usd: string;
   readonly amount: string;
   readonly every: string;
@@ -21,7 +21,7 @@ interface Draft {
 const EMPTY: Draft = {
   user_id: '',
   name: '',
-  isAdmin: false,
+  role: '',
   budget_usd: '',
   amount: '',
   every: 'day',
@@ -30,6 +30,15 @@ const EMPTY: Draft = {
   models: '',
   expires: '',
 };
+
+const ROLES = [
+  ['', 'no: a key for programs'],
+  ['viewer', 'viewer: sees all but what was said'],
+  ['billing', 'billing: accounts, plans and budgets'],
+  ['operator', 'operator: keys, people and the configuration'],
+  ['team', 'team: keys and budgets of teams that name its owner'],
+  ['admin', 'admin: everything that this console can'],
+] as const;
 
 /** The body of a request: what is empty is null, so that an edit takes it away. */
 function bodyOf({ name, budget_usd, amount, every, rpm, tpm, models, expires }: Draft): Record<string, unknown> {
@@ -45,7 +54,7 @@ function bodyOf({ name, budget_usd, amount, every, rpm, tpm, models, expires }: 
 }
 
 function KeyFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>) => void }) {
-  const text = (name: keyof Omit<Draft, 'isAdmin'>) => ({
+  const text = (name: keyof Draft) => ({
     value: draft[name],
     onType: (typed: string) => set({ [name]: typed }),
   });
@@ -93,7 +102,7 @@ export function NewKey({ user = '', onClose }: { user?: string | undefined; onCl
     change<{ api_key: string }>('POST', '/keys', {
       ...bodyOf(draft),
       user_id: draft.user_id,
-      ...(draft.isAdmin && { role: 'admin' }),
+      ...(draft.role !== '' && { role: draft.role }),
     })
       .then(({ api_key }) => setMade(api_key))
       .catch(setError);
@@ -112,14 +121,7 @@ export function NewKey({ user = '', onClose }: { user?: string | undefined; onCl
           onType={(user_id) => set({ user_id })}
         />
         <KeyFields draft={draft} set={set} />
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={draft.isAdmin}
-            onChange={(event) => set({ isAdmin: event.currentTarget.checked })}
-          />
-          An admin key: it may do everything that this console can
-        </label>
+        <Choice label="May operate this gateway" value={draft.role} options={ROLES} onPick={(role) => set({ role })} />
         <Problem error={error} />
         <div class="actions">
           <Button kind="main" type="submit">
@@ -160,7 +162,7 @@ function MadeKey({ text, model, onClose }: { text: string; model: string; onClos
 function draftOf(key: Key): Draft {
   const [budget] = key.budgets ?? [];
   return {
-    ...{ user_id: key.user_id, name: key.name, isAdmin: key.role === 'admin', budget_usd: key.budget_usd ?? '' },
+    ...{ user_id: key.user_id, name: key.name, role: key.role ?? '', budget_usd: key.budget_usd ?? '' },
     ...{ amount: budget?.amount_usd ?? '', every: budget?.every ?? 'day' },
     ...{ rpm: String(key.rpm ?? ''), tpm: String(key.tpm ?? ''), models: (key.models ?? []).join(', ') },
     expires: key.expires_at?.slice(0, 10) ?? '',

@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { type ComponentType, render } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { findSession, isLost, session, signOut } from './api.ts';
+import { findSession, isLost, may, session, signOut } from './api.ts';
 import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
 import { Calls } from './pages/calls.tsx';
@@ -18,18 +18,25 @@ import { linkTo, route } from './routing.ts';
 import './style.css';
 import { Button, PageHead } from './ui.tsx';
 
-const PAGES: Readonly<Record<string, { readonly title: string; readonly Page: ComponentType }>> = Object.freeze({
+interface PageRow {
+  readonly title: string;
+  readonly Page: ComponentType;
+  /** The scope without which it is not shown. */
+  readonly needs?: string;
+}
+
+const PAGES: Readonly<Record<string, PageRow>> = Object.freeze({
   home: { title: 'Home', Page: Home },
-  calls: { title: 'Calls', Page: Calls },
-  keys: { title: 'Keys and people', Page: Keys },
-  usage: { title: 'Usage', Page: Usage },
-  budgets: { title: 'Budgets', Page: Budgets },
-  targets: { title: 'Targets', Page: Targets },
-  models: { title: 'Models', Page: Models },
-  playground: { title: 'Playground', Page: Playground },
-  plugins: { title: 'Plugins', Page: Plugins },
-  configuration: { title: 'Configuration', Page: Configuration },
-  audit: { title: 'Audit', Page: Audit },
+  calls: { title: 'Calls', Page: Calls, needs: 'calls:read' },
+  keys: { title: 'Keys and people', Page: Keys, needs: 'keys:read' },
+  usage: { title: 'Usage', Page: Usage, needs: 'usage:read' },
+  budgets: { title: 'Budgets', Page: Budgets, needs: 'budgets:read' },
+  targets: { title: 'Targets', Page: Targets, needs: 'targets:read' },
+  models: { title: 'Models', Page: Models, needs: 'models:read' },
+  playground: { title: 'Playground', Page: Playground, needs: 'models:call' },
+  plugins: { title: 'Plugins', Page: Plugins, needs: 'config:read' },
+  configuration: { title: 'Configuration', Page: Configuration, needs: 'config:read' },
+  audit: { title: 'Audit', Page: Audit, needs: 'audit:read' },
 });
 
 type Scheme = 'auto' | 'light' | 'dark';
@@ -47,13 +54,16 @@ function Nav() {
   return (
     <nav aria-label="Pages">
       <ul>
-        {Object.entries(PAGES).map(([name, { title }]) => (
-          <li key={name}>
-            <a href={linkTo(name)} aria-current={route.value.page === name ? 'page' : undefined}>
-              {title}
-            </a>
-          </li>
-        ))}
+        {Object.entries(PAGES).map(
+          ([name, { title, needs }]) =>
+            (needs === undefined || may(needs)) && (
+              <li key={name}>
+                <a href={linkTo(name)} aria-current={route.value.page === name ? 'page' : undefined}>
+                  {title}
+                </a>
+              </li>
+            ),
+        )}
       </ul>
     </nav>
   );
@@ -86,6 +96,18 @@ function Unknown() {
   );
 }
 
+function NotYours({ needs }: { needs: string }) {
+  return (
+    <>
+      <PageHead title="Not for this session" />
+      <p>
+        This page needs the scope <code>{needs}</code>, which your session lacks. An admin can give you a role that has
+        it.
+      </p>
+    </>
+  );
+}
+
 function App() {
   const Page = shown.value?.Page ?? Unknown;
   const name = route.value.page;
@@ -94,6 +116,7 @@ function App() {
   if (session.value === undefined) return <main class="alone muted">Loading …</main>;
   if (session.value === null) return <SignIn />;
   const { user, version } = session.value;
+  const needs = shown.value?.needs;
   return (
     <div class="frame">
       <aside>
@@ -119,7 +142,7 @@ function App() {
         </footer>
       </aside>
       <main>
-        <Page key={name} />
+        {needs === undefined || may(needs) ? <Page key={name} /> : <NotYours needs={needs} />}
         {isLost.value && <SignInAgain />}
       </main>
     </div>

@@ -32,7 +32,8 @@ export interface Call {
   readonly duration_ms: number;
   readonly first_byte_ms: number | null;
   readonly units: Readonly<Record<string, number>>;
-  readonly cost_usd: string;
+  /** Null where nothing was charged since the cost is not known. */
+  readonly cost_usd: string | null;
   readonly saved_usd: string | null;
   readonly estimated: boolean;
   readonly priced: boolean;
@@ -67,14 +68,14 @@ export interface Budget {
   readonly of: string;
   readonly every: string;
   readonly timezone: string;
-  readonly amount: string;
-  readonly spent: string;
-  readonly held: string;
-  readonly left: string;
+  readonly amount_usd: string;
+  readonly spent_usd: string;
+  readonly held_usd: string;
+  readonly left_usd: string;
   readonly resets_at: string | null;
   readonly owner: 'file' | 'store';
-  readonly raised?: string;
-  readonly soft?: string;
+  readonly raised_usd?: string;
+  readonly soft_usd?: string;
   readonly starts_on?: string | number;
   readonly user?: string;
   readonly key?: string;
@@ -82,7 +83,7 @@ export interface Budget {
   readonly plan?: string;
   readonly provider?: string;
   readonly model?: string;
-  readonly raises: readonly { readonly amount: string; readonly until: string }[];
+  readonly raises: readonly { readonly amount_usd: string; readonly until: string }[];
 }
 
 export interface Key {
@@ -90,6 +91,7 @@ export interface Key {
   readonly user_id: string;
   readonly name: string;
   readonly role: string | null;
+  readonly scopes?: readonly string[];
   readonly prefix: string;
   readonly created_at: string;
   readonly revoked_at: string | null;
@@ -140,6 +142,8 @@ export interface Model {
   /** Of an alias. */
   readonly targets: readonly string[] | null;
   readonly context_window: number | null;
+  /** The day from which on its vendor no longer serves it. */
+  readonly shutdown: string | null;
   readonly price: { readonly input: number; readonly output: number; readonly cached_input?: number } | null;
 }
 
@@ -150,6 +154,13 @@ export interface Plugin {
   readonly is_builtin: boolean;
   readonly hosts: readonly string[];
   readonly hooks: readonly string[];
+  readonly hook_counts: readonly {
+    readonly hook: string;
+    readonly calls: number;
+    readonly failures: number;
+    readonly skipped: number;
+    readonly seconds: number;
+  }[];
   readonly routes: readonly string[];
   readonly commands: readonly string[];
 }

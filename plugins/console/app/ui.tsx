@@ -13,11 +13,14 @@ export interface Loaded<T> {
   reload(): void;
 }
 
-/** Loads something when the page is shown and when `key` changes; what was there stays until the new is. */
-export function useLoad<T>(key: string, load: () => Promise<T>): Loaded<T> {
-  const [state, setState] = useState<{ data?: T; error?: unknown; isLoading: boolean }>({ isLoading: true });
+/** Loads something when the page is shown and when `key` changes, and nothing without one; what was there stays until the new is. */
+export function useLoad<T>(key: string | undefined, load: () => Promise<T>): Loaded<T> {
+  const [state, setState] = useState<{ data?: T; error?: unknown; isLoading: boolean }>({
+    isLoading: key !== undefined,
+  });
   const [round, setRound] = useState(0);
   useEffect(() => {
+    if (key === undefined) return undefined;
     let isCurrent = true;
     setState((before) => ({ ...before, isLoading: true }));
     load().then(

@@ -55,6 +55,9 @@ const DESCRIPTION =
 
 const responses: DialectDefinition<ResponsesBody> = {
   name: 'responses',
+  // ChatGPT's, by which Codex signs in: a JWT.
+  isSubscription: (credential) =>
+    Buffer.from(credential.split('.', 2)[1] ?? '', 'base64url').includes('"https://auth.openai.com'),
   request: RESPONSES_REQUEST,
   response: RESPONSES_RESPONSE,
   routes: [
@@ -103,7 +106,7 @@ export default definePlugin({
         default: true,
         description: 'Whether responses are sent on websockets too. Where it is off, clients are told to use POST.',
       },
-      models: modelNamesSchema('gpt-5'),
+      models: modelNamesSchema('gpt-6-sol'),
     },
   },
   setup(api, config) {

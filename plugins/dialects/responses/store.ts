@@ -22,8 +22,6 @@ interface KeptResponse {
   readonly response: JsonObject;
   /** Who made it. */
   readonly target?: Target;
-  /** Its entry in the index of its account. */
-  readonly entry: string;
 }
 
 export interface ResponseStore {
@@ -35,23 +33,17 @@ export interface ResponseStore {
 }
 
 const SHORT_MS = 3_600_000;
-const MAX_BYTES = 64 * 1024 * 1024;
 const ID = /^[\w-]{1,128}$/;
 
-type StoreApi = Pick<PluginApi, 'keyv' | 'stores' | 'log'>;
+type StoreApi = Pick<PluginApi, 'stores' | 'log'>;
 
 /**
  * Keeps responses for requests that continue them, each under the account and user that it belongs to: somebody else's id is not
- * found. The oldest of an account go when it has more than `maxBytes`.
+ * found. They are among what their account keeps, so those that were written least recently go when that is too much.
  */
-export function createResponseStore(
-  api: StoreApi,
-  mode: StoreMode,
-  retention: string,
-  maxBytes = MAX_BYTES,
-): ResponseStore {
+export function createResponseStore(api: StoreApi, mode: StoreMode, retention: string): ResponseStore {
   const ttlMs = mode === 'on' ? parseDuration(retention) : SHORT_MS;
-  const kept = keptDocuments(api, ttlMs, maxBytes);
+  const kept = keptDocuments(api, ttlMs);
   return {
     async expand(input, caller) {
       const { body } = input;
@@ -84,25 +76,10 @@ export function createResponseStore(
 }
 
 /** Responses and their items, by owner and id. */
-function keptDocuments({ keyv, stores }: StoreApi, ttlMs: number, maxBytes: number) {
-  // A store is opened before the first request and after setup.
-  const responses = () => keyv<KeptResponse>('responses');
-  const items = () => keyv<Item>('items');
-  const get = (caller: Principal, id: string) => responses().get(`${ownerOf(caller)}.${id}`);
-
-  async function removeKept(owner: string, id: string): Promise<KeptResponse | undefined> {
-    const kept = await responses().get(`${owner}.${id}`);
-    if (!kept) return undefined;
-    for (const item of outputOf(kept)) await items().delete(`${owner}.${String(item['id'])}`);
-    await responses().delete(`${owner}.${id}`);
-    return kept;
-  }
-  const index = createStoreIndex(stores, {
-    maxBytes,
-    ttlMs,
-    remove: async (owner, id) => void (await removeKept(owner, id)),
-  });
-
+function keptDocuments({ stores: { kept: documents }, log }: StoreApi, ttlMs: number) {
+  const responseKey = (caller: Principal, id: string): string => `responses.${ownerOf(caller)}.${id}`;
+  const itemKey = (caller: Principal, id: unknown): string => `items.${ownerOf(caller)}.${String(id)}`;
+  const get = (caller: Principal, id: string) => documents.get<KeptResponse>(responseKey(caller, id));
   return {
     get,
     async add(
@@ -111,19 +88,17 @@ function keptDocuments({ keyv, stores }: StoreApi, ttlMs: number, maxBytes: numb
       id: string,
       { caller, target }: { readonly caller: Principal; readonly target: Target | undefined },
     ): Promise<void> {
-      const owner = ownerOf(caller);
-      const input = inputItems(body.input);
-      const bytes = Buffer.byteLength(JSON.stringify([input, response]));
-      if (bytes > maxBytes) return;
-      const entry = await index.add(hash(caller.account), { owner, id, bytes });
-      const kept = { input, response, entry, ...(target && { target }) };
-      await responses().set(`${owner}.${id}`, kept, ttlMs);
-      for (const item of outputOf(kept)) await items().set(`${owner}.${String(item['id'])}`, item, ttlMs);
+      const { account } = caller;
+      const kept: KeptResponse = { input: inputItems(body.input), response, ...(target && { target }) };
+      if (!(await documents.set(account, responseKey(caller, id), kept, ttlMs)))
+        log.info({ account }, 'a response is too large to be kept for requests that continue it');
+      else for (const item of outputOf(kept)) await documents.set(account, itemKey(caller, item['id']), item, ttlMs);
     },
     async remove(caller: Principal, id: string): Promise<boolean> {
-      const kept = await removeKept(ownerOf(caller), id);
-      if (kept) await index.remove(hash(caller.account), kept.entry);
-      return kept !== undefined;
+      const kept = await get(caller, id);
+      if (!kept) return false;
+      for (const item of outputOf(kept)) await documents.delete(caller.account, itemKey(caller, item['id']));
+      return documents.delete(caller.account, responseKey(caller, id));
     },
     async find(id: string, caller: Principal): Promise<KeptResponse> {
       const kept = await get(caller, id);
@@ -132,7 +107,7 @@ function keptDocuments({ keyv, stores }: StoreApi, ttlMs: number, maxBytes: numb
     },
     async item(reference: Item, param: string, caller: Principal): Promise<Item> {
       const id = String(reference['id']);
-      const item = await items().get(`${ownerOf(caller)}.${id}`);
+      const item = await documents.get<Item>(itemKey(caller, id));
       if (!item) throw notFound(id, param);
       return item;
     },
@@ -175,84 +150,4 @@ function storeIsOff(param: string): GatewayError {
     `\`${param}\` refers to an earlier response, and this gateway keeps none. Send the whole conversation as \`input\`, with \`store: false\`; an operator who wants them kept sets \`dialects: { responses: { store: short } }\`.`,
     { param },
   );
-}
-
-interface Entry {
-  readonly owner: string;
-  readonly id: string;
-  readonly bytes: number;
-}
-
-interface StoreIndexOptions {
-  readonly maxBytes: number;
-  readonly ttlMs: number;
-  remove(owner: string, id: string): Promise<void>;
-}
-
-/** What an account keeps, oldest first: the bound of its bytes. The documents themselves end by their own time. */
-interface StoreIndex {
-  /** Adds an entry, and removes what is too old or too much. Returns the entry's name. */
-  add(account: string, entry: Entry): Promise<string>;
-  remove(account: string, entry: string): Promise<void>;
-}
-
-const MAX_ENTRIES = 10_000;
-const PAGE = 1000;
-/** The index is read again after so many bytes or entries of an account: an account may be over its bound by that much. */
-const CHECK_BYTES = 1024 * 1024;
-const CHECK_ENTRIES = 64;
-const MAX_ACCOUNTS = 10_000;
-const TIME_DIGITS = 9;
-
-function createStoreIndex({ sets }: Pick<PluginApi['stores'], 'sets'>, options: StoreIndexOptions): StoreIndex {
-  const { maxBytes, ttlMs, remove } = options;
-  /** What this process added since it last looked. */
-  const added = new Map<string, { bytes: number; entries: number }>();
-
-  async function trim(account: string, now: number): Promise<void> {
-    const set = `kept.${account}`;
-    const members: string[] = [];
-    for (let page = await sets.list(set, { limit: PAGE }); page.length > 0; ) {
-      members.push(...page);
-      const after = page.length < PAGE ? undefined : page.at(-1);
-      page = after === undefined ? [] : await sets.list(set, { limit: PAGE, after });
-    }
-    let bytes = 0;
-    let count = 0;
-    for (const member of members.reverse()) {
-      const entry = readEntry(member);
-      bytes += entry.bytes;
-      count += 1;
-      const isOld = entry.at + ttlMs <= now;
-      if (!isOld && bytes <= maxBytes && count < MAX_ENTRIES) continue;
-      if (!isOld) await remove(entry.owner, entry.id);
-      await sets.remove(set, member);
-    }
-  }
-
-  function isDue(account: string, bytes: number): boolean {
-    if (added.size > MAX_ACCOUNTS) added.clear();
-    const known = added.get(account);
-    const sum = { bytes: (known?.bytes ?? 0) + bytes, entries: (known?.entries ?? 0) + 1 };
-    const isLooked =
-      known === undefined || sum.bytes > Math.min(CHECK_BYTES, maxBytes / 4) || sum.entries > CHECK_ENTRIES;
-    added.set(account, isLooked ? { bytes: 0, entries: 0 } : sum);
-    return isLooked;
-  }
-
-  return {
-    async add(account, { owner, id, bytes }) {
-      const now = Date.now();
-      const member = [now.toString(36).padStart(TIME_DIGITS, '0'), bytes, owner, id].join('.');
-      await sets.add(`kept.${account}`, member);
-      if (isDue(account, bytes)) await trim(account, now);
-      return member;
-    },
-    remove: async (account, entry) => void (await sets.remove(`kept.${account}`, entry)),
-  };
-}
-
-function readEntry(member: string): Entry & { readonly at: number } {
-  const [time = '', bytes = '', owner = '', id = ''] = member.split('.');
-  return { at: Number.parseInt(time, 36), bytes: Number(bytes), owner, id };
 }

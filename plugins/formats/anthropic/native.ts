@@ -95,7 +95,7 @@ function frameOf(event: string, data: JsonObject): string {
 }
 
 /** Fields at a price that the gateway does not know; a value that costs nothing more stays. */
-const UNPRICED: Readonly<Record<string, unknown>> = Object.freeze({ speed: 'standard', inference_geo: undefined });
+const UNPRICED: Readonly<Record<string, unknown>> = Object.freeze({ speed: 'standard' });
 
 /** The fields that a change sets; undefined takes one away. All of it is undefined where a change has no form here. */
 function patchFields(body: MessagesRequest, change: NativeChange, dropped: string[]): JsonObject | undefined {

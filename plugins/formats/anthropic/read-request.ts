@@ -188,7 +188,11 @@ function ownFields(body: MessagesRequest, headers: Readonly<Record<string, unkno
 /** Fields next to {@link SAID} that other fields of the canonical request say, or that are needs of their own. */
 const SAID_OTHERWISE: ReadonlySet<string> = new Set([
   ...['thinking', 'output_config', 'output_format', 'container', 'mcp_servers', 'fallbacks'],
+  ...['thread', 'user_profile_id', 'workspace_id'],
 ]);
+
+/** Fields that name what lies in the operator's account. */
+const REFERENCES = Object.freeze(['container', 'thread', 'user_profile_id', 'workspace_id']);
 
 /** Fields that only a provider of this format understands. */
 function lostFields(body: MessagesRequest): readonly string[] {
@@ -197,9 +201,9 @@ function lostFields(body: MessagesRequest): readonly string[] {
 
 /** What a request refers to in the operator's account, and which other models it names. */
 function readReferences(body: MessagesRequest, { needs }: Reading): void {
-  const { container, mcp_servers: servers, fallbacks } = body;
-  if (container !== undefined && container !== null)
-    needs.push({ kind: 'reference', name: 'container', param: 'container' });
+  const { mcp_servers: servers, fallbacks } = body;
+  for (const name of REFERENCES)
+    if ((body[name] ?? null) !== null) needs.push({ kind: 'reference', name, param: name });
   if (readArray(servers).length > 0) needs.push({ kind: 'reference', name: 'mcp_servers', param: 'mcp_servers' });
   for (const [index, one] of readArray(fallbacks).entries()) {
     const model = readString(isObject(one) ? one['model'] : one);

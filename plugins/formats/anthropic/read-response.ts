@@ -7,6 +7,7 @@ import {
   type CodecCall,
   chunkHead,
   deltaChunk,
+  type FailureClass,
   type FinishReason,
   isObject,
   type JsonObject,
@@ -21,7 +22,6 @@ import {
   type StreamDecoder,
   StreamFailure,
   type ToolCall,
-  type Usage,
   usageChunk,
 } from '../../../core/index.ts';
 import { ANSWER_TOOL } from '../../providers/kit/index.ts';
@@ -29,6 +29,7 @@ import { anthropicFailure } from './errors.ts';
 import { isUsualOrder, opaqueOf, readFinish } from './tables.ts';
 import { isThinkingBlock } from './thinking.ts';
 import type { Block } from './types.ts';
+import { anthropicUsage } from './usage.ts';
 
 /**
  * A message as a chat completion. Throws {@link StreamFailure} when a 200 holds none, and for a stop reason that is not known, unless
@@ -41,15 +42,17 @@ export function anthropicResponse(body: unknown, call: CodecCall, unknown?: Fini
   const content = readContent(message['content'], call.id);
   const reason = readString(message['stop_reason']) ?? 'end_turn';
   const finish = readFinish(reason, content.tool_calls !== undefined) ?? unknown;
-  if (finish === undefined) throw failure(`The model broke off its response (${reason}).`);
+  if (finish === undefined) throw failure(`The model broke off its response (${reason.slice(0, 40)}).`, 'broken_off');
+  const model = readString(message['model']) ?? call.model;
+  const isRefused = reason === 'refusal' && message['content'].length === 0;
+  const usage = anthropicUsage(message['usage'], model, isRefused);
   const refusal = refusalText(reason, message['stop_details']);
   const isSilent = content.content === '' && (content.tool_calls !== undefined || refusal !== null);
-  const usage = anthropicUsage(message['usage']);
   return {
     id: readString(message['id']) ?? call.id,
     object: 'chat.completion',
     created: call.created,
-    model: readString(message['model']) ?? call.model,
+    model,
     choices: [
       {
         index: 0,
@@ -81,8 +84,8 @@ function contextOf({ context_management }: JsonObject): JsonObject {
   return isObject(context_management) ? { context_management } : {};
 }
 
-function failure(message: string): StreamFailure {
-  return new StreamFailure({ class: 'upstream_error', message });
+function failure(message: string, kind: FailureClass = 'upstream_error'): StreamFailure {
+  return new StreamFailure({ class: kind, message });
 }
 
 type Content = Pick<AssistantMessage, 'content' | 'tool_calls'> & JsonObject;
@@ -245,16 +248,24 @@ class BlockReader {
 
   /** What a text cites: pages as OpenAI's clients read them, with where the text stands, and all as the vendor wrote it. */
   #readCitation(citation: JsonObject, text: string): JsonObject {
-    const { type, url, title } = citation;
-    if (type !== 'web_search_result_location' || typeof url !== 'string') return opaqueOf(citation);
-    const place = { start_index: this.#textLength - text.length, end_index: this.#textLength };
-    return {
-      ...opaqueOf(citation),
-      type: 'url_citation',
-      url_citation: { url, title: readString(title) ?? url, ...place },
-    };
+    const { type, title, document_title: document, document_index: nth, file_id: id } = citation;
+    const url = readString(citation['url'] ?? citation['source']);
+    const own = opaqueOf(citation);
+    if (url !== undefined && /^https?:/i.test(url)) {
+      const place = { start_index: this.#textLength - text.length, end_index: this.#textLength };
+      return { ...own, type: 'url_citation', url_citation: { url, title: readString(title) ?? url, ...place } };
+    }
+    if (!DOCUMENT_PLACES.has(type)) return own;
+    const name = readString(document) ?? readString(title) ?? `document_${readCount(nth) ?? 0}`;
+    const file = { file_id: readString(id) ?? name, filename: name, index: this.#textLength };
+    return { ...own, type: 'file_citation', file_citation: file };
   }
 }
+
+/** Citations of documents that the caller sent. Source: https://platform.claude.com/docs/en/build-with-claude/citations */
+const DOCUMENT_PLACES: ReadonlySet<unknown> = new Set([
+  ...['char_location', 'page_location', 'content_block_location', 'search_result_location'],
+]);
 
 /** A block of thinking, as the vendor wants it back; undefined without anything to check it by. */
 function thinkingDetail(block: Block): ReasoningDetail | undefined {
@@ -292,6 +303,8 @@ class EventReader implements StreamDecoder {
   #usage: JsonObject = {};
   #finish: FinishReason | undefined;
   #isStopped = false;
+  /** Whether it was refused before anything was written. */
+  #isRefused = false;
 
   constructor(call: CodecCall, unknown: FinishReason | undefined) {
     this.#call = call;
@@ -331,7 +344,8 @@ class EventReader implements StreamDecoder {
   }
 
   end(): { readonly chunks: readonly ChatChunk[]; readonly complete: boolean } {
-    const counted = this.#started === undefined ? undefined : anthropicUsage(this.#usage);
+    const counted =
+      this.#started === undefined ? undefined : anthropicUsage(this.#usage, this.#head.model, this.#isRefused);
     return { chunks: counted ? [usageChunk(this.#head, counted)] : [], complete: this.#finish !== undefined };
   }
 
@@ -348,7 +362,9 @@ class EventReader implements StreamDecoder {
     }
     this.#started = id;
     this.#head = { ...this.#head, id, model: readString(message['model']) ?? this.#head.model };
-    this.#count(message['usage']);
+    // How much it writes is not known yet, unless it is there already.
+    const begun = readObject(message['usage']);
+    this.#count(readString(message['stop_reason']) === undefined ? { ...begun, output_tokens: null } : begun);
     // A call made by the vendor's own code runner comes complete, in the first event.
     const complete = readArray(message['content']).flatMap((block, index) => [
       ...this.#blocks.start(index, readObject(block)),
@@ -369,6 +385,7 @@ class EventReader implements StreamDecoder {
     const finish = readFinish(reason, this.#blocks.hasCalled) ?? this.#unknown;
     if (finish === undefined) return [];
     this.#finish = finish;
+    this.#isRefused = reason === 'refusal' && !this.#blocks.hasBegun;
     const refusal = refusalText(reason, delta['stop_details']);
     const chunk = deltaChunk(this.#head, {}, { finish });
     const native = nativeFinish(reason, delta['stop_sequence']);
@@ -376,71 +393,15 @@ class EventReader implements StreamDecoder {
     return [...this.#emit(refusal === null ? [] : [{ refusal }]), { ...last, ...contextOf(event) }];
   }
 
-  /** Later counts replace earlier ones (they are cumulative), unless they are missing or null. */
+  /** Later counts replace earlier ones (they are cumulative), unless they are missing or null; none falls. */
   #count(usage: unknown): void {
-    const counts = Object.entries(readObject(usage)).filter(([, value]) => value !== null && value !== undefined);
+    const counts = Object.entries(readObject(usage)).filter(
+      ([name, value]) => value !== null && value !== undefined && !isLess(value, this.#usage[name]),
+    );
     this.#usage = { ...this.#usage, ...Object.fromEntries(counts) };
   }
 }
 
-/**
- * Token counts: Anthropic counts cached tokens next to `input_tokens`, OpenAI within the prompt's. Undefined when the vendor sent
- * nothing that can be counted.
- */
-export function anthropicUsage(usage: unknown): Usage | undefined {
-  if (!isObject(usage)) return undefined;
-  if (readCount(usage['input_tokens']) === undefined && readCount(usage['output_tokens']) === undefined)
-    return undefined;
-  const { input, output, cacheRead, cacheWrite, cacheWriteHour } = totals(usage);
-  const prompt = input + cacheRead + cacheWrite;
-  const thinking = readCount(readObject(usage['output_tokens_details'])['thinking_tokens']);
-  return {
-    prompt_tokens: prompt,
-    completion_tokens: output,
-    total_tokens: prompt + output,
-    prompt_tokens_details: {
-      cached_tokens: cacheRead,
-      cache_write_tokens: cacheWrite,
-      ...(cacheWriteHour > 0 && { cache_write_1h_tokens: cacheWriteHour }),
-    },
-    ...(thinking !== undefined && { completion_tokens_details: { reasoning_tokens: Math.min(thinking, output) } }),
-  };
-}
-
-interface Counts {
-  readonly input: number;
-  readonly output: number;
-  readonly cacheRead: number;
-  readonly cacheWrite: number;
-  /** The part of `cacheWrite` that is kept for an hour, at a higher price. */
-  readonly cacheWriteHour: number;
-}
-
-/**
- * The totals leave out what a compaction used, so then the model's own iterations are summed. Those of an advisor are
- * another model's, at another price; a fallback's are in the totals already.
- */
-function totals(usage: JsonObject): Counts {
-  const iterations = readArray(usage['iterations']).filter(isObject);
-  const own = iterations.filter(({ type }) => type === 'message' || type === 'compaction');
-  const fallback = iterations.some(({ type }) => type === 'fallback_message');
-  if (own.length === 0 || fallback) return counts(usage);
-  return own.map(counts).reduce((sum, item) => ({
-    input: sum.input + item.input,
-    output: sum.output + item.output,
-    cacheRead: sum.cacheRead + item.cacheRead,
-    cacheWrite: sum.cacheWrite + item.cacheWrite,
-    cacheWriteHour: sum.cacheWriteHour + item.cacheWriteHour,
-  }));
-}
-
-function counts(usage: JsonObject): Counts {
-  const count = (name: string): number => readCount(usage[name]) ?? 0;
-  return {
-    input: count('input_tokens'),
-    output: count('output_tokens'),
-    cacheRead: count('cache_read_input_tokens'),
-    cacheWrite: count('cache_creation_input_tokens'),
-    cacheWriteHour: readCount(readObject(usage['cache_creation'])['ephemeral_1h_input_tokens']) ?? 0,
-  };
+function isLess(value: unknown, before: unknown): boolean {
+  return typeof value === 'number' && typeof before === 'number' && value < before;
 }

@@ -4,6 +4,7 @@ import {
   type FinishReason,
   isObject,
   type NativeFinish,
+  type ProviderEffects,
   readObject,
 } from '../../../core/index.ts';
 import { LEGACY_FUNCTIONS, toolCallId } from '../../providers/kit/index.ts';
@@ -198,6 +199,27 @@ export function valueOfOpaque(
   return { ...value, type: value['type'] };
 }
 
+/** What the vendor does for a request. Source: https://platform.claude.com/docs/en/api/messages and the pages of its tools. */
+export const ANTHROPIC_EFFECTS: ProviderEffects = Object.freeze({
+  tools: [
+    {
+      does: 'tool',
+      at: '[].type',
+      values: /^(?!(?:custom|(?:bash|text_editor|memory)_\d+)$)/,
+      note: 'every tool but the caller’s own, `bash`, `text_editor` and `memory`',
+    },
+    { does: 'model', at: '[].model', note: 'an adviser' },
+  ],
+  mcp_servers: [{ does: 'tool', at: '[]', name: 'mcp' }],
+  fallbacks: [
+    { does: 'model', at: '[].model' },
+    { does: 'model', name: '*', values: /^\w[\w-]*$/, note: '`default`: models that the vendor chooses' },
+  ],
+  service_tier: [{ does: 'price', note: 'only tiers with a known price are sent' }],
+  speed: [{ does: 'price', values: /^fast$/, note: 'not sent: no price here knows it' }],
+  inference_geo: [{ does: 'residency' }, { does: 'price', note: 'Charged as the response says.' }],
+});
+
 /** What becomes of each field of a chat request; `docs/providers/anthropic.md` shows this table. */
 export const ANTHROPIC_FIELDS: FieldTable = {
   unknown: 'dropped',
@@ -205,7 +227,10 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     'A stop reason that this gateway does not know is an error after the content so far, never `stop`; `pause_turn` and `compaction` are `length`. Callers of Messages get it as it is.',
     'Where thinking of the history is bound to what stood before it (Opus, Sonnet and Haiku 5.5, Fable and Mythos 5.1 and later), the vendor is asked to leave it out when that has changed (`thinking.block_binding`, the beta `thinking-binding-controls-2026-08-01`, unless `betas.deny` has it), instead of refusing the request.',
   ],
-  extras: ['top_k', 'thinking', 'cache_control', 'betas', 'context_management', 'output_config', 'stop_sequences'],
+  extras: [
+    ...['top_k', 'thinking', 'cache_control', 'betas', 'context_management', 'inference_geo', 'output_config'],
+    'stop_sequences',
+  ],
   lacks: { 'log probabilities': 'the vendor tells none' },
   variants: [
     {
@@ -288,7 +313,7 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     store: { rule: 'dropped', neutral: [false] },
     service_tier: { rule: 'dropped', note: 'Its values are not OpenAI’s.', neutral: ['auto', 'default'] },
     speed: { rule: 'dropped', note: 'Fast answers cost a multiple that no price here knows.', neutral: ['standard'] },
-    inference_geo: { rule: 'dropped', note: 'It has a price of its own.' },
+    inference_geo: { rule: 'passed', note: 'The vendor’s own field, at the price of its region.' },
     container: { rule: 'dropped', note: 'Containers belong to the operator’s account, which all callers share.' },
     mcp_servers: { rule: 'dropped', note: 'The vendor would connect to servers that a caller names.' },
     prediction: { rule: 'dropped' },
@@ -302,3 +327,8 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     ...LEGACY_FUNCTIONS,
   },
 };
+
+/** A token of a Claude subscription, as Claude Code and claude.ai get it by OAuth; keys of the API begin with `sk-ant-api`. */
+export function isClaudeToken(text: string): boolean {
+  return /^sk-ant-oat\d/.test(text);
+}

@@ -19,14 +19,12 @@ import {
   THINKING_TOKENS,
   tellDropped,
 } from '../../providers/kit/index.ts';
+import { SEAL } from '../sealed-reasoning.ts';
 import { type AnthropicTraits, THINKING_TYPES, type ThinkingType } from './tables.ts';
 import type { Block } from './types.ts';
 
 /** Reasoning of another format's provider, as a signature that only this gateway can read. */
 const FOREIGN = /^tgr\.([a-z]{1,32})\.([\w-]{0,128})\.(.+)$/s;
-/** How texts begin that core sealed for one account and one deployment; core alone can say whose they are. */
-const SEAL = 'tg1.';
-
 /** Whether a block is thinking, shown or not. */
 export function isThinkingBlock({ type }: Pick<Block, 'type'>): boolean {
   return type === 'thinking' || type === 'redacted_thinking';

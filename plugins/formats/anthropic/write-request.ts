@@ -89,6 +89,7 @@ function anthropicBody(
     ...(thinking && { thinking }),
     ...(Object.keys(outputConfig).length > 0 && { output_config: outputConfig }),
     ...(management && { context_management: management }),
+    ...(typeof input['inference_geo'] === 'string' && { inference_geo: input['inference_geo'] }),
     ...sampling(input, traits, isThinking(plan), dropped),
     ...(Object.keys(metadata).length > 0 && { metadata }),
     ...cacheControlOf(input),

@@ -8,12 +8,12 @@ import {
   type ReasoningDetail,
   readArray,
   readObject,
-  type Usage,
 } from '../../../core/index.ts';
-import { parseArguments } from '../../providers/kit/index.ts';
+import { parseArguments, transcriptOf } from '../../providers/kit/index.ts';
 import { anthropicCallId, valueOfOpaque, writeFinish } from './tables.ts';
 import { writeThinking } from './thinking.ts';
 import type { Block, MessagesRequest } from './types.ts';
+import { writeUsage } from './usage.ts';
 
 /** A canonical response as a message. */
 export function writeMessage(response: ChatResponse, context: DialectContext<MessagesRequest>): object {
@@ -45,21 +45,6 @@ export function writeCallId(id: string): string {
   return /^[A-Za-z0-9_-]+$/.test(id) ? id : anthropicCallId(id);
 }
 
-/** Counts of this format, which has cached tokens and those written to a cache next to the input, not in it. */
-export function writeUsage(usage: Usage | null | undefined, estimatedInput: number): JsonObject {
-  const { cached_tokens: cached = 0, cache_write_tokens: written = 0 } = usage?.prompt_tokens_details ?? {};
-  const hour = usage?.prompt_tokens_details?.cache_write_1h_tokens ?? 0;
-  return {
-    input_tokens: usage ? Math.max(usage.prompt_tokens - cached - written, 0) : estimatedInput,
-    cache_creation_input_tokens: written,
-    cache_read_input_tokens: cached,
-    ...(written > 0 && {
-      cache_creation: { ephemeral_5m_input_tokens: Math.max(written - hour, 0), ephemeral_1h_input_tokens: hour },
-    }),
-    output_tokens: usage?.completion_tokens ?? 0,
-  };
-}
-
 /** Whether the caller wants to see what the model thinks. */
 export function showsThinking({ input: { body } }: DialectContext<MessagesRequest>): boolean {
   const { type, display } = readObject(body.thinking);
@@ -67,10 +52,13 @@ export function showsThinking({ input: { body } }: DialectContext<MessagesReques
 }
 
 /** What a citation is here; undefined for one that the format has no form for. `text` is what it stands in. */
-export function writeCitation(annotation: unknown, text: string): JsonObject | undefined {
+export function writeCitation(annotation: unknown, text: string, { leaveOut }: Writing): JsonObject | undefined {
   const { type, dialect, value, url_citation: cited } = readObject(annotation);
   if (dialect === 'messages' && isObject(value)) return value;
-  if (type !== 'url_citation' || !isObject(cited) || typeof cited['url'] !== 'string') return undefined;
+  if (type !== 'url_citation' || !isObject(cited) || typeof cited['url'] !== 'string') {
+    leaveOut?.('annotations');
+    return undefined;
+  }
   const { url, title, start_index: start, end_index: end } = cited;
   const isPlaced = typeof start === 'number' && typeof end === 'number';
   return {
@@ -82,6 +70,14 @@ export function writeCitation(annotation: unknown, text: string): JsonObject | u
   };
 }
 
+type Writing = Pick<DialectContext, 'leaveOut'>;
+
+/** Notes images and sound, which blocks of this format cannot hold; the words of sound are its text. */
+export function noteLeftOut(spoken: Readonly<Record<string, unknown>>, { leaveOut }: Writing): void {
+  if (readArray(spoken['images']).length > 0) leaveOut?.('images');
+  if (readObject(spoken['audio'])['data'] !== undefined) leaveOut?.('audio');
+}
+
 /** Blocks of other kinds that a response of this format's own provider has. */
 export function opaqueBlocks(message: Readonly<Record<string, unknown>>): readonly Block[] {
   return readArray(message['opaque']).flatMap((part) => valueOfOpaque(part) ?? []);
@@ -89,9 +85,10 @@ export function opaqueBlocks(message: Readonly<Record<string, unknown>>): readon
 
 /** The blocks of a message in its own order, or else: reasoning, text, blocks of other kinds, calls. */
 function blocksOf(message: AssistantMessage, context: DialectContext<MessagesRequest>): readonly Block[] {
+  noteLeftOut(message, context);
   const kinds: Readonly<Record<string, readonly Block[]>> = {
     reasoning: thinkingBlocks(message, context),
-    content: textBlocks(message),
+    content: textBlocks(message, context),
     opaque: opaqueBlocks(message),
     tool: (message.tool_calls ?? []).map(({ id, function: called }) => ({
       type: 'tool_use',
@@ -108,9 +105,10 @@ function blocksOf(message: AssistantMessage, context: DialectContext<MessagesReq
   });
 }
 
-function textBlocks({ content, refusal, annotations }: AssistantMessage): readonly Block[] {
-  const text = content ?? '';
-  const citations = (annotations ?? []).flatMap((annotation) => writeCitation(annotation, text) ?? []);
+function textBlocks(message: AssistantMessage, context: Writing): readonly Block[] {
+  const { content, refusal, annotations } = message;
+  const text = content || transcriptOf(message) || '';
+  const citations = (annotations ?? []).flatMap((annotation) => writeCitation(annotation, text, context) ?? []);
   const shown = text === '' ? [] : [{ type: 'text', text, ...(citations.length > 0 && { citations }) }];
   return refusal ? [...shown, { type: 'text', text: refusal }] : shown;
 }

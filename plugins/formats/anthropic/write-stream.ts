@@ -12,18 +12,20 @@ import {
   type ToolCallDelta,
   type Usage,
 } from '../../../core/index.ts';
+import { transcriptOf } from '../../providers/kit/index.ts';
 import { messagesError } from './errors.ts';
 import { writeFinish } from './tables.ts';
 import { signatureOf, writeThinking } from './thinking.ts';
 import type { MessagesRequest } from './types.ts';
+import { writeUsage } from './usage.ts';
 import {
   JsonScan,
   messageId,
+  noteLeftOut,
   opaqueBlocks,
   showsThinking,
   writeCallId,
   writeCitation,
-  writeUsage,
 } from './write-response.ts';
 
 /** One event of a stream. */
@@ -104,9 +106,10 @@ class MessageStream implements DialectStream {
   #write({ delta, finish_reason: reason, finish }: ChunkChoice): string {
     if (reason !== null) this.#finishReason ??= reason;
     if (finish) this.#finish = { ...this.#finish, ...finish };
+    noteLeftOut(delta, this.#context);
     return [
       this.#writeReasoning(delta),
-      this.#writeText(delta.content),
+      this.#writeText(delta.content || transcriptOf(delta)),
       ...(delta.annotations ?? []).map((annotation) => this.#cite(annotation)),
       this.#writeRefusal(delta.refusal),
       ...opaqueBlocks(delta).map((block) => this.#writeComplete({ ...block })),
@@ -173,7 +176,7 @@ class MessageStream implements DialectStream {
 
   #cite(annotation: unknown): string {
     const key = this.#open('text');
-    const citation = writeCitation(annotation, this.#text);
+    const citation = writeCitation(annotation, this.#text, this.#context);
     return key && citation ? this.#blocks.extend(key, { type: 'citations_delta', citation }) : '';
   }
 

@@ -3,6 +3,7 @@ import {
   type ChatResponse,
   type CodecCall,
   type FinishReason,
+  isCount,
   isObject,
   type JsonObject,
   type NativeFinish,
@@ -17,6 +18,7 @@ import {
 } from '../../../core/index.ts';
 import { ANSWER_TOOL } from '../../providers/kit/index.ts';
 import { geminiFailure } from './errors.ts';
+import { readGrounding } from './grounding.ts';
 import { signatureField, signedCallId } from './signatures.ts';
 import { isUsualOrder, readFinish } from './tables.ts';
 
@@ -28,7 +30,7 @@ export function geminiResponse(body: unknown, call: CodecCall): ChatResponse {
   if (candidates.length === 0 && !isBlocked(response)) {
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without a candidate.' });
   }
-  const usage = geminiUsage(response['usageMetadata']);
+  const usage = geminiUsage(response);
   return {
     id: readString(response['responseId']) ?? call.id,
     object: 'chat.completion',
@@ -47,7 +49,12 @@ export function unwrap(body: unknown): JsonObject {
 function toChoice(candidate: JsonObject, call: CodecCall, position: number): ChatChoice {
   const index = readCount(candidate['index']) ?? position;
   const state = createCandidateState();
-  const { text, reasoning, calls, images, signature, details, order } = readPieces(candidate, call, index, state);
+  const { text, reasoning, calls, images, signature, details, annotations, order } = readPieces(
+    candidate,
+    call,
+    index,
+    state,
+  );
   return {
     index,
     message: {
@@ -58,6 +65,7 @@ function toChoice(candidate: JsonObject, call: CodecCall, position: number): Cha
       ...(details.length > 0 && { reasoning_details: details }),
       ...(calls.length > 0 && { tool_calls: calls }),
       ...(images.length > 0 && { images }),
+      ...(annotations.length > 0 && { annotations }),
       ...signatureField(signature),
       ...(!isUsualOrder(order) && { order }),
     },
@@ -107,6 +115,8 @@ export interface Pieces {
   readonly signature?: string;
   /** Thinking that is signed, each block complete; the rest of it is `reasoning` alone. */
   readonly details: readonly ReasoningDetail[];
+  /** What the text cites. */
+  readonly annotations: readonly JsonObject[];
   /** The kinds of blocks, each where the first of them stood. */
   readonly order: readonly string[];
 }
@@ -120,10 +130,13 @@ export interface CandidateState {
   /** The thinking since the last signature. */
   thinking: string;
   readonly partial: PartialCalls;
+  /** Its text so far, which citations have places in, and those that were told. */
+  text: string;
+  readonly cited: Set<string>;
 }
 
 export function createCandidateState(): CandidateState {
-  return { calls: 0, reason: undefined, thinking: '', partial: createPartialCalls() };
+  return { calls: 0, reason: undefined, thinking: '', partial: createPartialCalls(), text: '', cited: new Set() };
 }
 
 /** Reads the parts of one candidate, and notes its calls and its end. Throws {@link StreamFailure} when a call broke off. */
@@ -143,7 +156,9 @@ export function readPieces(candidate: JsonObject, call: CodecCall, index: number
   state.calls += pieces.calls.length;
   const { formed, ...rest } = pieces;
   // An answer in the wanted format is all of the content: other text would break the format.
-  return { ...rest, text: formed ?? rest.text };
+  const text = formed ?? rest.text;
+  state.text += text;
+  return { ...rest, text, annotations: readGrounding(candidate, state.text, state.cited) };
 }
 
 /** Pieces that are being gathered; `formed` is an answer in the format that was wanted. */
@@ -223,7 +238,10 @@ export function readEnd(
 ): { readonly finish_reason: FinishReason; readonly finish?: NativeFinish } {
   const finish = readFinish(reason, called);
   if (finish === undefined)
-    throw new StreamFailure({ class: 'upstream_error', message: `The model broke off its response (${reason}).` });
+    throw new StreamFailure({
+      class: 'broken_off',
+      message: `The model broke off its response (${reason.slice(0, 40)}).`,
+    });
   return { finish_reason: finish, ...(reason !== 'STOP' && reason !== 'MAX_TOKENS' && { finish: { native: reason } }) };
 }
 
@@ -233,33 +251,74 @@ export function isBlocked(response: JsonObject): boolean {
   return reason !== undefined && !/^BLOCK(ED)?_REASON_UNSPECIFIED$/.test(reason);
 }
 
-/** Token counts: Google counts thinking apart from the candidates' tokens, OpenAI within them. */
-export function geminiUsage(metadata: unknown): Usage | undefined {
+/**
+ * What a response used: Google counts thinking apart from the candidates' tokens, OpenAI within them. Undefined where nothing is counted,
+ * or something that cannot be a count.
+ */
+export function geminiUsage({ usageMetadata: metadata, candidates }: JsonObject): Usage | undefined {
   if (!isObject(metadata)) return undefined;
-  const count = (name: string): number => readCount(metadata[name]) ?? 0;
-  const prompt = count('promptTokenCount') + count('toolUsePromptTokenCount');
-  const completion = count('candidatesTokenCount') + count('thoughtsTokenCount');
+  const counts = COUNTS.map((name) => metadata[name] ?? 0);
+  if (!counts.every(isCount)) return undefined;
+  const [input = 0, ofTools = 0, output = 0, thoughts = 0, cached = 0] = counts;
+  const prompt = input + ofTools;
+  const completion = output + thoughts;
   if (prompt + completion === 0) return undefined;
+  const cachedAudio = tokensOf('AUDIO', metadata['cacheTokensDetails']);
+  const images = tokensOf('IMAGE', metadata['candidatesTokensDetails']);
+  const units = unitsOf(readArray(candidates));
+  const tier = tierOf(metadata);
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
     prompt_tokens_details: {
-      cached_tokens: Math.min(count('cachedContentTokenCount'), prompt),
-      audio_tokens: audioTokens(metadata['promptTokensDetails']),
+      cached_tokens: Math.min(cached, prompt),
+      audio_tokens: tokensOf('AUDIO', metadata['promptTokensDetails']),
+      ...(cachedAudio > 0 && { cached_audio_tokens: cachedAudio }),
     },
     completion_tokens_details: {
-      reasoning_tokens: count('thoughtsTokenCount'),
-      audio_tokens: audioTokens(metadata['candidatesTokensDetails']),
+      reasoning_tokens: thoughts,
+      audio_tokens: tokensOf('AUDIO', metadata['candidatesTokensDetails']),
+      ...(images > 0 && { image_tokens: images }),
     },
+    ...(units && { units }),
+    ...(tier !== undefined && { service_tier: tier }),
   };
 }
 
-function audioTokens(details: unknown): number {
+const COUNTS = Object.freeze([
+  ...['promptTokenCount', 'toolUsePromptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount'],
+  'cachedContentTokenCount',
+]);
+
+function tokensOf(kind: string, details: unknown): number {
   return readArray(details).reduce<number>((sum, detail) => {
     const { modality, tokenCount } = readObject(detail);
-    return modality === 'AUDIO' ? sum + (readCount(tokenCount) ?? 0) : sum;
+    return modality === kind && isCount(tokenCount) ? sum + tokenCount : sum;
   }, 0);
+}
+
+/**
+ * Searches that ground a response: older models are billed by the response, newer ones by the query.
+ * Source: https://ai.google.dev/gemini-api/docs/pricing
+ */
+function unitsOf(candidates: readonly unknown[]): Usage['units'] {
+  const grounds = candidates.map((candidate) => readObject(readObject(candidate)['groundingMetadata']));
+  const queries = grounds.reduce((sum, ground) => sum + readArray(ground['webSearchQueries']).length, 0);
+  const hasMaps = grounds.some((ground) =>
+    readArray(ground['groundingChunks']).some((each) => readObject(each)['maps']),
+  );
+  if (queries === 0 && !hasMaps) return undefined;
+  return {
+    ...(queries > 0 && { web_search_requests: queries, grounded_requests: 1 }),
+    ...(hasMaps && { maps_requests: 1 }),
+  };
+}
+
+/** The service tier that was served, in the words of requests; undefined for the list price, and where it is not told. */
+function tierOf({ serviceTier: tier, trafficType: traffic }: JsonObject): string | undefined {
+  const [, name] = /^(?:SERVICE_TIER_|ON_DEMAND_)(\w+)$/i.exec(readString(tier) ?? readString(traffic) ?? '') ?? [];
+  return (name ?? readString(tier))?.toLowerCase();
 }
 
 /**

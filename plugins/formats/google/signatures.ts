@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, parseJson, type ReasoningDetail } from '../../../core/index.ts';
 import { toolCallId } from '../../providers/kit/index.ts';
+import { readSealedDetail, sealDetail } from '../sealed-reasoning.ts';
 
 /**
  * Gemini 3 signs its function calls and responds 400 when a call comes back unsigned. OpenAI's shape has no place for a
@@ -62,11 +63,9 @@ export function signatureField(signature: string | undefined): { readonly extra_
 /** Seals what only its maker can read, for the account that gets it. */
 export type Seal = (data: string) => string;
 
-/** Reasoning that belongs to another format, as a signature. Anthropic's is as its own clients have it; other data is sealed. */
+/** Reasoning that belongs to another format, as a signature: what its maker wants back is sealed. */
 export function packReasoning({ text: _, ...detail }: ReasoningDetail, seal: Seal): string {
-  const { data, format } = detail;
-  const packed = data === undefined || format === 'anthropic' ? detail : { ...detail, data: seal(data) };
-  return Buffer.from(PACKED + JSON.stringify(packed)).toString('base64');
+  return Buffer.from(PACKED + JSON.stringify(sealDetail(detail, seal))).toString('base64');
 }
 
 /**
@@ -87,7 +86,7 @@ export function unpackReasoning(signature: string, text: string): ReasoningDetai
   const { kind, format, signature: own, data, id } = detail;
   if (kind !== 'text' && kind !== 'summary' && kind !== 'encrypted') return undefined;
   const texts = Object.entries({ data, signature: own, id }).filter(([, value]) => typeof value === 'string');
-  return { kind, format, ...(text !== '' && { text }), ...Object.fromEntries(texts) };
+  return readSealedDetail({ kind, format, ...(text !== '' && { text }), ...Object.fromEntries(texts) });
 }
 
 /** Whether a signature is reasoning of another format, which Gemini would refuse. */

@@ -10,6 +10,7 @@ import {
   deltaChunk,
   type FinishReason,
   type JsonObject,
+  laterUsage,
   type NativeFinish,
   parseJson,
   type ReasoningDetail,
@@ -26,6 +27,7 @@ import {
   usageChunk,
 } from '../../../core/index.ts';
 import { geminiError, geminiFailure } from './errors.ts';
+import { writeGrounding } from './grounding.ts';
 import {
   type CandidateState,
   createCandidateState,
@@ -76,7 +78,8 @@ export function geminiStream(call: CodecCall): StreamDecoder {
       const response = readEvent(event);
       if (!response) return [];
       if (candidates.size === 0) head = readHead(response, head);
-      usage = geminiUsage(response['usageMetadata']) ?? usage;
+      const counted = geminiUsage(response);
+      if (counted) usage = laterUsage(usage, counted);
       const chunks = readArray(response['candidates']).flatMap((item, at) => read(readObject(item), at));
       if (candidates.size > 0 || !isBlocked(response)) return chunks;
       candidates.set(0, { ...createCandidateState(), reason: 'SAFETY' });
@@ -125,7 +128,7 @@ function endingChunk(head: ChunkHead, index: number, end: ReturnType<typeof read
 function chunksOfPieces(
   head: ChunkHead,
   index: number,
-  { reasoning, details, order, text, signature, images, calls }: Pieces,
+  { reasoning, details, order, text, signature, images, calls, annotations }: Pieces,
   firstCall: number,
   logprobs: JsonObject | null,
 ): readonly ChatChunk[] {
@@ -135,6 +138,7 @@ function chunksOfPieces(
   const words = [
     ...(hasText ? [deltaChunk(head, content, { index, logprobs })] : []),
     ...(images.length === 0 ? [] : [chunkOf({ images })]),
+    ...(annotations.length === 0 ? [] : [chunkOf({ annotations })]),
   ];
   const called = calls.map((toolCall, at) => chunkOf({ tool_calls: [{ index: firstCall + at, ...toolCall }] }));
   const isCallFirst = order.findIndex((name) => name.startsWith('tool:')) < order.indexOf('content:0');
@@ -212,6 +216,8 @@ export function createCandidateWriter(index: number, seal: Seal, withThoughts: b
   let isBroken = false;
   /** Reasoning that waits for the call it led to. */
   const hidden: ReasoningDetail[] = [];
+  const annotations: unknown[] = [];
+  let text = '';
   const thoughtsOf = createThoughtWriter(seal);
 
   /** Complete calls, up to the first that is not; at the end all, since no more arguments will come. */
@@ -235,6 +241,8 @@ export function createCandidateWriter(index: number, seal: Seal, withThoughts: b
     push({ delta, finish_reason, finish: native, logprobs }) {
       if (finish_reason) reason = finish_reason;
       if (native) finish = native;
+      text += delta.content ?? '';
+      annotations.push(...(delta.annotations ?? []));
       if (!withThoughts) hidden.push(...hiddenReasoning(delta.reasoning_details));
       const thoughts = withThoughts ? thoughtsOf(delta) : [];
       const others = [...thoughts, ...wordsOf(delta), ...mediaParts(delta)];
@@ -250,10 +258,12 @@ export function createCandidateWriter(index: number, seal: Seal, withThoughts: b
     },
     end() {
       const parts = flush(true);
+      const grounding = writeGrounding(annotations, text);
       return {
         content: { role: 'model', parts: parts.length === 0 ? [textPart('')] : parts },
         finishReason: finishOf(reason, finish, isBroken),
         index,
+        ...(grounding && { groundingMetadata: grounding }),
       };
     },
   };

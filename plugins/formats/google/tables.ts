@@ -5,6 +5,7 @@ import {
   type FieldTable,
   type FinishReason,
   type JsonObject,
+  type ProviderEffects,
   readString,
 } from '../../../core/index.ts';
 import {
@@ -253,7 +254,7 @@ const FIELDS: FieldRules = Object.freeze({
   user: { rule: 'dropped' },
   safety_identifier: { rule: 'dropped' },
   metadata: { rule: 'dropped', neutral: [{}] },
-  store: { rule: 'dropped', neutral: [false] },
+  store: { rule: 'emulated', note: 'Always `false`, unless the option `store` lets callers decide.' },
   service_tier: { rule: 'dropped', neutral: ['auto', 'default'] },
   prediction: { rule: 'dropped' },
   prompt_cache_key: { rule: 'dropped', note: 'The vendor caches by prefix by itself.' },
@@ -291,6 +292,19 @@ export const GEMINI_FIELDS: FieldTable = {
     },
   ],
 };
+
+/** What the vendor does for a request. Source: https://ai.google.dev/api/generate-content, `Tool` and https://ai.google.dev/gemini-api/docs/logs-datasets. */
+export const GEMINI_EFFECTS: ProviderEffects = Object.freeze({
+  tools: ['[].*', '*'].map((at) => ({
+    does: 'tool' as const,
+    at,
+    values: /^(?!function_?declarations$)/i,
+    note: 'everything but `functionDeclarations`',
+  })),
+  google_search: [{ does: 'tool', name: 'google_search', note: 'as Google’s OpenAI endpoint spells it' }],
+  store: [{ does: 'stores', values: /^true$/ }],
+  serviceTier: [{ does: 'price', note: 'only tiers with a known price are sent' }],
+});
 
 /** The table of an instance whose operator lets callers name cached contents. */
 export const GEMINI_FIELDS_WITH_CACHE: FieldTable = {

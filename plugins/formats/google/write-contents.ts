@@ -1,5 +1,6 @@
 import {
   type ChatMessage,
+  type ChatRequest,
   type ContentPart,
   isObject,
   type JsonObject,
@@ -114,6 +115,11 @@ export function modelParts(turn: AssistantTurn, traits: GeminiTraits, rules: Par
 interface NamedParts {
   readonly name: string;
   readonly parts: readonly GeminiPart[];
+}
+
+/** Whether there is earlier thinking that another maker signed: Gemini checks its own alone. */
+export function hasForeignReasoning({ messages }: ChatRequest): boolean {
+  return messages.some(({ reasoning_details: details }) => details?.some(({ format }) => format !== 'gemini'));
 }
 
 /** Gemini's own thinking, with its signatures; that of other formats is left out. */

@@ -34,7 +34,7 @@ import {
   type GeminiThinking,
   type GeminiToolConfig,
 } from './types.ts';
-import { geminiContents, type PartRules } from './write-contents.ts';
+import { geminiContents, hasForeignReasoning, type PartRules } from './write-contents.ts';
 
 const MAX_STOPS = 5;
 const MAX_CANDIDATES = 8;
@@ -47,6 +47,7 @@ export function geminiRequest(request: ChatRequest, call: CodecCall, table: Fiel
   const extras: string[] = [];
   const input = withCachedContent(mergeExtraBody(withGoogle(request), (field) => EXTRAS.has(field), extras));
   const dropped = [...extras, ...applyFieldRules(input, table, 'Gemini')];
+  if (hasForeignReasoning(input)) dropped.push('reasoning');
   const references = table.fields['cached_content']?.rule !== 'refused';
   const body = geminiBody(input, call, dropped, { references });
   // Without alt=sse a stream is one JSON array, sent piecewise.
@@ -190,13 +191,21 @@ function readModalities(input: ChatRequest): JsonObject {
 }
 
 /** Gemini speaks its own format for every model it has. `references` lets callers name what lies in the operator's account. */
-export function nativeRow(model: string, stream: boolean, references: boolean): Readonly<Record<string, NativeRow>> {
+export function nativeRow(
+  model: string,
+  stream: boolean,
+  rules: Pick<NativeRow, 'references' | 'body'>,
+): Readonly<Record<string, NativeRow>> {
   const path = modelPath(model);
   return {
     gemini: {
       path: path + (stream ? ':streamGenerateContent?alt=sse' : ':generateContent'),
-      count: { path: `${path}:countTokens`, response: (body) => readCount(readObject(body)['totalTokens']) },
-      ...(references && { references }),
+      count: {
+        path: `${path}:countTokens`,
+        body: ({ store: _store, ...body }: JsonObject) => body,
+        response: (body) => readCount(readObject(body)['totalTokens']),
+      },
+      ...rules,
     },
   };
 }

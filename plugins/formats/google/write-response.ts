@@ -16,6 +16,7 @@ import {
   type Usage,
 } from '../../../core/index.ts';
 import { readDataUrl } from '../../providers/kit/index.ts';
+import { writeGrounding } from './grounding.ts';
 import { hiddenReasoning, packReasoning, plainCallId, type Seal, signatureOf } from './signatures.ts';
 import { writeFinish } from './tables.ts';
 import { fieldOf, type GeminiBody, type GeminiPart } from './types.ts';
@@ -36,11 +37,13 @@ export function writeGemini(response: ChatResponse, context: DialectContext<Gemi
 function candidateOf(choice: ChatChoice, seal: Seal, withThoughts: boolean): object {
   const { parts, isBroken } = writeParts(choice.message, seal, withThoughts);
   const logprobs = logprobsOf(choice.logprobs);
+  const grounding = writeGrounding(choice.message.annotations ?? [], choice.message.content ?? '');
   return {
     content: { role: 'model', parts: parts.length === 0 ? [textPart('')] : parts },
     finishReason: finishOf(choice.finish_reason, choice.finish, isBroken),
     index: choice.index,
     ...(logprobs && { logprobsResult: logprobs }),
+    ...(grounding && { groundingMetadata: grounding }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   type ChatMessage,
+  type ChatRequest,
   type ContentPart,
   isObject,
   readArray,
@@ -20,6 +21,7 @@ interface MessageRules extends Pick<Differences, 'detailFormats'> {
   readonly toolIds: ToolIds;
   readonly cacheMarks: boolean;
   readonly files: FileRules;
+  readonly media: readonly string[];
   /** The fields of a message that stay; others (a native vendor's signatures, say) stay behind. */
   readonly kept: ReadonlySet<string>;
   /** On the Responses API results of tools may hold images, and earlier reasoning goes back: its writer picks what it takes. */
@@ -44,11 +46,18 @@ const ELSEWHERE = 'The result follows in the next user message.';
 
 /** The rules for messages of requests that fit a variant, or none. */
 export function messageRules(differences: Differences, variant: Variant | undefined): MessageRules {
-  const { replay = 'drop', toolIds = TOOL_IDS, cacheMarks = false, files = NO_FILES, detailFormats } = differences;
+  const {
+    replay = 'drop',
+    toolIds = TOOL_IDS,
+    cacheMarks = false,
+    files = NO_FILES,
+    media = [],
+    detailFormats,
+  } = differences;
   const isForResponses = variant?.wire === 'responses';
   return {
     roles: variant?.roles ?? differences.roles ?? {},
-    ...{ replay, toolIds, cacheMarks, isForResponses },
+    ...{ replay, toolIds, cacheMarks, media, isForResponses },
     files: isForResponses ? { ...files, urls: true } : files,
     kept: new Set([...MESSAGE_FIELDS, replay, ...(isForResponses ? RESPONSES_FIELDS : [])]),
     ...(detailFormats && { detailFormats }),
@@ -185,6 +194,35 @@ export function shortId(text: string, length: number): string {
   return Array.from(bytes.subarray(0, length), (byte) => BASE62[byte % 62]).join('');
 }
 
+/** Types of parts with sound or video; a vendor's table says which of them it takes. */
+export const MEDIA_PARTS = Object.freeze(['input_audio', 'audio_url', 'video_url'] as const);
+
+function isMedia(type: unknown): type is (typeof MEDIA_PARTS)[number] {
+  return (MEDIA_PARTS as readonly unknown[]).includes(type);
+}
+
+/**
+ * A request whose tools are functions alone, for vendors that know no others: of `allowed_tools` those that are allowed are sent, with
+ * its mode as the choice. Throws `invalid_request` naming a tool with free text as its input.
+ */
+export function fitTools(request: ChatRequest): ChatRequest {
+  const tools = readArray(request.tools).map(readObject);
+  const custom = tools.findIndex(({ type }) => type === 'custom');
+  if (custom >= 0) throw invalid(`tools[${custom}].type`, 'must be function: this provider has no custom tools');
+  const { type, allowed_tools: given } = readObject(request.tool_choice);
+  if (type !== 'allowed_tools') return request;
+  const { mode, tools: named } = readObject(given);
+  const names = new Set(readArray(named).map((tool) => nameOf(readObject(tool))));
+  const allowed = (request.tools ?? []).filter((tool) => names.has(nameOf(readObject(tool))));
+  if (allowed.length === 0) throw invalid('tool_choice.allowed_tools.tools', 'must name tools of `tools`');
+  const choice = mode === 'required' ? 'required' : 'auto';
+  return { ...request, tools: allowed, tool_choice: choice };
+}
+
+function nameOf(tool: Readonly<Record<string, unknown>>): unknown {
+  return readObject(tool['function'])['name'] ?? tool['name'];
+}
+
 /** Fields of a part that no vendor of this wire gets: they are for other formats. */
 const FOREIGN: readonly string[] = Object.freeze(['annotations', 'citations', 'context', 'dialect_fields']);
 
@@ -200,9 +238,10 @@ function mapContent(
   return parts.length > 0 ? parts : '';
 }
 
-function isPlain(part: unknown, { cacheMarks }: MessageRules): boolean {
+function isPlain(part: unknown, { cacheMarks, media }: MessageRules): boolean {
   if (!isObject(part)) return true;
   const { type } = part;
+  if (isMedia(type) && !media.includes(type)) return false;
   if (type === 'file' || type === 'opaque' || (!cacheMarks && 'cache_control' in part)) return false;
   return !FOREIGN.some((field) => field in part);
 }
@@ -210,6 +249,11 @@ function isPlain(part: unknown, { cacheMarks }: MessageRules): boolean {
 function mapPart(part: ContentPart, at: string, rules: MessageRules, left: Set<string>): readonly ContentPart[] {
   if (isPlain(part, rules)) return [part];
   if (part.type === 'opaque') return mapOpaque(part, left);
+  if (isMedia(part.type) && !rules.media.includes(part.type))
+    throw invalid(
+      `${at}.type`,
+      `must not be ${part.type}: this provider takes no ${part.type.replace(/^input_|_url$/g, '')}`,
+    );
   const { cache_control: mark, ...rest } = part;
   const marked = rules.cacheMarks && isObject(mark) ? { cache_control: mark } : {};
   if (part.type === 'file') {

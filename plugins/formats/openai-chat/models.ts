@@ -1,14 +1,16 @@
 import type { ChatRequest } from '../../../core/index.ts';
 import { type Effort, nearestEffort } from '../../providers/kit/index.ts';
-import { drop, emulate, RESPONSES_API, rename } from './tables.ts';
+import { drop, emulate, RESPONSES_API, refuse, rename } from './tables.ts';
 import type { CompatibleRules, Emulation, Variant } from './types.ts';
 
 /**
  * What OpenAI's models take and what they refuse; Azure serves the same ones.
  * Source: vercel/ai `openai-model-catalog.ts` (2026-11), OpenAI's chat completions reference.
  */
-const REASONING = /^(ft:)?(o\d|gpt-(?!5-chat)([5-9]|\d\d))/;
-const NEVER_REASONING = /^(ft:)?(gpt-[34]|chatgpt-4|gpt-5-chat)/;
+const REASONING = /^(ft:)?(o[134](?!\d)|gpt-5(\.[1-6])?(?![.\d]|-chat)|gpt-6(\.[12])?-(astra|luna|sol|terra))/;
+const NEVER_REASONING = /^(ft:)?(gpt-([34]|5(\.\d)?-chat|audio)|chatgpt-4)/;
+/** Models of later families: how much they reason can be said, and no more than that is known. */
+const LATER = /^(ft:)?(o\d|gpt-\d)/;
 /** These take sampling parameters while `reasoning_effort` is `none`. */
 const EFFORT_NONE = /^(ft:)?gpt-(5\.[1-6]|6-sol|6-luna|6\.1-terra)/;
 
@@ -36,7 +38,7 @@ const EFFORTS: readonly (readonly [model: RegExp, efforts: readonly Effort[]])[]
   [/^(ft:)?gpt-5\.1/, ['none', 'low', 'medium', 'high']],
   [/^(ft:)?gpt-5(?!\.)/, ['minimal', 'low', 'medium', 'high']],
   [/^(ft:)?gpt-(6-sol|6-luna|6\.1-terra)/, ['none', 'low', 'medium', 'high', 'xhigh', 'max']],
-  [/^(ft:)?gpt-/, ['low', 'medium', 'high', 'xhigh', 'max']],
+  [/^(ft:)?gpt-6(\.[12])?-(astra|luna|sol|terra)/, ['low', 'medium', 'high', 'xhigh', 'max']],
   [/./, ['low', 'medium', 'high']],
 ]);
 
@@ -67,6 +69,17 @@ const RESPONSES: CompatibleRules = {
   ...NO_SAMPLING,
   ...RESPONSES_API,
   reasoning_effort: emulate('as `reasoning.effort`: the nearest effort that the model takes', effort),
+};
+
+/** For a model that no row knows. */
+const NARROWEST: CompatibleRules = {
+  ...NO_SAMPLING,
+  n: refuse('nobody here knows whether the model gives more than one response', 1),
+  prediction: drop('it would only save time'),
+  prompt_cache_options: drop('it would only save time'),
+  prompt_cache_retention: drop('it would only save time'),
+  stop: drop(),
+  verbosity: drop(undefined, 'medium'),
 };
 
 const NO_TOOLS = emulate('the vendor’s own search in their place: deep research calls no functions', () => ({
@@ -169,5 +182,16 @@ export const OPENAI_MODELS: readonly Variant[] = Object.freeze([
     models: NEVER_REASONING,
     example: { model: 'gpt-4o' },
     fields: { reasoning_effort: drop(undefined, 'none') },
+  },
+  {
+    when: 'later models of the families `gpt-*` and `o*` than this gateway knows: the narrowest request',
+    models: LATER,
+    example: { model: 'gpt-9-new' },
+    fields: NARROWEST,
+  },
+  {
+    when: 'any other model, and deployments whose model nobody said',
+    example: { model: 'a-new-model' },
+    fields: { ...NARROWEST, reasoning_effort: drop(undefined, 'none') },
   },
 ] satisfies readonly Variant[]);

@@ -24,7 +24,8 @@ import {
   toolsOfHistory,
 } from '../../providers/kit/index.ts';
 import { writeResponsesRequest } from '../openai-responses/write-request.ts';
-import { mapMessages, messageRules, plainTools } from './messages.ts';
+import { hasSealedSignature, readSealedDetail } from '../sealed-reasoning.ts';
+import { fitTools, mapMessages, messageRules, plainTools } from './messages.ts';
 import { CHAT_FIELDS, ROUTING_FIELDS } from './tables.ts';
 import type { CompatibleRule, CompatibleRules, Differences, Variant } from './types.ts';
 
@@ -84,9 +85,10 @@ function writeOnResponses(
 function withTools(
   request: ChatRequest,
   model: string,
-  { cacheMarks = false, historyTools }: Differences,
+  { cacheMarks = false, historyTools, openAiTools }: Differences,
 ): ChatRequest {
-  const input = cacheMarks ? fitCacheMarks(request) : request;
+  const fitted = openAiTools || !request.tools ? request : fitTools(request);
+  const input = cacheMarks ? fitCacheMarks(fitted) : fitted;
   const { tools, tool_choice: _choice, ...rest } = input;
   if (!Array.isArray(tools) || tools.length === 0) {
     const called = historyTools?.test(model) ? toolsOfHistory(input.messages) : [];
@@ -117,7 +119,7 @@ export type RulesFor = (request: ChatRequest) => RequestRules;
 
 /** Compiles a vendor's tables once; which variants a model may fit is looked up once a model. */
 export function compileRules(differences: Differences): RulesFor {
-  const { unknown = 'passed', extras = [], variants = [], cacheMarks = false, modelOf, responsesPath } = differences;
+  const { unknown = 'dropped', extras = [], variants = [], cacheMarks = false, modelOf, responsesPath } = differences;
   const fields = { cache_control: cacheRule(cacheMarks), ...differences.fields };
   const base: RequestRules = {
     variant: undefined,
@@ -364,11 +366,14 @@ function readPart(part: ContentPart, at: string, needs: DialectNeed[]): ContentP
 function readReasoning(message: ChatMessage): ChatMessage {
   const { thinking_blocks: blocks, ...rest } = message;
   const { reasoning_details: details } = message;
-  if (blocks === undefined && !readArray(details).some(isRelayed)) return message;
+  const isCanonical = !readArray(details).some(
+    (detail) => isRelayed(detail) || (isDetail(detail) && hasSealedSignature(detail)),
+  );
+  if (blocks === undefined && isCanonical) return message;
   const own = readArray(details).flatMap((detail) =>
     isRelayed(detail) ? readRelayDetails([detail]) : asDetail(detail),
   );
-  const all = own.length > 0 ? own : readThinkingBlocks(blocks);
+  const all = (own.length > 0 ? own : readThinkingBlocks(blocks)).map(readSealedDetail);
   const { reasoning_details: _details, ...others } = rest;
   return all.length > 0 ? { ...rest, reasoning_details: all } : others;
 }

@@ -6,6 +6,7 @@ import {
   type CodecCall,
   type DialectContext,
   type FinishReason,
+  isCount,
   isObject,
   type JsonObject,
   type NativeFinish,
@@ -17,8 +18,9 @@ import {
   type Usage,
 } from '../../../core/index.ts';
 import { readRelayDetails, textOfDetails } from '../../providers/kit/index.ts';
+import { sealDetail } from '../sealed-reasoning.ts';
 import { classifyError } from './errors.ts';
-import { FINISH_REASON } from './tables.ts';
+import { FINISH_REASON, UNKNOWN_END, USUAL_ENDS } from './tables.ts';
 import { readToolCalls } from './tool-calls.ts';
 import type { Differences, ErrorRules, UsageRules } from './types.ts';
 
@@ -39,7 +41,8 @@ export function readResponse(body: unknown, call: CodecCall, differences: Differ
   const choices: ChatChoice[] = [];
   for (const choice of body['choices'])
     if (isObject(choice)) choices.push(readChoice(choice, choices.length, call, differences));
-  const usage = readUsage(body['usage'], differences);
+  const read = readUsage(body['usage'], differences);
+  const usage = body['service_tier'] === undefined ? read : withTier(read, body);
   const response: ChatResponse = {
     id: readString(body['id']) ?? call.id,
     object: 'chat.completion',
@@ -134,12 +137,10 @@ export function mapFinishReason(
 ): FinishReason {
   const key = reason.toLowerCase();
   const own = finishReasons && Object.hasOwn(finishReasons, key) ? finishReasons[key] : undefined;
-  const meaning = own ?? (Object.hasOwn(FINISH_REASON, key) ? FINISH_REASON[key] : undefined) ?? 'stop';
+  const meaning = own ?? (Object.hasOwn(FINISH_REASON, key) ? FINISH_REASON[key] : undefined) ?? UNKNOWN_END;
   if (typeof meaning === 'object') {
-    throw new StreamFailure({
-      class: meaning.failure,
-      message: `The provider ended the answer with "${key.slice(0, 40)}".`,
-    });
+    const message = `The model broke off its response (${key.slice(0, 40)}).`;
+    throw new StreamFailure({ class: meaning.failure, message });
   }
   return meaning === 'stop' && calledTools && !keepsStop ? 'tool_calls' : meaning;
 }
@@ -148,7 +149,7 @@ export function mapFinishReason(
 export function readFinish(choice: JsonObject, finishReason: FinishReason): { readonly finish?: NativeFinish } {
   const native = readString(choice['native_finish_reason']) ?? readString(choice['finish_reason']);
   const sequence = finishReason === 'stop' ? readString(choice['stop_reason']) : undefined;
-  const isSaid = native === undefined || Object.hasOwn(FINISH_REASON, native.toLowerCase());
+  const isSaid = native === undefined || USUAL_ENDS.has(native.toLowerCase());
   if (isSaid && sequence === undefined) return {};
   return { finish: { ...(!isSaid && { native }), ...(sequence !== undefined && { stop_sequence: sequence }) } };
 }
@@ -184,16 +185,7 @@ function tokenLogprob(token: unknown, logprob: unknown): object {
 }
 
 /** Vendors' additions that mean nothing to a caller, or repeat what stands elsewhere. */
-const NOISE = new Set([
-  'obfuscation',
-  'x_groq',
-  'native_finish_reason',
-  'warnings',
-  'prompt',
-  'token_id',
-  'token_ids',
-  'error',
-]);
+const NOISE = new Set('obfuscation x_groq native_finish_reason warnings prompt token_id token_ids error'.split(' '));
 
 const TIERS = new Set<unknown>(['auto', 'default', 'flex', 'scale', 'priority', 'fast']);
 const isText = (value: unknown): boolean => typeof value === 'string';
@@ -246,13 +238,15 @@ const REWRITTEN = new Set([
 
 /**
  * Usage in OpenAI's arithmetic: prompt includes cached, completion includes reasoning, total is their sum. Undefined
- * for what is not usage (garbage is not billed). `reasoningTokens: 'outside'` adds reasoning tokens to the completion's.
+ * for what is not usage (garbage is not billed), and where a number cannot be a count. `reasoningTokens: 'outside'` adds reasoning tokens to the completion's.
  */
 export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undefined {
   if (!isObject(value)) return undefined;
   const promptTold = count(value['prompt_tokens']);
   const completionTold = count(value['completion_tokens']);
   const totalTold = count(value['total_tokens']);
+  if (promptTold === undefined && isTold(value['prompt_tokens'])) return undefined;
+  if (completionTold === undefined && isTold(value['completion_tokens'])) return undefined;
   if (promptTold === undefined && completionTold === undefined && totalTold === undefined) return undefined;
   let cached: number | undefined;
   for (const [field, within] of CACHED) {
@@ -267,7 +261,7 @@ export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undef
   if (reasoning && (outside || isOutside(reasoning, prompt, completion, totalTold))) completion += reasoning;
   const promptDetails = countsIn(value['prompt_tokens_details'], cached);
   const completionDetails = countsIn(value['completion_tokens_details'], undefined);
-  const cost = rules.usageCost?.(value);
+  const cost = rules.usageCost ? rules.usageCost(value) : value['cost'] ? totalCost(value) : undefined;
   const usage: { -readonly [Field in keyof Usage]: Usage[Field] } & JsonObject = {
     prompt_tokens: prompt,
     completion_tokens: completion,
@@ -278,7 +272,30 @@ export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undef
   for (const key of Object.keys(value))
     if (!REWRITTEN.has(key) && value[key] !== null && key !== '__proto__') usage[key] = value[key];
   if (cost !== undefined) usage.cost = cost;
+  // What a vendor calls so itself is not what prices go by.
+  delete usage.by_model;
+  delete usage.units;
+  const units = rules.usageUnits ? rules.usageUnits(value) : value['server_tool_use'] ? toolUse(value) : undefined;
+  if (units) usage.units = units;
   return usage;
+}
+
+/** A usage with the tier that served it, where that is a word that OpenAI does not have: no client is told, and the call is charged by it. */
+export function withTier(usage: Usage | undefined, { service_tier: tier }: JsonObject): Usage | undefined {
+  if (!usage || typeof tier !== 'string' || tier === '' || TIERS.has(tier)) return usage;
+  return { ...usage, service_tier: tier };
+}
+
+/** What relays pass on of the tools that a vendor ran. */
+function toolUse({ server_tool_use: used }: JsonObject): Usage['units'] {
+  const units = Object.entries(readObject(used)).filter((each): each is [string, number] => Number(each[1]) !== 0);
+  return units.length > 0 ? Object.fromEntries(units) : undefined;
+}
+
+/** The whole of a cost that is told in its parts, as Perplexity does; a number stands in the usage already. */
+function totalCost({ cost }: JsonObject): number | undefined {
+  const total = readObject(cost)['total_cost'];
+  return typeof total === 'number' ? total : undefined;
 }
 
 /** Whether the vendor's own total shows that reasoning is not among the completion tokens. */
@@ -286,12 +303,13 @@ function isOutside(reasoning: number, prompt: number, completion: number, total:
   return reasoning > completion || total === prompt + completion + reasoning;
 }
 
-/** No call has more tokens; a number beyond it is garbage. */
-const MAX_COUNT = 1_000_000_000_000;
-
-/** A count of tokens: a number that is finite and not negative, made whole. */
+/** A count of tokens; undefined for what cannot be one, such as a fraction. */
 export function count(value: unknown): number | undefined {
-  return typeof value === 'number' && value >= 0 && value <= MAX_COUNT ? Math.round(value) : undefined;
+  return isCount(value) ? value : undefined;
+}
+
+function isTold(value: unknown): boolean {
+  return value !== undefined && value !== null;
 }
 
 /** The counts among a usage's details, with the cached tokens wherever the vendor told them. */
@@ -338,67 +356,84 @@ function isError(value: unknown): boolean {
   return isObject(value) || readString(value) !== undefined;
 }
 
-type Seal = DialectContext['seal'];
+type Writing = Pick<DialectContext, 'seal' | 'leaveOut'>;
 
 /** What a message or delta may hold that this format's clients do not get as it is. */
 interface Spoken {
   readonly reasoning_details?: readonly ReasoningDetail[];
+  readonly annotations?: readonly unknown[];
   readonly order?: readonly string[];
   readonly opaque?: unknown;
   readonly dialect_fields?: unknown;
 }
 
 /** A response as this format's clients get it; the same one where nothing has to change. */
-export function writeChatResponse(response: ChatResponse, seal: Seal): ChatResponse {
+export function writeChatResponse(response: ChatResponse, context: Writing): ChatResponse {
   let isSame = !('dialect_fields' in response);
   for (const { message } of response.choices) isSame &&= isPlain(message);
   if (isSame) return response;
   const { dialect_fields: _fields, choices, ...rest } = response;
   return {
     ...rest,
-    choices: choices.map((choice) => ({ ...choice, message: writeSpoken(choice.message, seal) })),
+    choices: choices.map((choice) => ({ ...choice, message: writeSpoken(choice.message, context) })),
   };
 }
 
 /** A chunk as this format's clients get it; the same one where nothing has to change. */
-export function writeChatChunk(chunk: ChatChunk, seal: Seal): ChatChunk {
+export function writeChatChunk(chunk: ChatChunk, context: Writing): ChatChunk {
   let isSame = !('dialect_fields' in chunk);
   for (const { delta } of chunk.choices) isSame &&= isPlain(delta);
   if (isSame) return chunk;
   const { dialect_fields: _fields, choices, ...rest } = chunk;
   return {
     ...rest,
-    choices: choices.map((choice) => ({ ...choice, delta: writeSpoken(choice.delta, seal) })),
+    choices: choices.map((choice) => ({ ...choice, delta: writeSpoken(choice.delta, context) })),
   };
 }
 
 function isPlain(spoken: Spoken): boolean {
-  return !('reasoning_details' in spoken || 'opaque' in spoken || 'dialect_fields' in spoken);
+  const isOurs = 'reasoning_details' in spoken || 'opaque' in spoken || 'dialect_fields' in spoken;
+  return !isOurs && !spoken.annotations?.length;
 }
 
 /**
- * What is said: details of reasoning with what a vendor encrypted sealed, and Anthropic's as `thinking_blocks` too. Blocks that only another format
+ * What is said: details of reasoning with what a vendor encrypted or signed sealed, and Anthropic's as `thinking_blocks` too. Blocks that only another format
  * knows stay behind: they could not be taken back from a client of this one.
  */
-function writeSpoken<T extends Spoken>(spoken: T, seal: Seal): T {
-  const { opaque: _opaque, dialect_fields: _inner, reasoning_details: details = [], order, ...rest } = spoken;
-  const written = details.flatMap((detail) => sealDetail(detail, seal));
+function writeSpoken<T extends Spoken>(spoken: T, context: Writing): T {
+  const {
+    opaque: _opaque,
+    dialect_fields: _inner,
+    reasoning_details: details = [],
+    annotations,
+    order,
+    ...rest
+  } = spoken;
+  const cited = annotations?.flatMap((annotation) => writeAnnotation(annotation, context)) ?? [];
+  const written = details.flatMap((detail) => sealed(detail, context));
   const blocks = writeThinkingBlocks(written);
-  const known = order?.filter((entry) => !entry.startsWith('opaque:'));
   return {
     ...(rest as T),
-    ...(known && { order: known }),
+    ...(order && { order: order.filter((entry) => !entry.startsWith('opaque:')) }),
+    ...((cited.length > 0 || annotations?.length === 0) && { annotations: cited }),
     ...(written.length > 0 && { reasoning_details: written }),
     ...(blocks.length > 0 && { thinking_blocks: blocks }),
   };
 }
 
-/** Anthropic's go out byte for byte, as its own clients have them. What cannot be sealed now is left out. */
-function sealDetail(detail: ReasoningDetail, seal: Seal): readonly ReasoningDetail[] {
-  const { data, format } = detail;
-  if (data === undefined || format === 'anthropic') return [detail];
+/** A citation of a page as OpenAI has it; clients of this format take no other kind of ours. What a vendor of it sends passes, also an empty list. */
+function writeAnnotation(annotation: unknown, { leaveOut }: Writing): readonly unknown[] {
+  const { type, url_citation: page } = readObject(annotation);
+  if (type === 'url_citation') return [{ type, url_citation: page }];
+  if (type !== 'opaque' && type !== 'file_citation') return [annotation];
+  leaveOut?.('annotations');
+  return [];
+}
+
+/** What cannot be sealed now is left out. */
+function sealed(detail: ReasoningDetail, { seal }: Writing): readonly ReasoningDetail[] {
   try {
-    return [{ ...detail, data: seal(data) }];
+    return [sealDetail(detail, seal)];
   } catch {
     return [];
   }

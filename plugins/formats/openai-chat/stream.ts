@@ -5,6 +5,7 @@ import {
   type CodecCall,
   isObject,
   type JsonObject,
+  laterUsage,
   parseJson,
   type ReasoningDetail,
   readArray,
@@ -29,6 +30,7 @@ import {
   readUsage,
   TOP,
   unixSeconds,
+  withTier,
 } from './response.ts';
 import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';
 import type { Differences } from './types.ts';
@@ -62,7 +64,8 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
   let done = false;
 
   function read(chunk: JsonObject): readonly ChatChunk[] {
-    usage = usageOf(chunk, differences) ?? usage;
+    const counted = withTier(usageOf(chunk, differences), chunk);
+    if (counted) usage = laterUsage(usage, counted);
     const found: ChunkChoice[] = [];
     for (const sent of readArray(chunk['choices'])) {
       const choice = isObject(sent) ? readChoice(sent, choices, call, differences) : undefined;

@@ -1,4 +1,4 @@
-import type { ChatRequest, FailureClass, FinishReason } from '../../../core/index.ts';
+import type { ChatRequest, FailureClass, FinishReason, ProviderEffects } from '../../../core/index.ts';
 import { MIN_OUTPUT_TOKENS } from '../openai-responses/tables.ts';
 import type { CompatibleRule, CompatibleRules, Emulation } from './types.ts';
 
@@ -57,6 +57,96 @@ export const OPENAI_ONLY: CompatibleRules = Object.freeze({
   web_search_options: refuse('no web search'),
 });
 
+/** The vendor is told to keep nothing, whatever the caller says. */
+export const KEEP_NOTHING: CompatibleRule = emulate(
+  'always `false`, unless the option `store` lets callers decide',
+  (value) => ({ body: { store: false }, dropped: value !== false }),
+);
+
+/** Types of tools that callers run themselves, in chat completions and in the Responses API; a vendor runs every other one. */
+const VENDORS_TOOL = /^(?!(?:function|custom|namespace|local_shell|shell|apply_patch|tool_search)$)/;
+
+const SEARCH = { does: 'tool', name: 'web_search' } as const;
+
+/** What the fields of OpenAI's chat completions make a vendor do that has them. Source: `CreateChatCompletionRequest` of github.com/openai/openai-openapi. */
+export const CHAT_EFFECTS: ProviderEffects = Object.freeze({
+  service_tier: [{ does: 'price', note: 'only tiers with a known price are sent' }],
+  store: [{ does: 'stores', values: /^true$/ }],
+  tools: [
+    { does: 'tool', at: '[].type', values: VENDORS_TOOL, note: 'every tool but functions and others that callers run' },
+    { does: 'tool', at: '[].tools.[].type', values: VENDORS_TOOL, note: 'the same within a namespace' },
+    { does: 'tool', name: 'shell', at: '[].environment.type', values: /^(?!local$)/ },
+  ],
+  web_search_options: [SEARCH],
+});
+
+/** What OpenAI's models do beyond that; Azure serves the same ones. Source: https://platform.openai.com/docs/models */
+export const OPENAI_EFFECTS: ProviderEffects = Object.freeze({
+  model: [
+    { ...SEARCH, values: /-search(?:-|$)/, note: 'models that search in every call' },
+    {
+      does: 'tool',
+      name: 'web_search_preview',
+      values: /-deep-research/,
+      note: 'deep research searches in every call',
+    },
+  ],
+  service_tier: [{ does: 'price', note: 'only tiers with a known price are sent' }],
+  store: [{ does: 'stores', values: /^true$/ }],
+  web_search_options: [SEARCH],
+});
+
+/**
+ * What OpenRouter does for a request, and relays that take the same fields. Plugins that are free and call no other model are not in it.
+ * Source: `ChatRequest` and `*Plugin` of OpenRouter's OpenAPI document, https://openrouter.ai/docs/guides/features/presets.
+ */
+export const RELAY_EFFECTS: ProviderEffects = Object.freeze({
+  model: [
+    { ...SEARCH, values: /:online(?:$|[:@])/ },
+    { does: 'tool', name: 'preset', values: /@preset\// },
+  ],
+  models: [{ does: 'model', at: '[]' }],
+  plugins: [
+    { ...SEARCH, at: '[].id', values: /^web$/ },
+    { does: 'tool', at: '[].id', values: /^(?!(?:web|response-healing|context-compression|moderation)$)/ },
+  ],
+  preset: [
+    { does: 'tool', name: 'preset', note: 'tools, models and texts of the operator’s account' },
+    { does: 'model', name: '*' },
+  ],
+  provider: [{ does: 'residency', note: 'who serves the model, and whether it may keep what is sent' }],
+});
+
+/**
+ * Fields of the other vendors, in whichever of their formats, that a relay or a server of another company may know: each does there what it
+ * does at its vendor. Source: `test/fixtures/effects`.
+ */
+export const OTHERS_EFFECTS: ProviderEffects = Object.freeze({
+  ...Object.fromEntries(
+    [
+      'enable_search',
+      'exclude_domains',
+      'google_search',
+      'include_domains',
+      'search_parameters',
+      'search_settings',
+    ].map((field) => [field, [SEARCH]]),
+  ),
+  ...Object.fromEntries(
+    [
+      ...['background', 'cachedContent', 'cached_content', 'container', 'conversation', 'deferred'],
+      ...['previous_response_id', 'thread', 'user_profile_id', 'workspace_id'],
+    ].map((field) => [field, [{ does: 'stores' as const, note: 'what is kept in the operator’s account' }]]),
+  ),
+  agent_id: [{ does: 'model', name: '*', note: 'an agent of the operator’s account' }],
+  compound_custom: [{ does: 'tool', name: 'compound' }],
+  data_sources: [{ does: 'tool', name: 'data_sources' }],
+  mcp_servers: [{ does: 'tool', name: 'mcp' }],
+  prompt: [{ does: 'model', name: '*', note: 'a prompt of the operator’s account' }],
+  route: [{ does: 'model', name: '*', values: /^fallback$/ }],
+  safety_model: [{ does: 'model' }],
+});
+
 const OUTPUT_TOKENS = rename('max_output_tokens', `${MIN_OUTPUT_TOKENS} at least`, (value) =>
   typeof value === 'number' ? Math.max(value, MIN_OUTPUT_TOKENS) : value,
 );
@@ -98,16 +188,50 @@ export const ROUTING_FIELDS: ReadonlySet<string> = new Set(
 
 type Meaning = FinishReason | { readonly failure: FailureClass };
 
-/** Every finish reason that was seen on this wire, in lower case. What is not here ends a choice with `stop`. */
+/** A reason that is not known: a piece of a response never looks complete. */
+export const UNKNOWN_END: Meaning = Object.freeze({ failure: 'broken_off' });
+
+/**
+ * Every finish reason that was seen on this wire, in lower case: of OpenAI, vLLM, SGLang, TGI, llama.cpp, Ollama, Z.ai
+ * (https://docs.z.ai/api-reference/llm/chat-completion), Cohere, DeepSeek, Mistral and relays. Another one is {@link UNKNOWN_END}.
+ */
 export const FINISH_REASON = Object.freeze<Record<string, Meaning>>({
   stop: 'stop',
   eos: 'stop',
   eos_token: 'stop',
   end_turn: 'stop',
   stop_sequence: 'stop',
+  stop_string: 'stop',
+  complete: 'stop',
+  completed: 'stop',
+  done: 'stop',
+  end: 'stop',
+  end_of_text: 'stop',
+  end_of_turn: 'stop',
+  eog: 'stop',
+  eot: 'stop',
+  finish: 'stop',
+  finished: 'stop',
+  stop_token: 'stop',
+  word: 'stop',
+  normal: 'stop',
+  load: 'stop',
+  unload: 'stop',
   length: 'length',
   max_tokens: 'length',
+  max_output_tokens: 'length',
   model_length: 'length',
+  model_context_window_exceeded: 'length',
+  limit: 'length',
+  max_length: 'length',
+  max_new_tokens: 'length',
+  context_length: 'length',
+  context_length_exceeded: 'length',
+  repetition: 'length',
+  error_limit: 'length',
+  pause_turn: 'length',
+  compaction: 'length',
+  continuation: 'length',
   tool_calls: 'tool_calls',
   tool_call: 'tool_calls',
   tool_use: 'tool_calls',
@@ -116,9 +240,30 @@ export const FINISH_REASON = Object.freeze<Record<string, Meaning>>({
   content_filtered: 'content_filter',
   safety: 'content_filter',
   refusal: 'content_filter',
-  error: { failure: 'upstream_error' },
-  abort: { failure: 'upstream_error' },
-  cancelled: { failure: 'upstream_error' },
+  sensitive: 'content_filter',
+  error_toxic: 'content_filter',
+  guardrail_intervened: 'content_filter',
+  recitation: 'content_filter',
+  prohibited_content: 'content_filter',
+  blocklist: 'content_filter',
+  spii: 'content_filter',
+  language: 'content_filter',
+  error: UNKNOWN_END,
+  abort: UNKNOWN_END,
+  cancelled: UNKNOWN_END,
+  user_cancel: UNKNOWN_END,
+  network_error: UNKNOWN_END,
   timeout: { failure: 'timeout' },
   insufficient_system_resource: { failure: 'overloaded' },
 });
+
+/** Reasons that another format's clients know and that no word of OpenAI's says as exactly: of Anthropic, then of Google. */
+const EXACT_ENDS: ReadonlySet<string> = new Set([
+  ...['pause_turn', 'model_context_window_exceeded', 'compaction', 'refusal'],
+  ...['continuation', 'recitation', 'prohibited_content', 'blocklist', 'spii', 'language'],
+]);
+
+/** Reasons that say no more than OpenAI's word for them does. */
+export const USUAL_ENDS: ReadonlySet<string> = new Set(
+  Object.keys(FINISH_REASON).filter((reason) => !EXACT_ENDS.has(reason)),
+);

@@ -3,12 +3,14 @@ import type {
   ChatMessage,
   ChatRequest,
   ContentPart,
+  Continuation,
   Credential,
   FailureClass,
   FieldRule,
   FinishReason,
   JsonObject,
   ModelInfo,
+  ProviderEffects,
   ResponseHeaders,
   Schema,
   Timeouts,
@@ -79,6 +81,8 @@ export interface UsageRules {
   readonly reasoningTokens?: 'inside' | 'outside';
   /** What the vendor says a call cost, in US dollars, where it is not simply `usage.cost`. */
   readonly usageCost?: (usage: JsonObject) => number | undefined;
+  /** What was used beside tokens, by the names that `fees` of prices have. */
+  readonly usageUnits?: (usage: JsonObject) => Readonly<Record<string, number>> | undefined;
 }
 
 /** Rules for some models or requests only, laid over the vendor's own; the first that applies is taken. */
@@ -119,16 +123,22 @@ export interface Differences extends UsageRules {
   readonly path?: (operation: 'chat/completions' | 'embeddings' | 'models', model: string) => string;
   /** A field of OpenAI's chat completions that is not named is passed. */
   readonly fields?: CompatibleRules;
-  /** Fields that OpenAI does not have: `passed` unless set. */
+  /** Fields that OpenAI does not have: `dropped` unless set, since nobody knows what they make the vendor do. */
   readonly unknown?: 'passed' | 'dropped';
   /** The vendor's own fields, passed when unknown ones are dropped, and routing names that are its own. */
   readonly extras?: readonly string[];
+  /** What its fields make the vendor do; tools that it runs are known already. */
+  readonly effects?: ProviderEffects;
+  /** Set where the vendor may keep requests: it is told `store: false`, `always` where it keeps them by default, else when callers say so. */
+  readonly stores?: 'always' | 'asked';
   readonly variants?: readonly Variant[];
   /** The model behind a name that callers use, by which variants and emulations are found; the name itself unless set. */
   readonly modelOf?: (name: string) => string;
   /** Fields sent when the caller gave none. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   readonly roles?: RoleRules;
+  /** How it goes on with an answer that was begun, for models that can. */
+  readonly continues?: (model: string) => Continuation | undefined;
   /** The name under which earlier thinking is sent back; `drop` unless set. */
   readonly replay?: 'reasoning_content' | 'reasoning' | 'drop';
   /**
@@ -159,6 +169,12 @@ export interface Differences extends UsageRules {
   readonly keepsStop?: boolean;
   /** True when a thinking delta equal to the one before it is a repetition. */
   readonly repeatsReasoning?: boolean;
+  /** Parts of sound and video that the vendor's models take, of {@link MEDIA_PARTS}; others are refused. */
+  readonly media?: readonly string[];
+  /** True where tools of the type `custom` and a choice of `allowed_tools` mean what they do at OpenAI. */
+  readonly openAiTools?: boolean;
+  /** True where a model's thinking may stand in its words, as `<think>…</think>` at their beginning. */
+  readonly thinkTags?: boolean;
   readonly errors?: ErrorRules;
   /** Present when the vendor has embeddings; rules as for chat. */
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
@@ -171,6 +187,8 @@ export interface Differences extends UsageRules {
   readonly reasoningSummary?: string | undefined;
   /** False when the vendor does not list its models. */
   readonly listsModels?: boolean;
+  /** What an entry of its list of models says that the model costs, as a `Price`; checked by who reads the list. */
+  readonly listedPrice?: (row: JsonObject) => unknown;
   /** What its responses never show, and how that is known. */
   readonly lacks?: Readonly<Partial<Record<AnswerFeature, string>>>;
   /** What a caller may notice and no rule says; a sentence each, for the docs. */

@@ -2,6 +2,7 @@ import {
   type ChatResponse,
   type CodecCall,
   type FinishReason,
+  isCount,
   isObject,
   type JsonObject,
   type NativeFinish,
@@ -60,7 +61,7 @@ export function readResponse(body: unknown, call: CodecCall, rules: ReadingRules
   for (const item of response['output']) if (isObject(item)) readItem(item, read, rules);
   const { order, details, calls, annotations, text, refusal } = read;
   const { reason, finish } = finishOf(response, calls.length > 0, refusal !== undefined);
-  const usage = readResponsesUsage(response['usage'], rules.costOf);
+  const usage = readResponsesUsage(response, rules.costOf);
   const thoughts = details.flatMap((detail) => detail.text ?? []).join('\n\n');
   const tier = readString(response['service_tier']);
   return {
@@ -159,28 +160,53 @@ function cutReason(reason: string | undefined): FinishReason {
   return known?.[1] ?? 'length';
 }
 
-/** Usage in the canonical names; undefined without counts. */
-export function readResponsesUsage(value: unknown, costOf?: CostOf): Usage | undefined {
+/** What a response used, in the canonical names; undefined without counts, or with something that cannot be one. */
+export function readResponsesUsage({ usage: value, output: items }: JsonObject, costOf?: CostOf): Usage | undefined {
   if (!isObject(value)) return undefined;
-  const input = readCount(value['input_tokens']);
-  const output = readCount(value['output_tokens']);
-  if (input === undefined && output === undefined) return undefined;
-  const inputDetails = readObject(value['input_tokens_details']);
-  const cached = readCount(inputDetails['cached_tokens']);
-  const written = readCount(inputDetails['cache_write_tokens']);
-  const reasoning = readCount(readObject(value['output_tokens_details'])['reasoning_tokens']);
+  const { input_tokens: input, output_tokens: output, input_tokens_details: read } = value;
   const prompt = input ?? 0;
   const completion = output ?? 0;
+  if ((input ?? output ?? null) === null || !isCount(prompt) || !isCount(completion)) return undefined;
+  const { cached_tokens: cached, cache_write_tokens: written, audio_tokens: audio } = readObject(read);
+  const { reasoning_tokens: reasoning, audio_tokens: spoken } = readObject(value['output_tokens_details']);
   const cost = costOf?.(value);
+  const units = unitsOf(readArray(items));
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
     prompt_tokens_details: {
-      ...(cached !== undefined && { cached_tokens: cached }),
-      ...(written !== undefined && written > 0 && { cache_write_tokens: written }),
+      ...(isCount(cached) && { cached_tokens: cached }),
+      ...(isCount(written) && written > 0 && { cache_write_tokens: written }),
+      ...(isCount(audio) && audio > 0 && { audio_tokens: audio }),
     },
-    ...(reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: reasoning } }),
+    ...((isCount(reasoning) || isCount(spoken)) && {
+      completion_tokens_details: {
+        ...(isCount(reasoning) && { reasoning_tokens: reasoning }),
+        ...(isCount(spoken) && spoken > 0 && { audio_tokens: spoken }),
+      },
+    }),
     ...(cost !== undefined && { cost }),
+    ...(units && { units }),
   };
+}
+
+/** The unit that each kind of item of the vendor's own tools is billed by. Source: https://developers.openai.com/api/docs/pricing */
+const UNITS: ReadonlyMap<unknown, string> = new Map([
+  ['web_search_call', 'web_search_requests'],
+  ['file_search_call', 'file_search_requests'],
+  ['code_interpreter_call', 'code_interpreter_calls'],
+  ['image_generation_call', 'images'],
+]);
+
+function unitsOf(items: readonly unknown[]): Usage['units'] {
+  const units: Record<string, number> = {};
+  for (const item of items) {
+    const { type, action } = readObject(item);
+    const unit = UNITS.get(type);
+    // Opening a page that was found is no search.
+    const isSearch = (readString(readObject(action)['type']) ?? 'search') === 'search';
+    if (unit !== undefined && isSearch) units[unit] = (units[unit] ?? 0) + 1;
+  }
+  return Object.keys(units).length > 0 ? units : undefined;
 }

@@ -255,7 +255,7 @@ function readEnd(response: JsonObject, state: State): readonly ChatChunk[] {
   state.isOver = true;
   state.head = headOf(response, state.head);
   const { reason, finish } = finishOf(response, state.calls.size > 0, state.hasRefusal);
-  const usage = readResponsesUsage(response['usage'], state.rules.costOf);
+  const usage = readResponsesUsage(response, state.rules.costOf);
   const { choices, ...last } = deltaChunk(state.head, state.hasRole ? {} : { role: 'assistant' }, { finish: reason });
   const tier = readString(response['service_tier']);
   return [

@@ -9,6 +9,7 @@ import {
   readString,
   type ToolCallDelta,
 } from '../../../core/index.ts';
+import { transcriptOf } from '../../providers/kit/index.ts';
 import type { Item } from './types.ts';
 import { type Block, type BlockSetting, createToolBlock, type ToolBlock } from './write-tools.ts';
 
@@ -73,6 +74,7 @@ class Message implements MessageBlock {
     this.#later(() => {
       for (const given of list) {
         const annotation = annotationOf(given);
+        if (!annotation) this.#setting.leaveOut?.('annotations');
         if (!annotation) continue;
         const { annotations } = this.#textPart();
         this.#emit('response.output_text.annotation.added', { annotation_index: annotations.length, annotation });
@@ -215,13 +217,15 @@ class Blocks implements Output {
     const { content, refusal, reasoning_content: text, reasoning_details: details, annotations, ...rest } = delta;
     if (text) this.reasoning(text);
     if (details) this.details(details);
-    if (content) this.#message().text(content, readArray(readObject(logprobs)['content']));
+    const words = content || transcriptOf(rest);
+    if (words) this.#message().text(words, readArray(readObject(logprobs)['content']));
     if (refusal) {
       this.hasRefusal = true;
       this.#message().refusal(refusal);
     }
     if (annotations?.length) this.#message().annotations(annotations as readonly JsonObject[]);
     for (const call of rest.tool_calls ?? []) this.#tool(call);
+    if (readObject(rest['audio'])['data'] !== undefined) this.#setting.leaveOut?.('audio');
     for (const image of readArray(rest['images']))
       if (isObject(image)) this.#add(createImageBlock(this.#setting, image));
   }

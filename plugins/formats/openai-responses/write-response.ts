@@ -9,9 +9,11 @@ import {
   type ReasoningDetail,
   readArray,
   readCount,
+  readObject,
   readString,
   type Usage,
 } from '../../../core/index.ts';
+import { transcriptOf } from '../../providers/kit/index.ts';
 import type { failedError } from './errors.ts';
 import { readToolTable } from './read-tools.ts';
 import { sealReasoning } from './reasoning.ts';
@@ -125,7 +127,7 @@ function phaseOf(message: AssistantMessage | undefined): string | undefined {
 
 function writeMessage(message: AssistantMessage, logprobs: unknown, output: Output): void {
   const { order, tool_calls: calls = [], refusal, annotations, ...rest } = message;
-  const parts = partsOf(message.content);
+  const parts = partsOf(message.content || transcriptOf(message));
   const thoughts = thoughtsOf(message);
   const steps: Readonly<Record<string, (index: number) => void>> = {
     reasoning: (index) => thoughts[index]?.(output),
@@ -145,7 +147,8 @@ function writeMessage(message: AssistantMessage, logprobs: unknown, output: Outp
     const [kind = '', index] = place.split(':');
     steps[kind]?.(Number(index));
   }
-  output.delta({ ...(refusal && { refusal }), images: readArray(rest['images']) }, undefined);
+  const { data } = readObject(rest['audio']);
+  output.delta({ ...(refusal && { refusal }), images: readArray(rest['images']), audio: { data } }, undefined);
 }
 
 function partsOf(content: unknown): readonly ContentPart[] {
@@ -187,7 +190,7 @@ export function createSetting(context: ResponsesContext, emit: BlockSetting['emi
   const { callers } = readToolTable(body);
   const isSealWanted = body.include?.includes(INCLUDE_ENCRYPTED) === true;
   return {
-    emit,
+    ...{ emit, leaveOut: context.leaveOut },
     itemId: (prefix, index) => `${prefix}_${context.id}_${index}`,
     callerOf: (name) => callers.get(name) ?? { kind: 'function', name },
     seal: (details) => (isSealWanted ? sealReasoning(details, context.seal) : undefined),

@@ -10,6 +10,7 @@ export interface BlockSetting {
   /** The id of the item at a place of the output; the same for the same response and place. */
   itemId(prefix: string, index: number): string;
   callerOf(name: string): CallerTool;
+  readonly leaveOut: ((what: string) => void) | undefined;
   /** What of its reasoning the maker needs back, where the caller wants it. */
   seal(details: readonly ReasoningDetail[]): string | undefined;
 }

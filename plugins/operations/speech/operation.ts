@@ -2,6 +2,7 @@ import {
   type Attempt,
   type AttemptResponse,
   type CodecCall,
+  type CostPart,
   type HttpRequest,
   isObject,
   isStreamFailure,
@@ -9,6 +10,9 @@ import {
   type ModelInfo,
   type OperationDefinition,
   type Price,
+  picoRate,
+  priceAt,
+  roundCost,
 } from '../../../core/index.ts';
 import {
   AUDIO_FORMATS,
@@ -82,12 +86,12 @@ async function* once(sound: Uint8Array): AsyncGenerator<Uint8Array, void, undefi
 }
 
 /**
- * What speech costs. A price is per character, per second of sound, per token, or a sum of these; prices are US dollars
- * per million, which makes units times price micro-dollars.
+ * What speech costs. A price is per character, per second of sound, per token, or a sum of these, in US dollars per million.
  */
 interface SpeechCost {
-  /** Whole micro-dollars, rounded up once. */
+  /** Whole nano-dollars, rounded up once. */
   readonly amount: number;
+  readonly parts: readonly CostPart[];
   /** Whether seconds or tokens had to be guessed from the characters. */
   readonly estimated: boolean;
 }
@@ -105,7 +109,8 @@ export function speechPrice(vendor: SpeechProvider, model: string, info: ModelIn
     .filter((key) => key !== '*' && model.startsWith(key))
     .sort((a, b) => b.length - a.length);
   const own = prices[prefix ?? '*'];
-  return own || info.price ? { ...info.price, ...own } : undefined;
+  const price = own && 'length' in own ? priceAt(own) : own;
+  return price || info.price ? { ...priceAt(info.price), ...price } : undefined;
 }
 
 /** What was used, as money; undefined without a price. Units that the vendor did not tell are estimated. */
@@ -117,12 +122,20 @@ export function costOfSpeech(usage: SpeechUsage, price: Partial<Price> | undefin
     input: Math.ceil(characters / CHARACTERS_PER_TOKEN),
     output: Math.ceil(seconds * TOKENS_PER_SECOND),
   };
-  const bySecond = (price.seconds ?? 0) * seconds;
-  const byToken = (price.input ?? 0) * tokens.input + (price.output ?? 0) * tokens.output;
-  const micro = (price.characters ?? 0) * characters + bySecond + byToken;
+  const bySecond = Math.round(picoRate(price.seconds ?? 0) * seconds);
+  const byInput = picoRate(price.input ?? 0) * tokens.input;
+  const byOutput = picoRate(price.output ?? 0) * tokens.output;
+  const byCharacter = picoRate(price.characters ?? 0) * characters;
+  const byToken = byInput + byOutput;
+  const parts = [
+    { unit: 'characters', quantity: characters, pico: byCharacter },
+    { unit: 'seconds', quantity: seconds, pico: bySecond },
+    { unit: 'input_tokens', quantity: tokens.input, pico: byInput },
+    { unit: 'output_tokens', quantity: tokens.output, pico: byOutput },
+  ];
   return {
-    // Rounding up must not turn 1.0000000001 of binary fractions into 2.
-    amount: Math.ceil(micro - 1e-6),
+    amount: roundCost(byCharacter + bySecond + byToken),
+    parts: parts.flatMap(({ pico, ...part }) => (pico > 0 ? [{ ...part, usd: pico / 1e12 }] : [])),
     estimated: (bySecond > 0 && usage.seconds === undefined) || (byToken > 0 && usage.tokens === undefined),
   };
 }
@@ -154,6 +167,7 @@ function meterSpeech(usage: SpeechUsage, price: Partial<Price> | undefined): Met
   return {
     units: { characters, ...(tokens && { prompt_tokens: tokens.input, completion_tokens: tokens.output }) },
     cost: cost?.amount,
+    ...(cost && { parts: cost.parts }),
     estimated: cost?.estimated ?? false,
   };
 }

@@ -5,14 +5,18 @@ import {
   formatUsd,
   GatewayError,
   type Ledger,
+  nearest,
   type PluginApi,
   type PluginConfig,
   parseUsd,
 } from '../../../core/index.ts';
-import { ACCOUNTS, createPlanBook, findAccount } from '../kit/index.ts';
+import { ACCOUNTS, cpuBudget, createPlanBook, findAccount } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
-import { type Action, type Actions, type Resource, resource, textOf } from '../kit/resource.ts';
+import { type Action, type Actions, type Resource, resource, textOf, type Wish } from '../kit/resource.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
+import { CONTROL, checkAccountId } from './account-id.ts';
+import type { ReadBudgets } from './budgets/balance.ts';
+import { CALLER_BUDGET } from './budgets/view.ts';
 
 /** How many of an account's newest entries are shown. */
 const SHOWN_ENTRIES = 20;
@@ -20,23 +24,40 @@ const SHOWN_ENTRIES = 20;
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' } as const;
 const TEXT = { type: 'string' } as const;
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+const WORD = { type: 'string', minLength: 1, maxLength: 300 } as const;
 
 const ACCOUNT_FIELDS = {
   object: { const: 'account' },
   id: TEXT,
   plan: { ...TEXT_OR_NULL, description: 'What an operator gave it, else the default plan.' },
-  balance: MONEY,
-  held: MONEY,
-  spent: MONEY,
-  credited: MONEY,
+  balance_usd: MONEY,
+  held_usd: MONEY,
+  spent_usd: MONEY,
+  credited_usd: MONEY,
   updated_at: TEXT_OR_NULL,
 } as const;
 const ACCOUNT = { type: 'object', required: Object.keys(ACCOUNT_FIELDS), properties: ACCOUNT_FIELDS };
 
 const ENTRY = {
   type: 'object',
-  required: ['at', 'kind', 'amount', 'reason', 'ref'],
-  properties: { at: TEXT, kind: { enum: ['credit', 'charge'] }, amount: MONEY, reason: TEXT, ref: TEXT },
+  required: ['at', 'kind', 'amount_usd', 'reason', 'ref'],
+  properties: { at: TEXT, kind: { enum: ['credit', 'charge'] }, amount_usd: MONEY, reason: TEXT, ref: TEXT },
+};
+
+const KEPT_BYTES = {
+  type: 'integer',
+  description: 'Bytes of what the account keeps: results for idempotency keys, responses, memories of agents.',
+} as const;
+
+/** One account, with what stands beside its books. */
+const WHOLE_ACCOUNT = {
+  ...ACCOUNT,
+  properties: {
+    ...ACCOUNT_FIELDS,
+    kept_bytes: KEPT_BYTES,
+    budgets: { type: 'array', items: CALLER_BUDGET, description: 'Of its plan, and of the user of its name.' },
+    entries: { type: 'array', items: ENTRY },
+  },
 };
 
 const CREDIT_BODY = {
@@ -56,11 +77,16 @@ const CREDIT_BODY = {
 
 const CREDITED = {
   type: 'object',
-  required: ['id', 'credited', 'amount', 'account'],
+  required: ['id', 'credited', 'is_new', 'similar', 'amount_usd', 'account'],
   properties: {
     id: TEXT,
     credited: { type: 'boolean', description: 'False when this id was credited before.' },
-    amount: MONEY,
+    is_new: {
+      type: 'boolean',
+      description: 'Whether nothing was known of the account before: look whether its id is right.',
+    },
+    similar: { type: 'array', items: TEXT, description: 'Of a new account: known ones whose ids are like its id.' },
+    amount_usd: MONEY,
     account: ACCOUNT,
   },
 };
@@ -75,19 +101,22 @@ const PLAN_BODY = {
   },
 } as const;
 
+const { required: _required, ...PATCH_BODY } = PLAN_BODY;
+
 /** What is kept of an account beside the ledger. */
 interface Account extends AccountRecord {
   readonly id: string;
 }
 
-type Api = Pick<PluginApi, 'ledger' | 'settings' | 'records' | 'shared' | 'audit' | 'route' | 'command'>;
+type Api = Pick<PluginApi, 'ledger' | 'stores' | 'settings' | 'records' | 'shared' | 'audit' | 'route' | 'command'>;
 
 /** `/api/core/admin/accounts` and `tollgate accounts`. An id with a slash is sent as `%2F`. */
-export function registerAccounts(api: Api): void {
+export function registerAccounts(api: Api, readBudgets: ReadBudgets = async () => []): void {
   const { ledger } = api;
   const { defaultPlan } = api.settings;
   const table: Resource<Account, number> = {
-    ...{ name: 'account', path: '/api/core/admin/accounts', id: 'id', schema: ACCOUNT },
+    ...{ name: 'account', path: '/api/core/admin/accounts', id: 'id', schema: WHOLE_ACCOUNT },
+    scopes: { read: 'accounts:read', write: 'accounts:write' },
     response: 'The account since.',
     command: {
       name: 'accounts',
@@ -100,6 +129,7 @@ export function registerAccounts(api: Api): void {
       const { version, plan } = await findAccount(api, id);
       return { version, value: { id, ...(plan !== undefined && { plan }) } };
     },
+    show: (account) => showWhole(api, readBudgets, account),
   };
   const show = async (id: string) => {
     const [account, balance] = await Promise.all([table.find(id), ledger.balance(id)]);
@@ -107,70 +137,113 @@ export function registerAccounts(api: Api): void {
   };
 
   resource(api, table, (make) => [
-    make.list({
-      http: {
-        summary: 'List accounts that were ever credited or charged',
-        ...{ response: 'A page of accounts.', schema: ACCOUNT },
-      },
-      async read({ limit, after }) {
-        const found = await ledger.accounts({ limit: limit + 1, ...(after !== undefined && { after }) });
-        const page = found.slice(0, limit);
-        const rows = await Promise.all(
-          page.map(async ({ account, ...balance }) =>
-            describe((await table.find(account)).value, defaultPlan, balance),
-          ),
-        );
-        return { rows, next: found.length > limit ? page.at(-1)?.account : undefined };
-      },
-      cli: {
-        page: { after: '--after <account>', one: 'account', first: 100, most: 1000 },
-        columns: [
-          ['ACCOUNT', ({ id }) => printable(id, id.length)],
-          ['PLAN', ({ plan }) => plan ?? '-'],
-          ['BALANCE USD', ({ balance }) => balance],
-          ['HELD USD', ({ held }) => held],
-          ['SPENT USD', ({ spent }) => spent],
-          ['CREDITED USD', ({ credited }) => credited],
-        ],
-      },
-    }),
-    showAction(make, api),
+    listAccounts(make, api, table),
+    showAction(make, api, readBudgets),
     creditAction(make, ledger, show),
-    planAction(make, api, show),
+    ...planActions(make, api, show, readBudgets),
   ]);
 }
 
 type Make = Actions<Account, number>;
 type ShowAccount = (id: string) => Promise<ReturnType<typeof describe>>;
 
-function showAction(make: Make, { ledger, settings }: Api): Action {
+function listAccounts(
+  make: Make,
+  { ledger, settings }: Api,
+  { find }: Pick<Resource<Account, number>, 'find'>,
+): Action {
+  const { defaultPlan } = settings;
+  return make.list({
+    http: {
+      summary: 'List accounts that were ever credited or charged',
+      ...{ response: 'A page of accounts.', schema: ACCOUNT },
+      description: 'With a filter one request looks at a bounded number: a page that is not full may have a `next`.',
+      filters: {
+        name: { ...WORD, description: 'Whose id has this in it, in upper or lower case.' },
+        plan: { ...WORD, description: 'With this plan, given or by default.' },
+      },
+    },
+    async read({ limit: wanted, after, filters }) {
+      const [name, plan] = [textOf(filters, 'name')?.toLowerCase(), textOf(filters, 'plan')];
+      // What filters leave out is looked at too.
+      const limit = name === undefined && plan === undefined ? wanted : MAX_COMPARED;
+      const found = await ledger.accounts({ limit: limit + 1, ...(after !== undefined && { after }) });
+      const page = found.slice(0, limit);
+      const fitting: ReturnType<typeof describe>[] = [];
+      const isSpent = cpuBudget(MOST_CPU_MS);
+      let looked = 0;
+      while (looked < page.length && fitting.length <= wanted && (looked === 0 || limit === wanted || !isSpent())) {
+        const part = page
+          .slice(looked, looked + AT_ONCE)
+          .filter(({ account }) => name === undefined || account.toLowerCase().includes(name));
+        const rows = await Promise.all(
+          part.map(async ({ account, ...balance }) => describe((await find(account)).value, defaultPlan, balance)),
+        );
+        fitting.push(...rows.filter((row) => plan === undefined || row.plan === plan));
+        looked += AT_ONCE;
+      }
+      const shown = fitting.slice(0, wanted);
+      const isCut = fitting.length > wanted;
+      const last = isCut ? shown.at(-1)?.id : page[Math.min(looked, page.length) - 1]?.account;
+      return { rows: shown, next: isCut || looked < page.length || found.length > limit ? last : undefined };
+    },
+    cli: {
+      options: [
+        { flags: '--name <text>', summary: 'whose id has this in it' },
+        { flags: '--plan <name>', summary: 'with this plan, given or by default' },
+      ],
+      page: { after: '--after <account>', one: 'account', first: 100, most: 1000 },
+      columns: [
+        ['ACCOUNT', ({ id }) => printable(id, id.length)],
+        ['PLAN', ({ plan }) => plan ?? '-'],
+        ['BALANCE USD', ({ balance_usd }) => balance_usd],
+        ['HELD USD', ({ held_usd }) => held_usd],
+        ['SPENT USD', ({ spent_usd }) => spent_usd],
+        ['CREDITED USD', ({ credited_usd }) => credited_usd],
+      ],
+    },
+  });
+}
+
+/** An account with its newest entries, the budgets of its plan and what it keeps. */
+async function showWhole({ ledger, stores, settings }: Api, readBudgets: ReadBudgets, account: Account) {
+  const { id } = account;
+  const [balance, entries, kept, all] = await Promise.all([
+    ledger.balance(id),
+    ledger.entries(id, { limit: SHOWN_ENTRIES }),
+    stores.kept.bytes(id),
+    readBudgets({ credential: 'key', userId: id, account: id }),
+  ]);
+  const shown = entries.map(({ at, amount, ...entry }) => {
+    const { kind, reason, ref } = entry;
+    return { at: new Date(at).toISOString(), kind, amount_usd: formatUsd(amount), reason, ref };
+  });
+  const budgets = all.filter(({ of }) => of !== 'all');
+  return { ...describe(account, settings.defaultPlan, balance), kept_bytes: kept, budgets, entries: shown };
+}
+
+function showAction(make: Make, api: Api, readBudgets: ReadBudgets): Action {
   return make.show({
     http: {
       summary: 'Show an account with its newest entries',
       response: 'The account; its ETag is the version of its plan.',
-      schema: { ...ACCOUNT, properties: { ...ACCOUNT_FIELDS, entries: { type: 'array', items: ENTRY } } },
     },
-    async show(account) {
-      const [balance, entries] = await Promise.all([
-        ledger.balance(account.id),
-        ledger.entries(account.id, { limit: SHOWN_ENTRIES }),
-      ]);
-      const shown = entries.map(({ at, amount, ...entry }) => {
-        const { kind, reason, ref } = entry;
-        return { at: new Date(at).toISOString(), kind, amount: formatUsd(amount), reason, ref };
-      });
-      return { ...describe(account, settings.defaultPlan, balance), entries: shown };
-    },
+    show: (account) => showWhole(api, readBudgets, account),
     cli: {
       summary: 'Show the balance, the plan and the newest entries of an account',
-      text: ({ id, plan, balance, held, spent, credited, entries }) =>
+      text: ({ id, plan, balance_usd, held_usd, spent_usd, credited_usd, kept_bytes, budgets, entries }) =>
         [
           `account   ${id}`,
           `plan      ${plan ?? '-'}`,
-          `balance   ${balance} USD (held ${held})`,
-          `spent     ${spent} USD of ${credited} USD credited`,
+          `balance   ${balance_usd} USD (held ${held_usd})`,
+          `spent     ${spent_usd} USD of ${credited_usd} USD credited`,
+          `keeps     ${kept_bytes} bytes in the store`,
+          ...budgets.map(
+            ({ name, every, amount_usd, spent_usd: used, left_usd }) =>
+              `budget    ${name}: ${used} USD spent of ${amount_usd} ${every === 'total' ? 'in all' : `a ${every}`}, ${left_usd} left`,
+          ),
           ...entries.map(
-            ({ at, kind, amount, reason }) => `${at}  ${kind.padEnd(6)}  ${amount.padStart(12)}  ${reason}`,
+            ({ at, kind, amount_usd, reason }) => `${at}  ${kind.padEnd(6)}  ${amount_usd.padStart(12)}  ${reason}`,
           ),
         ].join('\n'),
     },
@@ -181,13 +254,14 @@ function creditAction(make: Make, ledger: Ledger, show: ShowAccount): Action {
   return make.change({
     word: 'credit',
     http: { summary: 'Add money to an account', body: CREDIT_BODY, schema: CREDITED },
-    async apply({ id, body }) {
+    async apply({ id, body, found }) {
+      const news = found.version === 0 ? await lookForNew(ledger, id) : KNOWN;
       const { ref, amount, reason, credited } = await writeCredit(ledger, id, body);
       const account = await show(id);
       return {
         // What was credited before is no change.
-        ...(credited && { after: { amount_usd: amount, id: ref, reason, balance: account.balance } }),
-        show: () => ({ id: ref, credited, amount, account }),
+        ...(credited && { after: { amount_usd: amount, id: ref, reason, balance_usd: account.balance_usd } }),
+        show: () => ({ id: ref, credited, ...news, amount_usd: amount, account }),
       };
     },
     cli: {
@@ -201,7 +275,8 @@ function creditAction(make: Make, ledger: Ledger, show: ShowAccount): Action {
         const [id, reason] = [textOf(options, 'id'), textOf(options, 'reason')];
         return { amount_usd: amount, ...(id !== undefined && { id }), ...(reason !== undefined && { reason }) };
       },
-      text: ({ id, credited, amount, account: { id: user, balance } }) =>
+      intro: (shown) => (shown.is_new ? warnOfNew(shown) : undefined),
+      text: ({ id, credited, amount_usd: amount, account: { id: user, balance_usd: balance } }) =>
         credited
           ? `credited ${amount} USD to ${user}; the balance is ${balance} USD`
           : `"${id}" was credited before; the balance of ${user} is ${balance} USD`,
@@ -209,27 +284,66 @@ function creditAction(make: Make, ledger: Ledger, show: ShowAccount): Action {
   });
 }
 
-function planAction(make: Make, api: Api, show: ShowAccount): Action {
+/** How many accounts are looked at for ids that are like another one. */
+const MAX_COMPARED = 1000;
+/** How many accounts are read at once, and how much CPU a page of them takes. */
+const AT_ONCE = 100;
+const MOST_CPU_MS = 25;
+
+interface News {
+  readonly is_new: boolean;
+  readonly similar: readonly string[];
+}
+
+const KNOWN: News = Object.freeze({ is_new: false, similar: [] });
+
+/** Whether nothing is known of an account, and which known ones somebody may have meant; a store that fails now is the credit's to tell. */
+async function lookForNew(ledger: Pick<Ledger, 'accounts' | 'balance'>, id: string): Promise<News> {
+  try {
+    if ((await ledger.balance(id)).updatedAt !== 0) return KNOWN;
+    const known = (await ledger.accounts({ limit: MAX_COMPARED })).map(({ account }) => account);
+    return { is_new: true, similar: nearest(id, known) };
+  } catch {
+    return KNOWN;
+  }
+}
+
+/** Money to a typo would be nobody's. */
+function warnOfNew(shown: {
+  readonly similar: readonly string[];
+  readonly amount_usd: string;
+  readonly account: { id: string };
+}) {
+  const { similar, amount_usd: amount, account } = shown;
+  const near = similar.length === 0 ? '' : ` There is ${similar.map((id) => printable(id)).join(', ')}.`;
+  const back = amount.startsWith('-') ? amount.slice(1) : `-${amount}`;
+  return `Nothing was known of an account ${printable(account.id)} before: look whether that is its id.${near} An amount of ${back} takes this back.`;
+}
+
+type PlanWish = Pick<Wish<Account, number, unknown>, 'id' | 'found' | 'expected'>;
+
+function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadBudgets): readonly Action[] {
   const readPlans = createPlanBook(api);
   const records = api.records<AccountRecord>(ACCOUNTS);
-  return make.change({
+  const give = async (plan: string | null, { id, found, expected }: PlanWish) => {
+    const names = [...(await readPlans()).keys()];
+    if (plan !== null && !names.includes(plan))
+      throw new GatewayError(
+        'invalid_request',
+        `There is no plan "${plan.slice(0, 80)}" here; plans are: ${names.slice(0, 20).join(', ') || 'none'}.`,
+        { param: 'plan' },
+      );
+    const { version, before } = await records.change(id, () => (plan === null ? {} : { plan }), expected);
+    const was = (found.version === 0 ? found.value.plan : before?.plan) ?? null;
+    return { version, before: { plan: was }, after: { plan } };
+  };
+  const put = make.change({
     word: 'plan',
     http: {
-      ...{ method: 'PUT', at: '/plan', summary: 'Give an account a plan', body: PLAN_BODY },
+      ...{ method: 'PUT', at: '/plan', summary: 'Give an account a plan', body: PLAN_BODY, schema: ACCOUNT },
       description: 'It holds on every node within five seconds, unless its keys or tokens name another.',
     },
-    async apply({ id, body: { plan }, found, expected }) {
-      const names = [...(await readPlans()).keys()];
-      if (plan !== null && !names.includes(plan))
-        throw new GatewayError(
-          'invalid_request',
-          `There is no plan "${plan.slice(0, 80)}" here; plans are: ${names.slice(0, 20).join(', ') || 'none'}.`,
-          { param: 'plan' },
-        );
-      const { version, before } = await records.change(id, () => (plan === null ? {} : { plan }), expected);
-      const was = (found.version === 0 ? found.value.plan : before?.plan) ?? null;
-      return { version, before: { plan: was }, after: { plan }, show: () => show(id) };
-    },
+    apply: async (wish) => ({ ...(await give(wish.body.plan, wish)), show: () => show(wish.id) }),
     cli: {
       summary: 'Give an account a plan',
       args: [{ name: '[plan]', summary: 'a name of "tollgate plans list"' }],
@@ -242,18 +356,31 @@ function planAction(make: Make, api: Api, show: ShowAccount): Action {
         plan === undefined ? `${id} has no plan of its own` : `${id} has the plan ${plan}`,
     },
   });
+  const patch = make.change({
+    word: 'update',
+    http: {
+      ...{ method: 'PATCH', summary: 'Write an account back, with another plan', body: PATCH_BODY },
+      description: 'Takes it as it was read. Its plan alone is changed so; money is credited.',
+    },
+    async apply(wish) {
+      const { plan = null } = wish.body;
+      const given = await give(plan, wish);
+      const account = { id: wish.id, ...(plan !== null && { plan }) };
+      return { ...given, show: () => showWhole(api, readBudgets, account) };
+    },
+  });
+  return [put, patch];
 }
 
-function describe(
-  { id, plan }: Pick<Account, 'id' | 'plan'>,
-  defaultPlan: string | undefined,
-  balance: AccountBalance,
-) {
-  const { updated_at, ...amounts } = showBalance(balance);
-  return { object: 'account', id, plan: plan ?? defaultPlan ?? null, ...amounts, updated_at };
+function describe({ id, plan }: Pick<Account, 'id' | 'plan'>, defaultPlan: string | undefined, sums: AccountBalance) {
+  const { balance, held, spent, credited, updated_at } = showBalance(sums);
+  return {
+    ...{ object: 'account', id, plan: plan ?? defaultPlan ?? null, balance_usd: balance, held_usd: held },
+    ...{ spent_usd: spent, credited_usd: credited, updated_at },
+  };
 }
 
-/** A balance as the API shows it. */
+/** A balance as `/api/core/balance` shows it. */
 export function showBalance({ balance, held, spent, credited, updatedAt }: AccountBalance) {
   return {
     balance: formatUsd(balance),
@@ -264,20 +391,6 @@ export function showBalance({ balance, held, spent, credited, updatedAt }: Accou
   };
 }
 
-const MAX_ID = 300;
-/** Control characters and lone surrogates. */
-const CONTROL = /\p{Cc}|\p{Cs}/u;
-
-/** Throws `invalid_request` for a text that names no account. */
-export function checkAccountId(id: string): void {
-  if (id !== '' && id.length <= MAX_ID && !CONTROL.test(id)) return;
-  throw new GatewayError(
-    'invalid_request',
-    `An account is a text of 1 to ${MAX_ID} characters without control characters: the id of a user, or what a token's claim names.`,
-    { param: 'id' },
-  );
-}
-
 /** Writes a credit, once for each id of it. */
 async function writeCredit(
   ledger: Pick<Ledger, 'credit'>,
@@ -285,13 +398,13 @@ async function writeCredit(
   { amount_usd: amount, id: ref = randomUUID(), reason = 'credit' }: PluginConfig<typeof CREDIT_BODY>,
 ) {
   checkAccountId(id);
-  const micro = readAmount(amount);
+  const nano = readAmount(amount);
   checkLine('id', ref);
   checkLine('reason', reason);
   const credited = await ledger
-    .credit(id, ref, micro, reason, Date.now())
+    .credit(id, ref, nano, reason, Date.now())
     .catch((error: unknown) => Promise.reject(isStoreFailure(error) ? unknownCredit(ref, error) : error));
-  return { ref, amount: formatUsd(micro), reason, credited };
+  return { ref, amount: formatUsd(nano), reason, credited };
 }
 
 function unknownCredit(id: string, cause: unknown): GatewayError {
@@ -303,20 +416,20 @@ function unknownCredit(id: string, cause: unknown): GatewayError {
 }
 
 function readAmount(text: string | number): number {
-  let micro = 0;
+  let nano = 0;
   try {
-    micro = parseUsd(text);
+    nano = parseUsd(text);
   } catch (cause) {
     throw new GatewayError(
       'invalid_request',
-      'The amount is no amount of US dollars: write 25, -3.50 or "12.345678".',
+      'The amount is no amount of US dollars: write 25, -3.50 or "12.345678", at most 9000000.',
       {
         param: 'amount',
         cause,
       },
     );
   }
-  if (micro !== 0) return micro;
+  if (nano !== 0) return nano;
   throw new GatewayError('invalid_request', 'The amount must not be 0.', { param: 'amount' });
 }
 

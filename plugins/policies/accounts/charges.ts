@@ -2,17 +2,22 @@ import {
   type BudgetHold,
   type Call,
   type CallFacts,
+  type ChatRequest,
+  formatUsd,
   GatewayError,
-  type Ledger,
-  type Log,
   type Outcome,
   type PluginApi,
   type Principal,
+  picoRate,
+  type Reservation,
+  type ReserveResult,
+  roundCost,
 } from '../../../core/index.ts';
 import { keyBudgetId, plannedFacts, summaryOf, userBudgetId } from '../kit/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
-import { type CountedBudget, countsTarget, holdsOf, isByTarget } from './budgets/budget-window.ts';
+import { type CountedBudget, countsTarget, isByTarget, lessOf } from './budgets/budget-window.ts';
 import type { CallBudgets } from './budgets/find-budgets.ts';
+import type { LedgerClock } from './ledger-clock.ts';
 
 export interface ChargeRules {
   /** Whether the balance must cover a call. */
@@ -22,6 +27,8 @@ export interface ChargeRules {
   /** How long a reservation lives for each target of a call, and once more. */
   readonly longestCallMs: number;
   readonly marginMs: number;
+  /** The fewest output tokens that a call is sent with whose limit was lowered to what is left. */
+  readonly leastOutput: number;
 }
 
 /** What a call holds while it runs. */
@@ -32,13 +39,17 @@ interface Hold {
   budgets: readonly CountedBudget[];
   used: readonly number[];
   amount: number;
+  /** Reservations beside the first: a stream that broke off was to go on at another target. */
+  readonly more: string[];
+  /** Whether the balance or a budget has to cover it. */
+  isLimited: boolean;
 }
 
 /** A call that this process runs, from its reservation to its end. */
 export interface RunningCall {
   /** When its reservation expires, by the clock of the books. */
   readonly expiresAt: number;
-  /** Micro-dollars that the ledger holds for it. */
+  /** Nano-dollars that the ledger holds for it. */
   held: number;
 }
 
@@ -46,7 +57,10 @@ export interface RunningCall {
 export interface Books {
   readonly rules: ChargeRules;
   readonly queues: WriteQueues;
+  /** What reservations expire by: it never jumps. */
   readonly clock: Pick<LedgerClock, 'now'>;
+  /** What calls are counted by, in budgets and in reports: one instant for each call, that of its reservation. */
+  readonly now: () => number;
   /** By the id of the call. */
   readonly running: Map<string, RunningCall>;
   readonly budgets: CallBudgets;
@@ -67,48 +81,169 @@ export interface WriteQueues {
 const HOLD = Symbol('accounts.hold');
 
 /**
- * Reserves the most a call may cost. Throws `insufficient_balance`, `model_not_allowed` when the price is not known where money
- * is limited, and what the store throws; then the reservation may have happened all the same, and {@link settle} releases it.
+ * Reserves the most a call may cost; where nobody named a limit of output, and what is left does not pay for the model's whole output, it
+ * sets the limit that it pays for. Throws `insufficient_balance`, `rate_limited` where only other calls are in the way, `model_not_allowed`
+ * when the price is not known where money is limited, and what the store throws: {@link settle} releases what may have been reserved.
+ *
+ * Of a call that holds something already it reserves that much in addition.
  */
 export async function reserve(api: PluginApi, call: Call, books: Books): Promise<void> {
   const { rules, clock, running } = books;
-  const { account, budget, userLimits } = call.principal;
+  const { budget, userLimits } = call.principal;
+  const now = books.now();
   const { cost } = api.estimate(call);
-  const amount = cost ?? 0;
-  const hold: Hold = { state: 'refused', budgets: [], used: [], amount };
-  call.state.set(HOLD, hold);
-  const counted = await books.budgets.find(call);
-  const isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined || counted.length > 0;
-  if (cost === undefined && isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
+  const first = call.state.get(HOLD) as Hold | undefined;
+  const hold: Hold = { state: 'refused', budgets: [], used: [], amount: cost ?? 0, isLimited: false, more: [] };
+  const requestId = first ? `${call.id}.${first.more.length + 1}` : call.id;
+  if (first) first.more.push(requestId);
+  else call.state.set(HOLD, hold);
+  const counted = await books.budgets.find(call, now);
+  const isOwn = call.client?.ownSubscription === true;
+  hold.isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined || counted.length > 0;
+  if (cost === undefined && hold.isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
   const expiresAt = clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
   const entry: RunningCall = { expiresAt, held: 0 };
-  running.set(call.id, entry);
+  running.set(requestId, entry);
   const own = budgetsOf(call.principal);
-  const budgets = [...own, ...holdsOf(counted)];
   hold.budgets = counted;
+  const limited = [...own, ...holdsOf(counted)];
+  const budgets = isOwn ? limited.map((budget) => ({ ...budget, limit: Number.POSITIVE_INFINITY })) : limited;
+  const wanted: Wanted = { api, call, rules, hold, budgets };
+  const reservation: Reservation = {
+    ...{ account: call.principal.account, requestId, amount: hold.amount, facts: plannedFacts(call) },
+    ...{ floor: rules.isEnforced && !isOwn ? 0 : Number.NEGATIVE_INFINITY, expiresAt, budgets, now },
+  };
   hold.state = 'unknown';
-  const result = await api.ledger.reserve({
-    account,
-    requestId: call.id,
-    amount,
-    floor: rules.isEnforced ? 0 : Number.NEGATIVE_INFINITY,
-    expiresAt,
-    budgets,
-    facts: plannedFacts(call),
-    now: Date.now(),
-  });
+  let result = await api.ledger.reserve(reservation);
+  let room: Room | undefined;
+  for (let tries = 0; result.outcome === 'insufficient' || result.outcome === 'over_budget'; tries += 1) {
+    hold.state = 'refused';
+    room = await readRoom(wanted);
+    if (tries === MAX_FITS || !fitOutput(wanted, room)) break;
+    hold.state = 'unknown';
+    result = await api.ledger.reserve({ ...reservation, amount: hold.amount });
+  }
   hold.state = result.outcome === 'held' ? 'held' : 'refused';
   if (result.outcome === 'held') {
-    entry.held = amount;
+    entry.held = hold.amount;
     hold.used = result.used.slice(own.length);
-    books.budgets.noteHeld(call, hold);
+    if (!first) books.budgets.noteHeld(call, hold);
     return;
   }
   if (result.outcome === 'duplicate') throw new GatewayError('conflict', 'This call was already reserved.');
-  const refusing = result.outcome === 'over_budget' ? counted[result.budget - own.length] : undefined;
-  if (refusing && result.outcome === 'over_budget') throw books.budgets.refuse(refusing, result.used, amount);
-  const whose = result.outcome === 'insufficient' ? 'account' : (own[result.budget]?.whose ?? 'key');
-  throw new GatewayError('insufficient_balance', REFUSALS[whose], { refusedBy: REFUSED_BY[whose] });
+  throw refusalOf(books, wanted, result, own, room);
+}
+
+/** A call that is reserved, once more with less where what is left does not cover it. */
+interface Wanted {
+  readonly api: PluginApi;
+  readonly call: Call;
+  readonly rules: ChargeRules;
+  readonly hold: Hold;
+  readonly budgets: readonly BudgetHold[];
+}
+
+/** What the balance and the budgets of a call leave for it. */
+interface Room {
+  /** By all of them. */
+  readonly now: number;
+  /** By all of them, once no other call holds anything. */
+  readonly later: number;
+  /** By the balance, then by each budget. */
+  readonly each: readonly number[];
+}
+
+async function readRoom({ api, call, rules, budgets }: Wanted): Promise<Room> {
+  const [account, states] = await Promise.all([
+    rules.isEnforced ? api.ledger.balance(call.principal.account) : undefined,
+    api.ledger.budgets(budgets.map(({ id }) => id)),
+  ]);
+  const left = [account?.balance, ...states.map(({ spent }, at) => (budgets[at]?.limit ?? 0) - spent)];
+  const held = [account, ...states].map((state) => state?.held ?? 0);
+  const each = left.map((amount = Number.POSITIVE_INFINITY, at) => amount - (held[at] ?? 0));
+  return { each, now: Math.min(...each), later: Math.min(...left.map((amount = Number.POSITIVE_INFINITY) => amount)) };
+}
+
+/** How often a limit is set anew, where other calls took what was left meanwhile. */
+const MAX_FITS = 3;
+/** Output that most responses do with: a call takes half of what is left, so that others find something, and all of it to have so much. */
+const ENOUGH_OUTPUT = 4096;
+const MAX_TOKENS_HEADER = 'x-tollgate-max-tokens';
+
+/** The most output tokens that so much money pays for; undefined for what has no such limit, or no known price. */
+function outputFor(api: PluginApi, call: Call, amount: number): number | undefined {
+  const { completion_tokens: most } = api.estimate(call).units;
+  if (most === undefined) return undefined;
+  let fits = 0;
+  let tooMany = most + 1;
+  while (tooMany - fits > 1) {
+    const limit = Math.floor((fits + tooMany) / 2);
+    const { cost } = api.estimate(call, limit);
+    if (cost === undefined) return undefined;
+    if (cost <= amount) fits = limit;
+    else tooMany = limit;
+  }
+  return fits;
+}
+
+/** The output tokens that a call asks for; undefined where the gateway chooses. */
+function namedLimit({ client, request }: Call): number | undefined {
+  const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
+  const limit = Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
+  return limit > 0 && client?.demandsLimit !== true ? limit : undefined;
+}
+
+/** Lowers what a call may write to what is left, and what it reserves with it; false where that is too little, or the caller's to say. */
+function fitOutput({ api, call, rules, hold }: Wanted, { now }: Room): boolean {
+  const most = outputFor(api, call, now) ?? 0;
+  if (namedLimit(call) !== undefined || most < leastOf(call, rules)) return false;
+  const tokens = Math.max(outputFor(api, call, Math.floor(now / 2)) ?? 0, Math.min(most, ENOUGH_OUTPUT));
+  api.limitOutput(call, tokens);
+  hold.amount = api.estimate(call).cost ?? 0;
+  call.headers.set(MAX_TOKENS_HEADER, String(tokens));
+  return true;
+}
+
+/** The fewest tokens that a call is sent with when its limit is lowered. */
+function leastOf({ request }: Call, { leastOutput }: ChargeRules): number {
+  const { max_completion_tokens: most, max_tokens } = request as Partial<ChatRequest>;
+  return Math.min(leastOutput, Math.max(most ?? 0, max_tokens ?? 0) || leastOutput);
+}
+
+/** When a call that others are in the way of may be tried again: they may end at any time. */
+const HELD_RETRY_MS = 5000;
+
+function refusalOf(
+  { budgets }: Books,
+  { api, call, rules, hold }: Wanted,
+  result: Exclude<ReserveResult, { readonly outcome: 'held' | 'duplicate' }>,
+  own: readonly OwnBudget[],
+  room: Room = { now: 0, later: 0, each: [] },
+): GatewayError {
+  const { amount } = hold;
+  const index = result.outcome === 'over_budget' ? result.budget : -1;
+  const refusing = hold.budgets[index - own.length];
+  const whose = own[index]?.whose ?? 'account';
+  const refusedBy = refusing ? `budget "${refusing.rule.name}"` : REFUSED_BY[whose];
+  const isNamed = namedLimit(call) !== undefined;
+  const fitsLater =
+    amount <= room.later || (!isNamed && (outputFor(api, call, room.later) ?? 0) >= leastOf(call, rules));
+  if (fitsLater)
+    throw new GatewayError(
+      'rate_limited',
+      `Other calls that are under way hold what is left of the ${refusedBy}. Try again in ${HELD_RETRY_MS / 1000} s${isNamed ? ', or ask for fewer tokens with "max_tokens"' : ''}.`,
+      { retryAfterMs: HELD_RETRY_MS, headers: { 'x-should-retry': 'true' }, refusedBy },
+    );
+  const affordable = outputFor(api, call, room.now);
+  if (refusing && result.outcome === 'over_budget')
+    return budgets.refuse(refusing, { used: result.used, amount, affordable });
+  const left = `${formatUsd(Math.max(room.each[index + 1] ?? 0, 0))} USD are left, and the call may cost ${formatUsd(amount)} USD`;
+  const { what, instead } = REFUSALS[whose];
+  return new GatewayError(
+    'insufficient_balance',
+    `The ${what} does not cover the call: ${left}. ${instead} ${lessOf(affordable)}.`,
+    { refusedBy },
+  );
 }
 
 const REFUSED_BY = Object.freeze({
@@ -118,10 +253,9 @@ const REFUSED_BY = Object.freeze({
 });
 
 const REFUSALS = Object.freeze({
-  account:
-    'The balance of this account does not cover the call. Credit the account, or ask for fewer tokens with "max_tokens".',
-  key: 'The budget of this API key does not cover the call. Use another key, or ask for fewer tokens with "max_tokens".',
-  user: 'The budget of this user, over all API keys, does not cover the call. Ask for fewer tokens with "max_tokens".',
+  account: { what: 'balance of this account', instead: 'Credit the account, or' },
+  key: { what: 'budget of this API key', instead: 'Use another key, or' },
+  user: { what: 'budget of this user, over all API keys,', instead: 'Ask its operator to raise it, or' },
 });
 
 /** A budget that a call counts in, and whose it is. */
@@ -145,25 +279,41 @@ export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcom
   const { queues, running } = books;
   running.delete(call.id);
   const hold = call.state.get(HOLD) as Hold | undefined;
-  if (outcome.refusedBy !== undefined && hold?.state !== 'held') return recordRefused(api, books, call, outcome);
-  // An `answer` hook responded before anything was reserved.
-  if (!hold) return chargeAnswered(api, books, call, outcome);
+  if (outcome.refusedBy !== undefined && hold?.state !== 'held') return recordUnsent(api, books, call, outcome);
+  // An `answer` hook responded before anything was reserved, or a plugin failed.
+  if (!hold)
+    return (
+      chargeAnswered(api, books, call, outcome) ??
+      (outcome.hooks && !outcome.sent ? recordUnsent(api, books, call, outcome) : undefined)
+    );
   if (hold.state === 'refused') return undefined;
   const { account } = call.principal;
   const facts = summaryOf(call, outcome);
   const queue = hold.state === 'held' ? queues.certain : queues.uncertain;
-  const now = Date.now();
-  const until = now + LONGEST_WAIT_MS;
+  const now = books.now();
+  const until = Date.now() + LONGEST_WAIT_MS;
+  const released = hold.more.map((id) => {
+    running.delete(id);
+    return queue.add({ id, until, write: () => api.ledger.release(account, id) });
+  });
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
   if (!isOwed) return queue.add({ id: call.id, until, write: () => api.ledger.release(account, call.id, facts, now) });
   // Those of a provider or a model that did not answer it.
   const uncharged: string[] = [];
   const { target } = outcome;
-  for (const { id, rule } of hold.budgets)
-    if (isByTarget(rule) && !(target && countsTarget(rule, target))) uncharged.push(id);
-  const settlement = { account, requestId: call.id, amount: outcome.cost ?? 0, facts, uncharged, now };
-  const settled = queue.add({ id: call.id, until, write: () => api.ledger.settle(settlement) });
+  for (const budget of hold.budgets)
+    if (isByTarget(budget.rule) && !(target && countsTarget(budget, target))) uncharged.push(budget.id);
+  const amount = outcome.cost ?? (hold.isLimited ? boundOf(hold, outcome) : 0);
+  const settlement = { account, requestId: call.id, amount, facts, uncharged, now };
+  const settling = queue.add({ id: call.id, until, write: () => api.ledger.settle(settlement) });
+  const settled = released.length === 0 ? settling : Promise.all([settling, ...released]).then(() => undefined);
   return hold.budgets.length === 0 ? settled : settled.then(() => books.budgets.noteSettled(hold));
+}
+
+/** What is charged of a call whose cost cannot be known, where money is limited: what was held for it, or its known parts where they are more. */
+function boundOf({ amount }: Hold, { costParts = [] }: Outcome): number {
+  const known = costParts.reduce((sum, { usd }) => sum + picoRate((usd ?? 0) * 1_000_000), 0);
+  return Math.max(amount, roundCost(known));
 }
 
 function unknownPrice({ targets: [target] }: Call): GatewayError {
@@ -198,10 +348,10 @@ export class RefusalCount {
   }
 }
 
-/** Writes the record of a call that was refused before anything was sent. It costs nothing, and counts in no budget. */
-function recordRefused(
+/** Writes the record of a call that ended before anything was sent: refused, or answered or failed by a plugin. It costs nothing, and counts in no budget. */
+function recordUnsent(
   api: Pick<PluginApi, 'ledger'>,
-  { queues, refusals }: Books,
+  { queues, refusals, now }: Books,
   call: Call,
   outcome: Outcome,
 ): Promise<void> | undefined {
@@ -209,14 +359,13 @@ function recordRefused(
   return queues.uncertain.add({
     id: call.id,
     until: Date.now() + CHARGE_WAIT_MS,
-    write: () => writeFree(api, call, summaryOf(call, outcome)),
+    write: () => writeFree(api, call, summaryOf(call, outcome), now()),
   });
 }
 
 /** Holds nothing and releases it: what is left is the record. */
-async function writeFree(api: Pick<PluginApi, 'ledger'>, call: Call, facts: CallFacts): Promise<void> {
+async function writeFree(api: Pick<PluginApi, 'ledger'>, call: Call, facts: CallFacts, now: number): Promise<void> {
   const { account } = call.principal;
-  const now = Date.now();
   const floor = Number.NEGATIVE_INFINITY;
   await api.ledger.reserve({ account, requestId: call.id, amount: 0, floor, expiresAt: now + HOLD_MS, facts, now });
   await api.ledger.release(account, call.id, facts, now);
@@ -233,7 +382,7 @@ const HOLD_MS = 60_000;
  */
 export function chargeAnswered(
   api: Pick<PluginApi, 'ledger'>,
-  { queues, budgets: callBudgets }: Pick<Books, 'queues' | 'budgets'>,
+  books: Pick<Books, 'queues' | 'budgets' | 'now'>,
   call: Call,
   outcome: Outcome,
 ): Promise<void> | undefined {
@@ -244,14 +393,14 @@ export function chargeAnswered(
   const { account } = principal;
   const facts = summaryOf(call, outcome);
   const floor = Number.NEGATIVE_INFINITY;
-  const now = Date.now();
-  return queues.certain.add({
+  const now = books.now();
+  return books.queues.certain.add({
     id,
-    until: now + CHARGE_WAIT_MS,
+    until: Date.now() + CHARGE_WAIT_MS,
     async write() {
       // Said again after its reply was lost it is a duplicate, which is as well.
       const expiresAt = Date.now() + HOLD_MS;
-      const counted = holdsOf(await callBudgets.findWithoutTarget(call));
+      const counted = holdsOf(await books.budgets.findWithoutTarget(call, now));
       const all = [...budgetsOf(principal), ...counted];
       const budgets = all.map(({ id: budget, until }) => ({ id: budget, limit: Infinity, ...(until && { until }) }));
       await api.ledger.reserve({ account, requestId: id, amount, floor, expiresAt, budgets, facts, now });
@@ -261,39 +410,14 @@ export function chargeAnswered(
   });
 }
 
-/** The time that reservations expire by, in Unix milliseconds: that of the store where it has a clock of its own. */
-export interface LedgerClock {
-  now(): number;
-  /** Compares with the store's clock. Rejects when the store does not answer. */
-  adjust(): Promise<void>;
-}
+/** What one reservation of the ledger may count in beside the totals of its key and its user. */
+const MAX_BUDGETS = 30;
 
-/** How far a machine's clock may be from the store's before its operator is told. */
-const TOLD_MS = 30_000;
-
-/**
- * Makes a clock that does not jump when somebody sets that of the machine: a call must not look forgotten because of it.
- * The machine's clock counts only at the start, and for stores without one of their own.
- */
-export function createLedgerClock(ledger: Pick<Ledger, 'clock'>, log: Log): LedgerClock {
-  let offsetMs = Date.now() - performance.now();
-  let isTold = false;
-  const now = (): number => Math.round(performance.now() + offsetMs);
-  return {
-    now,
-    async adjust() {
-      if (!ledger.clock) return;
-      const startedMs = performance.now();
-      const storeMs = await ledger.clock();
-      // The store read its clock somewhere between the request and the response.
-      offsetMs = storeMs - (startedMs + performance.now()) / 2;
-      const aheadMs = Date.now() - now();
-      if (!isTold && Math.abs(aheadMs) > TOLD_MS)
-        log.warn(
-          { ahead_s: Math.round(aheadMs / 1000) },
-          'the clock of this machine differs from that of the store: set it right (NTP), or limits, expiries and days of usage are wrong by as much',
-        );
-      isTold = Math.abs(aheadMs) > TOLD_MS;
-    },
-  };
+/** What the ledger holds for a call in these budgets. Throws when there are more of them than it takes. */
+function holdsOf(budgets: readonly CountedBudget[]): readonly BudgetHold[] {
+  if (budgets.length <= MAX_BUDGETS) return budgets.map(({ hold }) => hold);
+  throw new GatewayError(
+    'permission_denied',
+    `More than ${MAX_BUDGETS} budgets count this call, the most that are counted at once. The operator of this gateway has to remove some.`,
+  );
 }

@@ -18,14 +18,13 @@ import { CALLER_BUDGET } from './budgets/view.ts';
 import {
   type Books,
   type ChargeRules,
-  createLedgerClock,
-  type LedgerClock,
   RefusalCount,
   type RunningCall,
   reserve,
   settle,
   type WriteQueues,
 } from './charges.ts';
+import { createLedgerClock, type LedgerClock } from './ledger-clock.ts';
 import { registerPlans } from './plans.ts';
 
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };
@@ -104,10 +103,12 @@ export default definePlugin({
   name: 'accounts',
   kind: 'policy',
   apiVersion: 1,
+  permissions: ['ledger'],
   commands: [
     { name: 'accounts', summary: 'List, credit and show accounts, and set their plans' },
     { name: 'plans', summary: 'List plans, and put and remove those of the store' },
     { name: 'budgets', summary: 'List, make, remove and raise budgets' },
+    { name: 'teams', summary: 'List, put and remove teams: tags whose owners make keys and budgets within them' },
   ],
   configSchema: {
     type: 'object',
@@ -166,6 +167,14 @@ export default definePlugin({
           },
         },
       },
+      leastOutput: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 100000,
+        default: 256,
+        description:
+          'Where a caller named no limit of output and what is left does not pay for all that the model may write, the limit is lowered to what it pays for; a call that would get fewer output tokens than these is refused.',
+      },
       keepCalls: {
         type: 'string',
         format: 'duration',
@@ -184,7 +193,23 @@ export default definePlugin({
     for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
     // Where plans of accounts were before they had records; read until an account's plan is changed.
     api.share<AccountRecord>(ACCOUNTS);
-    registerAccounts(api);
+    registerAccounts(api, budgets.read);
+    api.figure({
+      name: 'kept_bytes',
+      help: 'Bytes that the accounts keep in the store for which this process wrote something.',
+      read: () => api.stores.kept.known.bytes,
+    });
+    api.figure({
+      name: 'kept_dropped',
+      help: 'Documents that this process dropped because their account keeps too much.',
+      read: () => api.stores.kept.known.dropped,
+    });
+    // Those of an account that several users share are not told apart.
+    api.personalData({
+      name: 'kept_documents',
+      count: ({ userId }) => api.stores.kept.count(userId),
+      erase: ({ userId }) => api.stores.kept.count(userId, true),
+    });
     registerPlans(api);
     if (billing === 'off') return;
     assertClosed(config, api.settings);
@@ -194,6 +219,7 @@ export default definePlugin({
       allowsUnknownPrice: config.unknownPrice === 'allow',
       longestCallMs: parseDuration(config.longestCall),
       marginMs: parseDuration(config.holdMargin),
+      leastOutput: config.leastOutput,
     };
     const otherwise = 'the sweeper charges what was reserved';
     // What waits for the store, and the calls that run, are those of this process: whichever configuration they began with.
@@ -209,7 +235,7 @@ export default definePlugin({
     api.figure({
       name: 'held_usd',
       help: 'US dollars that are reserved for the calls that run in this process.',
-      read: () => [...running.values()].reduce((sum, { held }) => sum + held, 0) / 1_000_000,
+      read: () => Number(formatUsd([...running.values()].reduce((sum, { held }) => sum + held, 0))),
     });
     api.figure({
       name: 'settlements_waiting',
@@ -217,7 +243,7 @@ export default definePlugin({
       read: () => queues.certain.size + queues.uncertain.size,
     });
     const refusals = api.keep('refusals', () => new RefusalCount());
-    const books: Books = { rules, queues, clock, running, budgets: budgets.calls, refusals };
+    const books: Books = { rules, queues, clock, now, running, budgets: budgets.calls, refusals };
     const sweep = () => sweepBooks(api, clock, running);
     const forget = createForgetting(api, parseDuration(config.keepCalls));
 

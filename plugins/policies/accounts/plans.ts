@@ -9,26 +9,29 @@ import {
 } from '../../../core/index.ts';
 import { ALL_PLANS, changedMeanwhile, PLAN_SCHEMA, PLANS, readPlan, writeBudget } from '../kit/index.ts';
 import { type Action, type Actions, type List, type Resource, resource, WITHIN } from '../kit/resource.ts';
+import { refuseUnknownModels } from './budgets/model-check.ts';
 
-/** A plan, and who owns it: only those of the store are changed at run time. */
-interface ShownPlan {
+/** A plan with its limits, and who owns it: only those of the store are changed at run time. */
+interface ShownPlan extends WrittenPlan {
   readonly object: 'plan';
   readonly name: string;
   readonly owner: 'file' | 'store';
   readonly is_default: boolean;
-  /** As the configuration writes it. */
-  readonly plan: Omit<Plan, 'budgets'> & { readonly budgets?: readonly BudgetValues[] };
 }
+
+/** As the configuration writes it. */
+type WrittenPlan = Omit<Plan, 'budgets'> & { readonly budgets?: readonly BudgetValues[] };
 
 const SHOWN_PLAN = {
   type: 'object',
-  required: ['object', 'name', 'owner', 'is_default', 'plan'],
+  required: ['object', 'name', 'owner', 'is_default'],
   properties: {
     object: { const: 'plan' },
     name: { type: 'string' },
     owner: { enum: ['file', 'store'], description: 'Only those of the store are changed here.' },
     is_default: { type: 'boolean' },
-    plan: { type: 'object', description: 'As under `plans` in the configuration.' },
+    // Its limits as under `plans` in the configuration.
+    ...PLAN_SCHEMA.properties,
   },
 } as const;
 
@@ -36,14 +39,23 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const MAX_PLANS = 500;
 const MAX_JSON = 64 * 1024;
 
+/** The limits that have a column of their own. */
+const COUNTS: readonly string[] = ['rpm', 'tpm', 'concurrency'];
+
 const COLUMNS: List<ShownPlan>['cli']['columns'] = [
   ['PLAN', ({ name }) => name],
   ['OWNER', ({ owner }) => owner],
   ['DEFAULT', ({ is_default }) => (is_default ? 'yes' : '-')],
-  ['REQUESTS/MIN', ({ plan }) => String(plan.rpm ?? '-')],
-  ['TOKENS/MIN', ({ plan }) => String(plan.tpm ?? '-')],
-  ['CALLS AT ONCE', ({ plan }) => String(plan.concurrency ?? '-')],
-  ['MORE', ({ plan: { rpm: _, tpm: __, concurrency: ___, ...rest } }) => Object.keys(rest).join(', ') || '-'],
+  ['REQUESTS/MIN', ({ rpm = '-' }) => String(rpm)],
+  ['TOKENS/MIN', ({ tpm = '-' }) => String(tpm)],
+  ['CALLS AT ONCE', ({ concurrency = '-' }) => String(concurrency)],
+  [
+    'MORE',
+    (plan) =>
+      Object.keys(limitsOf(plan))
+        .filter((name) => !COUNTS.includes(name))
+        .join(', ') || '-',
+  ],
 ];
 
 /** `/api/core/admin/plans` and `tollgate plans`: plans of the file are shown, those of the store are put and removed. */
@@ -52,10 +64,11 @@ export function registerPlans(api: PluginApi): void {
   const records = api.records<StoredPlans>(PLANS);
   const readStored = async (): Promise<StoredPlans> => (await records.find(ALL_PLANS)).value ?? {};
   const show: ShowPlan = (name, owner, plan) => {
-    return { object: 'plan', name, owner, is_default: name === defaultPlan, plan: written(plan) };
+    return { object: 'plan', name, owner, is_default: name === defaultPlan, ...written(plan) };
   };
   const table: Resource<ShownPlan | undefined, number> = {
     ...{ name: 'plan', path: '/api/core/admin/plans', id: 'name', schema: SHOWN_PLAN },
+    scopes: { read: 'plans:read', write: 'plans:write' },
     response: 'The plan since.',
     command: {
       name: 'plans',
@@ -67,6 +80,7 @@ export function registerPlans(api: PluginApi): void {
       const stored = own(await readStored(), name);
       return { version: stored?.version ?? 0, value: stored && show(name, 'store', stored.plan) };
     },
+    show: (plan) => plan,
     notFound: noPlan,
   };
 
@@ -90,7 +104,7 @@ export function registerPlans(api: PluginApi): void {
     make.show({
       http: { summary: 'Show a plan', response: 'The plan, with its version as ETag.' },
       show: (plan) => plan,
-      cli: { summary: 'Show a plan, as JSON', text: ({ plan }) => JSON.stringify(plan, undefined, 2) },
+      cli: { summary: 'Show a plan, as JSON', text: (plan) => JSON.stringify(limitsOf(plan), undefined, 2) },
     }),
     putAction(make, api, show),
     removeAction(make, api, show),
@@ -114,6 +128,7 @@ function putAction(make: Make, api: PluginApi, show: ShowPlan): Action {
       refuseFile(api.settings, name);
       const plan = readPlan(body);
       checkProviders(api, plan);
+      refuseUnknownModels(api, plan.budgets);
       const change = await records.change(ALL_PLANS, (plans = {}) => withPlan(plans, name, plan, expected));
       const before = own(change.before ?? {}, name)?.plan;
       return {
@@ -183,7 +198,11 @@ function noPlan(name: string): GatewayError {
   return new GatewayError('not_found', `There is no plan "${name.slice(0, 80)}". "tollgate plans list" shows them.`);
 }
 
-function written({ budgets, ...plan }: Plan): ShownPlan['plan'] {
+function limitsOf({ object: _, name: __, owner: ___, is_default: ____, ...limits }: ShownPlan): WrittenPlan {
+  return limits;
+}
+
+function written({ budgets, ...plan }: Plan): WrittenPlan {
   return { ...plan, ...(budgets && { budgets: budgets.map(writeBudget) }) };
 }
 

@@ -167,7 +167,7 @@ function sortKeys(value: unknown): unknown {
 /** A response that is kept. */
 interface CachedResponse {
   readonly response: ChatResponse;
-  /** What it cost, in micro-dollars; undefined where that is not known. */
+  /** What it cost, in nano-dollars; undefined where that is not known. */
   readonly cost: number | undefined;
   /** Unix milliseconds. */
   readonly keptAt: number;
@@ -276,8 +276,9 @@ function giveAgain(
 }
 
 function isCacheable({ client, request }: Call<'chat'>, { isDeterministicOnly }: CacheRules): boolean {
-  // Calls that plugins make themselves are steps of something larger.
-  if (!client || /\bno-store\b/i.test(client.cacheControl ?? '') || request.logprobs) return false;
+  // Calls that plugins make themselves are steps of something larger; what a subscription of the caller's paid for is theirs.
+  if (!client || client.ownSubscription || /\bno-store\b/i.test(client.cacheControl ?? '') || request.logprobs)
+    return false;
   return !isDeterministicOnly || request.temperature === 0 || (request.seed ?? null) !== null;
 }
 

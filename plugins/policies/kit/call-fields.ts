@@ -1,7 +1,18 @@
-import type { Call, CallFacts, CallRow, Outcome, Target } from '../../../core/index.ts';
+import type { Call, CallFacts, CallHook, CallRow, Outcome, Target } from '../../../core/index.ts';
 
-/** What a field of a call's record holds: `ms` milliseconds, `time` Unix milliseconds, `usd` whole micro-dollars. */
-export type CallFieldType = 'text' | 'texts' | 'flag' | 'count' | 'ms' | 'time' | 'usd' | 'units' | 'attempts';
+/** What a field of a call's record holds: `ms` milliseconds, `time` Unix milliseconds, `usd` whole nano-dollars. */
+export type CallFieldType =
+  | 'text'
+  | 'texts'
+  | 'flag'
+  | 'count'
+  | 'ms'
+  | 'time'
+  | 'usd'
+  | 'units'
+  | 'attempts'
+  | 'hooks'
+  | 'parts';
 
 /** One field of the record of a call, and every place that it goes to. */
 export interface CallField {
@@ -10,6 +21,8 @@ export interface CallField {
   readonly log?: string;
   /** Its name in lists of calls. */
   readonly shown?: string;
+  /** Its name among the attributes of a trace's span. */
+  readonly trace?: string;
   /** What the OpenAPI document says of it, where its name does not. */
   readonly about?: string;
 }
@@ -19,48 +32,55 @@ export interface CallSummary extends CallFacts {
   readonly upstreamMs?: number;
   readonly tokensIn?: number;
   readonly tokensOut?: number;
-  /** Micro-dollars by the price; what was charged is known to the store. */
+  /** Nano-dollars by the price; what was charged is known to the store. */
   readonly spent?: number;
 }
 
 /**
- * The record of a call, field by field, in the order of lists of calls. The line of the access log, what stores keep, and what
- * lists and `calls show` print all come from this table. A field is added here, and where {@link summaryOf} reads it.
+ * The record of a call, field by field, in the order of lists of calls. The line of the access log, what stores keep, what
+ * lists and `calls show` print, and attributes of spans come from this table. A field is added here, and where {@link summaryOf} reads it.
  */
 export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, CallField>> = Object.freeze({
   id: { type: 'text', shown: 'id' },
-  requestId: { type: 'text', shown: 'request_id' },
+  requestId: { type: 'text', shown: 'request_id', trace: 'tollgate.request_id' },
   traceId: {
     type: 'text',
     shown: 'trace_id',
     log: 'trace_id',
     about: "The trace that it belongs to: the caller's `traceparent`, or one of its own.",
   },
-  at: { type: 'time', shown: 'at', about: 'When it was settled: reports count it then.' },
+  at: { type: 'time', shown: 'at', about: 'When it was settled.' },
+  countedAt: {
+    type: 'time',
+    shown: 'counted_at',
+    about: 'When its cost was reserved: reports and budgets count it then.',
+  },
   startedAt: { type: 'time', shown: 'started_at' },
   account: { type: 'text', shown: 'account' },
-  userId: { type: 'text', shown: 'user_id' },
+  userId: { type: 'text', shown: 'user_id', trace: 'user.id' },
   key: { type: 'text', shown: 'key' },
-  tags: { type: 'texts', shown: 'tags' },
-  session: { type: 'text', shown: 'session' },
+  tags: { type: 'texts', shown: 'tags', trace: 'tollgate.tags' },
+  session: { type: 'text', shown: 'session', trace: 'gen_ai.conversation.id' },
   operation: { type: 'text', shown: 'operation', log: 'operation' },
   provider: { type: 'text', shown: 'provider', log: 'provider' },
   model: { type: 'text', shown: 'model', log: 'model' },
-  requested: { type: 'text', shown: 'requested' },
-  stream: { type: 'flag', shown: 'stream', log: 'stream' },
+  requested: { type: 'text', shown: 'requested', trace: 'tollgate.requested_model' },
+  stream: { type: 'flag', shown: 'stream', log: 'stream', trace: 'gen_ai.request.stream' },
   outcome: {
     type: 'text',
     shown: 'outcome',
     log: 'outcome',
+    trace: 'tollgate.outcome',
     about:
       '`refused`: before any target was tried; `expired`: its end was never reported, and it was charged at its estimate.',
   },
-  errorCode: { type: 'text', shown: 'error_code' },
+  errorCode: { type: 'text', shown: 'error_code', trace: 'error.type' },
   errorMessage: { type: 'text', shown: 'error_message', log: 'error_message' },
   refusedBy: {
     type: 'text',
     shown: 'refused_by',
     log: 'refused_by',
+    trace: 'tollgate.refused_by',
     about: 'Of a refused call: the limit, budget, check or plugin that refused it.',
   },
   attempts: {
@@ -69,7 +89,19 @@ export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, Cal
     log: 'attempts',
     about: 'The requests to providers that it took, in order; at most 20 are kept.',
   },
+  hooks: {
+    type: 'hooks',
+    shown: 'hooks',
+    log: 'hooks',
+    trace: 'tollgate.hooks',
+    about: 'What hooks of plugins did, in order: changed, answered, routed, refused or failed; at most 20 are kept.',
+  },
   lane: { type: 'text', shown: 'lane' },
+  serviceTier: {
+    type: 'text',
+    shown: 'service_tier',
+    about: 'The tier that served it, as the vendor told it, or else the one that it was sent with.',
+  },
   durationMs: { type: 'ms', shown: 'duration_ms' },
   firstByteMs: { type: 'ms', shown: 'first_byte_ms', log: 'ttfb_ms' },
   upstreamMs: { type: 'ms', log: 'upstream_ms' },
@@ -77,10 +109,20 @@ export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, Cal
   tokensIn: { type: 'count', log: 'tokens_in' },
   tokensOut: { type: 'count', log: 'tokens_out' },
   cost: { type: 'usd', shown: 'cost_usd' },
-  spent: { type: 'usd', log: 'cost_usd' },
+  costParts: {
+    type: 'parts',
+    shown: 'cost_parts',
+    about: 'What the cost is made of by the price, before it is rounded up once; null where that is not known.',
+  },
+  spent: { type: 'usd', log: 'cost_usd', trace: 'tollgate.cost_usd' },
   saved: { type: 'usd', shown: 'saved_usd', log: 'saved_usd' },
   estimated: { type: 'flag', shown: 'estimated', about: 'Whether the units are an estimate.' },
-  priced: { type: 'flag', shown: 'priced', about: 'Whether the price was known; otherwise nothing was charged.' },
+  priced: {
+    type: 'flag',
+    shown: 'priced',
+    about:
+      'Whether the cost is known. Where it is not, `cost_usd` is what was held, which was charged since the balance or a budget has to cover calls, or null: nothing was charged.',
+  },
 });
 
 /** The facts of a call of which nothing is known; every other field is absent where a call has none. */
@@ -102,7 +144,7 @@ export const UNKNOWN_FACTS: CallFacts = {
   priced: true,
 };
 
-const WRITTEN_BY_STORES: ReadonlySet<string> = new Set(['id', 'account', 'cost', 'at']);
+const WRITTEN_BY_STORES: ReadonlySet<string> = new Set(['id', 'account', 'cost', 'at', 'countedAt']);
 
 /** The fields that stores are given of each call: those that lists show, but for what they write themselves. */
 export const FACT_NAMES: readonly (keyof CallFacts)[] = Object.freeze(
@@ -119,7 +161,9 @@ const SUMMARY = Symbol('summary');
 export function summaryOf(call: Call, outcome: Outcome): CallSummary {
   const known = call.state.get(SUMMARY) as CallSummary | undefined;
   if (known) return known;
-  const { error, refusedBy, lane, firstByteMs, upstreamMs, usage, cost, saved, units = {} } = outcome;
+  const { error, refusedBy, hooks, lane, serviceTier, firstByteMs, upstreamMs, usage, cost, costParts, saved } =
+    outcome;
+  const { units = {} } = outcome;
   const target = outcome.target ?? call.targets[0];
   const summary: Mutable<CallSummary> = {
     ...plannedFacts(call, target),
@@ -136,9 +180,12 @@ export function summaryOf(call: Call, outcome: Outcome): CallSummary {
     summary.errorMessage = error.message;
   }
   if (refusedBy !== undefined) summary.refusedBy = refusedBy;
+  if (hooks) summary.hooks = hooks;
   if (lane !== undefined) summary.lane = lane;
+  if (serviceTier !== undefined) summary.serviceTier = serviceTier;
   if (firstByteMs !== undefined) summary.firstByteMs = firstByteMs;
   if (cost !== undefined) summary.spent = cost;
+  if (costParts) summary.costParts = costParts;
   if (saved !== undefined) summary.saved = saved;
   if (usage) {
     summary.tokensIn = usage.prompt_tokens;
@@ -169,4 +216,9 @@ export function plannedFacts(call: Call, target: Target | undefined = call.targe
   if (session !== undefined) facts.session = session;
   if (named !== undefined && named !== model) facts.requested = named;
   return facts;
+}
+
+/** What hooks did, each as `guard prepare changed`. */
+export function describeHooks(hooks: readonly CallHook[]): readonly string[] {
+  return hooks.map(({ plugin, hook, action }) => `${plugin} ${hook} ${action}`);
 }

@@ -8,28 +8,33 @@ export {
   BUDGET,
   changedMeanwhile,
   checkBudget,
+  cpuBudget,
   createPlanBook,
   createPlanFinder,
-  FOR_OPERATORS,
+  describeAge,
+  feesAreMore,
   findAccount,
+  hasScope,
+  isDearer,
   isTimeZone,
-  listOf,
+  loadModelTable,
   MAX_OWN_BUDGETS,
   MAX_TAGS,
   maxEntries,
+  nearEndOf,
   networkOf,
   OWN_BUDGET,
-  PAGE_QUERY,
   PLAN_SCHEMA,
   PLANS,
+  problemsOfModels,
+  problemsOfTable,
   readBudget,
-  readPage,
   readPlan,
   refuseTag,
   SESSION_COOKIE,
-  sendList,
   steadyNow,
   tagName,
+  targetRows,
   USERS,
   WEEKDAYS,
 } from '../../../core/operators.ts';
@@ -46,6 +51,25 @@ export {
   writeBudget,
 } from './calendar-windows.ts';
 export type { CallField, CallFieldType, CallSummary } from './call-fields.ts';
-export { CALL_FIELDS, FACT_NAMES, plannedFacts, summaryOf, UNKNOWN_FACTS } from './call-fields.ts';
+export { CALL_FIELDS, describeHooks, FACT_NAMES, plannedFacts, summaryOf, UNKNOWN_FACTS } from './call-fields.ts';
 export { createLocalCounters } from './local-counters.ts';
+export { createModelNames, type ModelNames, type ModelNamesApi } from './model-names.ts';
+
+export { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from './operator-lists.ts';
+
+export { createRefusals } from './refusals.ts';
+export type { Rights, Role, Scope } from './scopes.ts';
+export { findMissing, listScopes, ROLES, rightsOf, SCOPE_NAMES, SCOPES } from './scopes.ts';
+export type { OwnTeam, StoredTeam, StoredTeams, Team } from './teams.ts';
+export {
+  ALL_TEAMS,
+  beyondTeam,
+  createTeamRoutes,
+  OWN_TEAMS,
+  ownsTeam,
+  refuseOtherTag,
+  TEAM,
+  TEAMS,
+  teamOf,
+} from './teams.ts';
 export { matchVersion, sendVersion } from './versions.ts';

@@ -21,6 +21,8 @@ import {
   sendList,
   sendVersion,
 } from './index.ts';
+import type { Rights, Scope } from './scopes.ts';
+import { readWrittenBack, withReadOnly } from './versions.ts';
 
 /**
  * What operators manage, such as users and plans: one table a kind of thing makes the routes with their OpenAPI, the command, versions
@@ -31,6 +33,8 @@ export interface Resource<Value, Version extends VersionTag> {
   readonly name: string;
   /** Of the list: `/api/core/admin/users`. */
   readonly path: string;
+  /** What an operator needs to read and to change. */
+  readonly scopes: { readonly read: Scope; readonly write: Scope };
   /** What the path calls the id of one. */
   readonly id: 'id' | 'name';
   /** One as it is shown. */
@@ -46,8 +50,12 @@ export interface Resource<Value, Version extends VersionTag> {
   };
   /** One with its version, which is its entity tag; without a value, or by an error, where there is none. */
   find(id: string): Promise<Found<Value, Version>>;
+  /** One as GET shows it, and PUT and PATCH take it back. */
+  show?(value: NonNullable<Value>): object | Promise<object>;
   /** The error for one that there is not. */
   notFound?(id: string): GatewayError;
+  /** Throws for one that is not this operator's to change, whatever the scope. */
+  guard?(value: Value, by: Rights): void;
 }
 
 type VersionTag = number | string;
@@ -81,7 +89,12 @@ export interface List<Row extends object> {
     readonly limit: number;
     readonly after?: string;
     readonly filters: Readonly<Record<string, unknown>>;
-  }): Promise<{ readonly rows: readonly Row[]; readonly next?: string | undefined }>;
+  }): Promise<{
+    readonly rows: readonly Row[];
+    readonly next?: string | undefined;
+    /** Of a list without pages: whether it does not have all. */
+    readonly hasMore?: boolean;
+  }>;
   readonly cli: {
     /** That of the route unless set. */
     readonly summary?: string;
@@ -91,8 +104,6 @@ export interface List<Row extends object> {
     readonly columns: readonly (readonly [head: string, cell: (row: Row) => string])[];
     /** Instead of an empty table. */
     readonly empty?: string;
-    /** Whether `--json` prints the rows alone. */
-    readonly isArray?: boolean;
   };
 }
 
@@ -138,21 +149,21 @@ interface Change<Value, Version extends VersionTag, Body extends Schema, Shown e
     /** The body of what was typed; an empty one unless there. */
     read?(input: CommandInput): PluginConfig<Body> | Promise<PluginConfig<Body>>;
     text(shown: Shown, input: CommandInput): string;
-    /** What `--json` prints, where it is not the response. */
-    data?(shown: Shown): object;
     /** For stderr, before it. */
-    intro?(shown: Shown, input: CommandInput): string;
+    intro?(shown: Shown, input: CommandInput): string | undefined;
   };
 }
 
 /** What a change works on. */
-interface Wish<Value, Version extends VersionTag, Body> {
+export interface Wish<Value, Version extends VersionTag, Body> {
   readonly id: string;
   readonly body: Body;
   readonly found: Found<Value, Version>;
   /** The version that `If-Match` named: the change is refused where it is another when it is made. */
   readonly expected: Version | undefined;
   readonly now: number;
+  /** What the operator may who changes it; on the command line all. */
+  readonly by: Rights;
 }
 
 /** What came of a change. */
@@ -199,9 +210,12 @@ export function resource<Value, Version extends VersionTag>(
   makeActions: (make: Actions<Value, Version>) => readonly Action[],
 ): void {
   const actions = makeActions({
-    list: (spec) => listAction(table.path, spec),
+    list: (spec) => listAction({ path: table.path, scope: table.scopes.read }, spec),
     show: (spec) => showAction(table, spec),
-    create: (spec) => changeAction(api, { ...table, find: async () => ({ version: 0, value: undefined }) }, spec, true),
+    create: (spec) => {
+      const { guard: _guard, show: _show, ...others } = table;
+      return changeAction(api, { ...others, find: async () => ({ version: 0, value: undefined }) }, spec, true);
+    },
     change: (spec) => changeAction(api, table, spec),
   });
   for (const { route } of actions) if (route) api.route(route);
@@ -216,10 +230,13 @@ export function resource<Value, Version extends VersionTag>(
 }
 
 /** A list of its own, as that of the audit log. */
-export function listAction<Row extends object>(path: string, { http, read, cli }: List<Row>): Required<Action> {
+export function listAction<Row extends object>(
+  at: { readonly path: string; readonly scope: Scope },
+  { http, read, cli }: List<Row>,
+): Required<Action> {
   const { summary, description, response, schema, filters, isWhole = false } = http;
   const route: Route = {
-    ...{ ...FOR_OPERATORS, method: 'GET', path, summary },
+    ...{ ...FOR_OPERATORS, ...at, method: 'GET', summary },
     ...(description !== undefined && { description }),
     ...(!isWhole && {
       query: { type: 'object', additionalProperties: false, properties: { ...PAGE_QUERY, ...filters } },
@@ -227,8 +244,8 @@ export function listAction<Row extends object>(path: string, { http, read, cli }
     responses: { 200: { description: response, schema: listOf(schema) } },
     async handler(ctx) {
       const { limit, after, query } = readPage(ctx);
-      const { rows, next } = await read({ limit, ...(after !== undefined && { after }), filters: query });
-      sendList(ctx, rows, next);
+      const { rows, next, hasMore } = await read({ limit, ...(after !== undefined && { after }), filters: query });
+      sendList(ctx, rows, next, hasMore === true ? { has_more: true } : undefined);
     },
   };
   const { page, columns, options: filterOptions = [] } = cli;
@@ -241,13 +258,20 @@ export function listAction<Row extends object>(path: string, { http, read, cli }
     async run({ options, io }) {
       const after = textOf(options, 'after');
       const limit = page ? readLimit(textOf(options, 'limit'), page) : Number.POSITIVE_INFINITY;
-      const { rows, next } = await read({ limit, ...(after !== undefined && { after }), filters: options });
-      const list = { object: 'list', data: rows, has_more: next !== undefined, ...(next !== undefined && { next }) };
+      const {
+        rows,
+        next,
+        hasMore = next !== undefined,
+      } = await read({
+        ...{ limit, filters: options },
+        ...(after !== undefined && { after }),
+      });
+      const list = { object: 'list', data: rows, has_more: hasMore, ...(next !== undefined && { next }) };
       const table = io.table(
         columns.map(([head]) => head),
         rows.map((row) => columns.map(([, cell]) => cell(row))),
       );
-      io.result(cli.isArray ? rows : list, rows.length === 0 ? (cli.empty ?? table) : table);
+      io.result(list, rows.length === 0 ? (cli.empty ?? table) : table);
       if (next !== undefined)
         io.note(`There are more: --after ${/^[\w.-]+$/.test(next) ? next : JSON.stringify(next)}`);
     },
@@ -266,7 +290,7 @@ function showAction<Value, Shown extends object>(
   };
   const { summary, response = table.response, schema = table.schema } = http;
   const route: Route = {
-    ...{ ...FOR_OPERATORS, method: 'GET', path: `${table.path}/:${table.id}`, summary },
+    ...{ ...FOR_OPERATORS, scope: table.scopes.read, method: 'GET', path: `${table.path}/:${table.id}`, summary },
     responses: { 200: { description: response, schema } },
     async handler(ctx) {
       const { version, shown } = await read(idOf(ctx, table));
@@ -292,6 +316,7 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
   isNew = false,
 ): ChangeAction<PluginConfig<Body>, Shown> {
   const make = async (actor: AuditActor, wish: Wish<Value, Version, PluginConfig<Body>>) => {
+    table.guard?.(wish.found.value, wish.by);
     const { version, subject = wish.id, before, after, show } = await apply(wish);
     if (before ?? after) {
       const change: AuditChange = { actor, action: `${table.name}.${word}`, subject };
@@ -300,42 +325,65 @@ function changeAction<Value, Version extends VersionTag, Body extends Schema, Sh
     return { version, shown: await show() };
   };
   const run = async (actor: AuditActor, id: string, body: PluginConfig<Body>): Promise<Shown> => {
-    const wish = { id, body, found: await table.find(id), expected: undefined, now: Date.now() };
+    const found = await table.find(id);
+    const wish = { id, body, found, expected: undefined, now: Date.now(), by: { isAdmin: true } };
     return (await make(actor, wish)).shown;
   };
 
   const { method = 'POST', at = method === 'POST' ? `/${word}` : '' } = http;
   const { summary, description, response = table.response, schema = table.schema } = http;
   const { body = method === 'POST' ? NO_BODY : undefined, bodyOptional = body === NO_BODY } = http;
+  const isWhole = at === '' && (method === 'PUT' || method === 'PATCH');
   const route: Route = {
-    ...{ ...FOR_OPERATORS, method, path: isNew ? table.path : `${table.path}/:${table.id}${at}`, summary },
+    ...{ ...FOR_OPERATORS, scope: table.scopes.write, method, summary },
+    path: isNew ? table.path : `${table.path}/:${table.id}${at}`,
     ...(description !== undefined && { description }),
-    ...(body && { body, bodyOptional }),
+    ...(body && { body: isWhole && table.show ? withReadOnly(body, table.schema) : body, bodyOptional }),
     responses: { 200: { description: response, schema } },
     async handler(ctx) {
       const id = idOf(ctx, table);
       const found = await table.find(id);
       const expected = matchVersion(ctx, found.version) ? found.version : undefined;
-      const given = (ctx.state.body ?? {}) as PluginConfig<Body>;
-      const { version, shown } = await make(auditActor(ctx), { id, body: given, found, expected, now: Date.now() });
+      let given: unknown = ctx.state.body ?? {};
+      if (isWhole && table.show && body) {
+        table.guard?.(found.value, ctx.state.principal);
+        const shown = found.value == null ? undefined : await table.show(found.value);
+        given = readWrittenBack({ sent: given, shown, body, isPart: method === 'PATCH' });
+        // As it was read: nothing is changed, and nothing written down.
+        if (given === undefined) return sendVersion(ctx, found.version, shown ?? {});
+      }
+      const wish = {
+        ...{ id, body: given as PluginConfig<Body>, found, expected },
+        ...{ now: Date.now(), by: ctx.state.principal },
+      };
+      const { version, shown } = await make(auditActor(ctx), wish);
       if (version !== undefined) return sendVersion(ctx, version, shown);
       ctx.set('cache-control', 'no-store');
       ctx.body = shown;
     },
   };
   if (!cli) return { route, run };
-  const { read = () => ({}) as PluginConfig<Body> } = cli;
   const id = { ...table.command.id, ...(cli.id !== undefined && { summary: cli.id }) };
-  const subcommand: Subcommand = {
-    ...{ name: word, summary: cli.summary, args: [...(isNew ? [] : [id]), ...(cli.args ?? [])] },
+  return { route, run, subcommand: changeSubcommand(word, isNew ? [] : [id], cli, run) };
+}
+
+function changeSubcommand<Body extends Schema, Shown extends object>(
+  name: string,
+  ids: readonly Argument[],
+  cli: NonNullable<Change<unknown, VersionTag, Body, Shown>['cli']>,
+  change: ChangeAction<PluginConfig<Body>, Shown>['run'],
+): Subcommand {
+  const { read = () => ({}) as PluginConfig<Body> } = cli;
+  return {
+    ...{ name, summary: cli.summary, args: [...ids, ...(cli.args ?? [])] },
     ...(cli.options && { options: cli.options }),
     async run(input) {
-      const shown = await run(input.actor, input.args[0] ?? '', await read(input));
-      if (cli.intro) input.io.note(cli.intro(shown, input));
-      input.io.result(cli.data ? cli.data(shown) : shown, cli.text(shown, input));
+      const shown = await change(input.actor, input.args[0] ?? '', await read(input));
+      const intro = cli.intro?.(shown, input);
+      if (intro !== undefined) input.io.note(intro);
+      input.io.result(shown, cli.text(shown, input));
     },
   };
-  return { route, run, subcommand };
 }
 
 function idOf(

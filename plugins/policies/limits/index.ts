@@ -56,6 +56,11 @@ export default definePlugin({
       }
     };
 
+    api.hook('arrive', (principal) => {
+      const found = findPlan(principal);
+      if (!(found instanceof Promise)) return limiter.arrive(principal, found);
+      return planOrNone(found).then((plan) => limiter.arrive(principal, plan));
+    });
     api.hook('admit', {
       order: 'pre',
       handler(call) {
@@ -93,6 +98,8 @@ interface LimiterOptions {
 
 const COUNTED = Symbol('limits.counted');
 
+const NO_SKIP: Call['skip'] = new Set();
+
 const HALVES: readonly LimitHalf[] = Object.freeze(['requests', 'tokens']);
 
 /** Counts calls against their limits. */
@@ -110,6 +117,23 @@ class Limiter {
     this.#leases = new Leases(stores.counters, options.leaseMs);
     this.#local = keep('counters', () => new Leases(createLocalCounters(), options.leaseMs));
     this.#queue = createWriteQueue({ log, otherwise: 'limits come right by their time' });
+  }
+
+  /** Refuses a caller whose requests a minute, or calls at once, this process knows to be used up. Counts nothing: that is for `admit`. */
+  arrive(principal: Principal, plan: NamedPlan | undefined): void {
+    const now = steadyNow();
+    const sources = sourcesOf(principal, plan);
+    // Of a call that is not there yet; of requests no more is asked.
+    const call = { principal, skip: NO_SKIP } as Partial<Call> as Call;
+    const { windows, slots } = limitsOf({ call, plan, estimate: this.#estimate }, 'requests', sources, undefined);
+    for (const leases of [this.#leases, this.#local]) {
+      const full = slots.find((slot) => leases.isFull(slot));
+      if (full) throw slotRefusal(full);
+      for (const window of windows) {
+        const state = leases.refused(window, now);
+        if (state) throw windowRefusal([window], [state], 0);
+      }
+    }
   }
 
   /** Counts a call's request and its place against the limits of key, plan and first provider; throws `rate_limited`. */
@@ -240,6 +264,8 @@ export function settleLimits(
 ): Promise<void> | undefined {
   const now = steadyNow();
   const work: Promise<void>[] = [];
+  // A stream that went on at another target has taken from a window twice: what was used counts once.
+  const counted: string[] = [];
   for (const { leases, places, windows, states, takenAt } of holds) {
     for (const place of places)
       if (!leases.keep(place))
@@ -247,7 +273,8 @@ export function settleLimits(
     for (const [at, { key, unit, amount }] of windows.entries()) {
       // What was used, as far as it is known: else the estimate stays.
       const used = usage ? usage.prompt_tokens + usage.completion_tokens : sent ? amount : 0;
-      const delta = used - amount;
+      const delta = (counted.includes(key) ? 0 : used) - amount;
+      counted.push(key);
       if (unit !== 'tokens' || delta === 0) continue;
       const endsAt = takenAt + (states[at]?.resetMs ?? MINUTE_MS);
       const write = (): Promise<void> => adjustWindow(leases, key, delta, endsAt);

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Counters, Window, WindowState } from '../../../core/index.ts';
 import { steadyNow } from '../kit/index.ts';
 
@@ -11,6 +12,7 @@ const KEEP_MS = 1000;
 const RENEWALS = 3;
 /** No call takes longer; a plugin that never reads its response to the end does not keep a place for ever. */
 const LONGEST_CALL_MS = 3_600_000;
+const MAX_REFUSED = 10_000;
 
 /** A number of calls at once. */
 export interface Slot {
@@ -44,6 +46,14 @@ interface Slice {
   left: number | undefined;
 }
 
+/** A window that refused a call. */
+interface Refused {
+  readonly limit: number;
+  readonly endsAt: number;
+  /** How long it is taken to refuse others too. */
+  readonly until: number;
+}
+
 /** The places of a slot that this process has. */
 interface OwnPlaces {
   readonly all: Set<Place>;
@@ -59,6 +69,8 @@ export class Leases {
   readonly counters: Counters;
   readonly #leaseMs: number;
   readonly #slices = new Map<string, Slice>();
+  /** Windows that refused a call, by key. */
+  readonly #refused = new LRUCache<string, Refused>({ max: MAX_REFUSED });
   /** The windows that a part is being asked of. */
   readonly #requesting = new Set<string>();
   /** By the key of their slot. */
@@ -68,6 +80,18 @@ export class Leases {
   constructor(counters: Counters, leaseMs: number) {
     this.counters = counters;
     this.#leaseMs = leaseMs;
+  }
+
+  /** The state of a window that refused a call and would refuse the next one too, as far as is known here. */
+  refused({ key, limit }: Pick<Window, 'key' | 'limit'>, now: number): WindowState | undefined {
+    const known = this.#refused.get(key);
+    return known?.limit === limit && known.until > now ? { remaining: 0, resetMs: known.endsAt - now } : undefined;
+  }
+
+  /** Whether calls of this process have all places of a slot. */
+  isFull({ key, limit }: Slot): boolean {
+    const known = this.#places.get(key);
+    return known !== undefined && known.all.size - known.idle.length >= limit;
   }
 
   /** Takes from all windows or from none, as the store does; at once where this process has enough of each. */
@@ -144,6 +168,15 @@ export class Leases {
   async #takeOnly(windows: readonly Window[], now: number): Promise<Taken> {
     const taken = await this.counters.take(windows, now);
     for (const [at, window] of windows.entries()) this.#note(window, taken.states[at], now, 0);
+    const refusing = windows[taken.refused ?? -1];
+    const { resetMs = 0 } = taken.states[taken.refused ?? -1] ?? {};
+    // Of one request; more than a window has left says nothing about the next call.
+    if (refusing?.amount === 1) {
+      const { key, limit } = refusing;
+      const endsAt = now + resetMs;
+      // Of a large window processes have parts, which they may give back.
+      this.#refused.set(key, { limit, endsAt, until: limit < PART * LEAST_CALLS ? endsAt : now + KEEP_MS });
+    }
     return taken;
   }
 

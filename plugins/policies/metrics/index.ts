@@ -4,12 +4,16 @@ import {
   type Call,
   definePlugin,
   type Figure,
+  type GatewayView,
+  type HookReport,
   type Outcome,
+  type PluginApi,
   type RoutingState,
   type StoreWatcher,
   type Target,
   type TargetState,
 } from '../../../core/index.ts';
+import { nearEndOf } from '../kit/index.ts';
 import { boundedLabel, countCalls, countRequests } from './series.ts';
 
 /** Counts attempts, and shows what is known of targets. */
@@ -25,12 +29,15 @@ interface Watched {
   isListed(target: Target): boolean;
   /** The aliases of the configuration, each with its targets as `provider/model`. */
   readonly aliases: readonly (readonly [alias: string, targets: readonly string[]])[];
+  /** Models that the configuration names or that calls went to, and their ends in Unix milliseconds: those within 30 days, or over. */
+  endings(): readonly (readonly [target: Target, end: number])[];
 }
 
 const NOTHING: Watched = Object.freeze({
   read: () => ({ targets: [], retries: { running: 0, allowed: 0, refused: 0 } }),
   isListed: () => false,
   aliases: [],
+  endings: () => [],
 });
 
 /** By severity, so that of several workers the worst one shows. */
@@ -47,10 +54,7 @@ function countTargets(registry: Registry): TargetMetrics {
     provider: target.provider,
     model: modelLabel(target.model, () => (watched.isListed(target) ? 'listed' : hasWorked ? 'worked' : 'unknown')),
   });
-  const nameOf = (target: Target, hasWorked = false): string => {
-    const { provider, model } = labelsOf(target, hasWorked);
-    return `${provider}/${model}`;
-  };
+  const nameOf = (target: Target): string => Object.values(labelsOf(target, false)).join('/');
 
   const failures = new Counter({
     name: 'tollgate_target_failures_total',
@@ -78,6 +82,7 @@ function countTargets(registry: Registry): TargetMetrics {
   });
   showState(registers, () => watched.read(), labelsOf);
   showAliases(registers, () => watched);
+  showEndings(registers, () => watched.endings(), labelsOf);
 
   return {
     countAttempt(_call, { target, failure, next, nextTarget, isSecond }) {
@@ -98,6 +103,24 @@ function countTargets(registry: Registry): TargetMetrics {
       watched = next;
     },
   };
+}
+
+/** When models end that the configuration names or that were called. */
+function showEndings(
+  registers: Registry[],
+  endings: Watched['endings'],
+  labelsOf: (target: Target, hasWorked: boolean) => Record<'provider' | 'model', string>,
+): void {
+  new Gauge({
+    name: 'tollgate_model_shutdown_timestamp_seconds',
+    help: 'When its vendor shuts a model down, or did: of models that the configuration names or that were called, from 30 days before.',
+    labelNames: TARGET,
+    ...{ registers, aggregator: 'max' as const },
+    collect() {
+      this.reset();
+      for (const [target, end] of endings()) this.set(labelsOf(target, false), end / 1000);
+    },
+  });
 }
 
 /** How many targets of each alias are not left alone, by what this process knows: those that nobody tried count. */
@@ -199,6 +222,33 @@ function showFigures(registry: Registry): (figures: readonly Figure[]) => void {
   };
 }
 
+/** Shows what the hooks of plugins came to; another generation brings other plugins. */
+function showHooks(registry: Registry): (gateway: Pick<GatewayView, 'plugins'>) => void {
+  let gateway: Pick<GatewayView, 'plugins'> = { plugins: () => [] };
+  const counter = (name: string, help: string, read: (report: HookReport) => number): void => {
+    new Counter({
+      ...{ name: `tollgate_plugin_hook_${name}`, help, labelNames: ['plugin', 'hook'], registers: [registry] },
+      collect() {
+        this.reset();
+        for (const { name: plugin, counts } of gateway.plugins())
+          for (const report of counts) this.inc({ plugin, hook: report.hook }, read(report));
+      },
+    });
+  };
+  counter('calls_total', 'Calls of hooks, of the transform of a stream also once a chunk.', ({ calls }) => calls);
+  counter('failures_total', 'Calls of hooks that failed; refusals are none.', ({ failures }) => failures);
+  counter(
+    'skipped_total',
+    'Calls that went without a hook that took too long again and again.',
+    (each) => each.skipped,
+  );
+  counter('seconds_sum', 'What hooks took that gave a promise.', ({ timedMs }) => timedMs / 1000);
+  counter('seconds_count', 'Calls of hooks that gave a promise.', ({ timed }) => timed);
+  return (next) => {
+    gateway = next;
+  };
+}
+
 /** The buckets of what a store takes, in seconds: from memory to one that does not answer. */
 const STORE_SECONDS: readonly number[] = Object.freeze([
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
@@ -247,7 +297,7 @@ export default definePlugin({
         enum: ['admin', 'none'],
         default: 'admin',
         description:
-          'Who may read them: `admin` takes an admin key or a token with the admin permission; `none` lets everybody who reaches the gateway.',
+          'Who may read them: `admin` takes keys, tokens and sessions with the scope `metrics:read`; `none` lets everybody who reaches the gateway.',
       },
     },
   },
@@ -264,8 +314,15 @@ export default definePlugin({
     api.hook('attempt', targets.countAttempt);
     api.watchStore(kept.watchStore);
     api.onReady(() => {
-      targets.watch({ read: () => api.routing(), isListed, aliases: api.aliases() });
+      const ownModels = [...api.offers('chat')].flatMap(([provider, { models = [], addModels = [] }]) =>
+        [...models, ...addModels].map(({ id }) => `${provider}/${id}`),
+      );
+      targets.watch({
+        ...{ read: () => api.routing(), isListed, aliases: api.aliases() },
+        endings: () => endingsOf(api, [...named, ...ownModels]),
+      });
       kept.showFigures(api.figures());
+      kept.showHooks(api.gateway);
     });
     api.hook('finish', finish);
     api.hook('finish', { operations: ['count'], handler: finish });
@@ -279,7 +336,7 @@ export default definePlugin({
       summary: 'Prometheus metrics',
       ...(config.auth === 'none'
         ? { auth: 'none' as const }
-        : { auth: ['key', 'token'] as const, role: 'admin' as const }),
+        : { auth: ['key', 'token'] as const, role: 'admin' as const, scope: 'metrics:read' }),
       isProbe: true,
       responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
       async handler(ctx) {
@@ -291,6 +348,17 @@ export default definePlugin({
     });
   },
 });
+
+/** The models near their end among these and those that calls went to. */
+function endingsOf({ catalog, routing }: PluginApi, named: readonly string[]): ReturnType<Watched['endings']> {
+  const called = routing().targets.map(({ provider, model }) => `${provider}/${model}`);
+  return [...new Set([...named, ...called])].flatMap((text) => {
+    const slash = text.indexOf('/');
+    const target = { provider: text.slice(0, slash), model: text.slice(slash + 1) };
+    const end = nearEndOf(catalog.find(target.provider, target.model));
+    return end === undefined ? [] : [[target, end] as const];
+  });
+}
 
 function createMetrics(version: string) {
   const ours = new Registry();
@@ -306,6 +374,7 @@ function createMetrics(version: string) {
     countCall: countCalls(ours),
     targets: countTargets(ours),
     showFigures: showFigures(ours),
+    showHooks: showHooks(ours),
     watchStore: measureStore(ours),
   };
 }

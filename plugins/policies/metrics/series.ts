@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { Call, Outcome, PluginApi, RouteState } from '../../../core/index.ts';
+import { type Call, formatUsd, type Outcome, type PluginApi, type RouteState } from '../../../core/index.ts';
 
 type Target = NonNullable<Outcome['target']>;
 
@@ -43,10 +43,10 @@ export function countCalls(
       // Nobody was sent it: the one that would have been is meant.
       const saved = { provider: meant.provider, model: modelLabel(meant.model, () => kindOf(meant)) };
       metrics.cacheHits.inc(saved);
-      metrics.saved.inc(saved, (outcome.saved ?? 0) / 1_000_000);
+      metrics.saved.inc(saved, Number(formatUsd(outcome.saved ?? 0)));
     }
-    if (cost !== undefined) metrics.cost.inc({ provider, model }, cost / 1_000_000);
-    else if (status === 'ok') metrics.unpriced.inc({ provider, model });
+    if (cost !== undefined) metrics.cost.inc({ provider, model }, Number(formatUsd(cost)));
+    else if (outcome.units) metrics.unpriced.inc({ provider, model });
   };
 }
 
@@ -100,7 +100,7 @@ function createMetrics(registry: Registry) {
       'provider',
       'model',
     ]),
-    unpriced: counter('tollgate_unpriced_calls_total', 'Calls whose model has no known price.', ['provider', 'model']),
+    unpriced: counter('tollgate_unpriced_calls_total', 'Calls whose cost is not known.', ['provider', 'model']),
   };
 }
 

@@ -1,4 +1,4 @@
-// Every name that leaves this plugin, in one place: the conventions for generative AI are still in development and rename things.
+// Every name that leaves this plugin, in one place, but for those of a call's record, which are in `CALL_FIELDS`: the conventions for generative AI are still in development and rename things.
 
 /** The semantic conventions for generative AI, in the first release of their own repository. */
 export const SCHEMA_URL = 'https://opentelemetry.io/schemas/gen-ai/0.1.0';
@@ -10,7 +10,6 @@ export const ATTRIBUTES = Object.freeze({
   operation: 'gen_ai.operation.name',
   provider: 'gen_ai.provider.name',
   requestModel: 'gen_ai.request.model',
-  stream: 'gen_ai.request.stream',
   maxTokens: 'gen_ai.request.max_tokens',
   temperature: 'gen_ai.request.temperature',
   topP: 'gen_ai.request.top_p',
@@ -24,7 +23,6 @@ export const ATTRIBUTES = Object.freeze({
   cachedTokens: 'gen_ai.usage.cache_read.input_tokens',
   cacheWrittenTokens: 'gen_ai.usage.cache_creation.input_tokens',
   reasoningTokens: 'gen_ai.usage.reasoning.output_tokens',
-  conversation: 'gen_ai.conversation.id',
   inputMessages: 'gen_ai.input.messages',
   outputMessages: 'gen_ai.output.messages',
   tokenType: 'gen_ai.token.type',
@@ -35,12 +33,7 @@ export const ATTRIBUTES = Object.freeze({
   requestId: 'tollgate.request_id',
   key: 'tollgate.key_id',
   account: 'tollgate.account',
-  tags: 'tollgate.tags',
-  cost: 'tollgate.cost_usd',
-  outcome: 'tollgate.outcome',
-  refusedBy: 'tollgate.refused_by',
   reason: 'tollgate.reason',
-  alias: 'tollgate.requested_model',
 });
 
 export const METRIC_NAMES = Object.freeze({

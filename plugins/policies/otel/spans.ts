@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type AttemptReport, type Call, formatUsd, type Outcome, type Target } from '../../../core/index.ts';
-import { summaryOf } from '../kit/index.ts';
+import { CALL_FIELDS, type CallSummary, describeHooks, summaryOf } from '../kit/index.ts';
 import { type AttributeValue, attributesOf, type Message } from './messages.ts';
 import { ATTRIBUTES as A, OPERATIONS, PROVIDERS } from './names.ts';
 
@@ -67,20 +67,12 @@ export function spansOf(call: Call, outcome: Outcome, trace: CallTrace): readonl
       [A.provider]: PROVIDERS[summary.provider] ?? summary.provider,
       [A.requestModel]: cut(summary.model),
       [A.responseModel]: outcome.target === undefined ? undefined : cut(outcome.target.model),
-      [A.alias]: summary.requested === undefined ? undefined : cut(summary.requested),
+      ...recordAttributes(summary),
       ...requestAttributes(call),
       [A.firstChunk]: outcome.firstTokenMs === undefined ? undefined : outcome.firstTokenMs / 1000,
       ...usageAttributes(outcome),
-      [A.cost]: outcome.cost === undefined ? undefined : Number(formatUsd(outcome.cost)),
-      [A.conversation]: call.session,
-      [A.user]: call.principal.userId,
       [A.key]: call.principal.keyId,
       [A.account]: call.principal.account,
-      [A.tags]: call.tags.length > 0 ? call.tags : undefined,
-      [A.requestId]: call.requestId,
-      [A.outcome]: summary.outcome,
-      [A.refusedBy]: summary.refusedBy,
-      [A.errorType]: outcome.error?.code,
       [A.inputMessages]: trace.input?.(),
       [A.outputMessages]: trace.output?.(),
     }),
@@ -93,8 +85,28 @@ export function spansOf(call: Call, outcome: Outcome, trace: CallTrace): readonl
   ];
 }
 
+/** The fields of a call's record that a span has as they are, with their names there. */
+const RECORDED = Object.freeze(
+  (Object.keys(CALL_FIELDS) as (keyof CallSummary)[]).flatMap((name) => {
+    const { trace, type } = CALL_FIELDS[name];
+    return trace === undefined ? [] : [{ name, trace, type }];
+  }),
+);
+
+function recordAttributes(summary: CallSummary): Readonly<Record<string, AttributeValue | undefined>> {
+  return Object.fromEntries(
+    RECORDED.map(({ name, trace, type }) => {
+      const value = type === 'hooks' ? describeHooks(summary.hooks ?? []) : summary[name];
+      if (typeof value === 'number') return [trace, type === 'usd' ? Number(formatUsd(value)) : value];
+      if (typeof value === 'string') return [trace, cut(value)];
+      // What is not so, and what is empty, is left out.
+      return [trace, Array.isArray(value) && value.length > 0 ? value.map(String) : value === true || undefined];
+    }),
+  );
+}
+
 /** What the request asked, as far as the conventions have a name for it. */
-function requestAttributes({ request, stream }: Call): Readonly<Record<string, AttributeValue | undefined>> {
+function requestAttributes({ request }: Call): Readonly<Record<string, AttributeValue | undefined>> {
   const fields: Readonly<Record<string, unknown>> = { ...request };
   const number = (name: string): number | undefined => {
     const value = fields[name];
@@ -102,7 +114,6 @@ function requestAttributes({ request, stream }: Call): Readonly<Record<string, A
   };
   const stop = fields['stop'];
   return {
-    [A.stream]: stream || undefined,
     [A.maxTokens]: number('max_completion_tokens') ?? number('max_tokens'),
     [A.temperature]: number('temperature'),
     [A.topP]: number('top_p'),

@@ -1,4 +1,11 @@
-import { type CallFacts, type CallRow, type CommandIo, formatUsd, type Schema } from '../../../core/index.ts';
+import {
+  type CallFacts,
+  type CallRow,
+  type CommandIo,
+  type CostPart,
+  formatUsd,
+  type Schema,
+} from '../../../core/index.ts';
 import { CALL_FIELDS, type CallFieldType, UNKNOWN_FACTS } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 
@@ -16,13 +23,31 @@ const SHOWN = Object.freeze(
 
 /** A call's record as the API returns it. */
 export function tellCall(call: CallRow): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(SHOWN.map(({ name, shown, type }) => [shown, showValue(type, call[name])]));
+  const free = isCostUnknown(call) ? 'cost' : undefined;
+  return Object.fromEntries(
+    SHOWN.map(({ name, shown, type }) => [shown, showValue(type, name === free ? undefined : call[name])]),
+  );
+}
+
+/** Whether nothing was charged since nobody knows what the call cost: that is not told as zero. */
+function isCostUnknown({ priced, cost }: CallRow): boolean {
+  return !priced && cost === 0;
 }
 
 function showValue(type: CallFieldType, value: unknown): unknown {
   if (value === undefined) return null;
   if (type === 'usd') return formatUsd(Number(value));
+  if (type === 'parts')
+    return (value as readonly CostPart[]).map((part) => ({
+      ...part,
+      usd: part.usd === null ? null : showPart(part.usd),
+    }));
   return type === 'time' ? new Date(Number(value)).toISOString() : value;
+}
+
+/** Not rounded as a charge is: a part may be less than the least that is charged. */
+function showPart(usd: number): string {
+  return usd.toFixed(12).replace(/0{1,10}$/, '');
 }
 
 const COUNT: Schema = { type: 'integer', minimum: 0 };
@@ -39,6 +64,30 @@ const ATTEMPT: Schema = {
   },
 };
 
+const HOOK: Schema = {
+  type: 'object',
+  required: ['plugin', 'hook', 'action'],
+  properties: {
+    plugin: { type: 'string', description: 'The instance.' },
+    hook: { type: 'string' },
+    action: { enum: ['changed', 'answered', 'routed', 'refused', 'failed'] },
+    ms: { ...COUNT, description: 'Absent for one that gave no promise or took at most one.' },
+  },
+};
+
+const COST_PART: Schema = {
+  type: 'object',
+  required: ['unit', 'quantity', 'usd'],
+  properties: {
+    unit: {
+      type: 'string',
+      description: 'Such as `input_tokens`, `cached_tokens`, `output_tokens`, `web_search_requests`.',
+    },
+    quantity: { type: 'number', minimum: 0 },
+    usd: { type: ['string', 'null'], description: 'Null where the unit has no known price.' },
+  },
+};
+
 const SCHEMAS: Readonly<Record<CallFieldType, Schema>> = Object.freeze({
   text: { type: 'string' },
   texts: { type: 'array', items: { type: 'string' } },
@@ -49,10 +98,12 @@ const SCHEMAS: Readonly<Record<CallFieldType, Schema>> = Object.freeze({
   usd: { type: 'string' },
   units: { type: 'object', additionalProperties: COUNT },
   attempts: { type: 'array', items: ATTEMPT },
+  hooks: { type: 'array', items: HOOK },
+  parts: { type: 'array', items: COST_PART },
 });
 
-/** What each record has. */
-const REQUIRED: ReadonlySet<string> = new Set([...Object.keys(UNKNOWN_FACTS), 'id', 'at', 'account', 'cost']);
+/** What each record has; its cost may be unknown. */
+const REQUIRED: ReadonlySet<string> = new Set([...Object.keys(UNKNOWN_FACTS), 'id', 'at', 'account']);
 
 export const CALL: Schema = Object.freeze({
   type: 'object',
@@ -111,7 +162,7 @@ function cellsOf(call: CallRow): readonly string[] {
     String(call.durationMs),
     String(prompt_tokens ?? '-'),
     String(completion_tokens ?? '-'),
-    `${formatUsd(call.cost)}${call.priced ? '' : ' unpriced'}${call.estimated ? ' estimated' : ''}`,
+    `${isCostUnknown(call) ? 'unknown' : formatUsd(call.cost)}${call.priced ? '' : ' unpriced'}${call.estimated ? ' estimated' : ''}`,
     printable(call.tags.join(',') || '-', 80),
   ];
 }

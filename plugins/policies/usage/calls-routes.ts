@@ -8,6 +8,7 @@ import {
   type Schema,
   toGatewayError,
 } from '../../../core/index.ts';
+import { createTeamRoutes, hasScope, refuseOtherTag } from '../kit/index.ts';
 import { CALL, tellCall } from './call-shapes.ts';
 import { listCalls, readCallsQuery } from './calls-query.ts';
 import { findCall } from './find-call.ts';
@@ -74,6 +75,7 @@ function adminRoute(api: PluginApi): Route {
       'With `follow=true` a stream of server-sent events: one event `call` for each call that is settled from now on, once each; with `limit` that many of the newest first. It ends after ten minutes at most; a reader that comes back with `last-event-id` misses nothing.',
     auth: ['key', 'token'],
     role: 'admin',
+    scope: 'calls:read',
     isEndless: true,
     query: querySchema({
       ...LIST_WORDS,
@@ -97,22 +99,49 @@ function oneRoute(api: PluginApi, findBodies: FindBodies): Route {
     summary: 'One call, with what was said where that is kept',
     auth: ['key', 'token'],
     role: 'admin',
+    scope: 'calls:read',
     query: querySchema({}),
     responses: {
       200: {
-        description: 'The call; `bodies` is null where `calls.bodies` did not keep any.',
+        description:
+          'The call; `bodies` is null where `calls.bodies` did not keep any, and without the scope `bodies:read`.',
         schema: CALL,
       },
     },
     async handler(ctx) {
       const id = ctx.params['id'] ?? '';
       ctx.set('cache-control', 'no-store');
-      ctx.body = { ...tellCall(await findCall(api.ledger, id)), bodies: (await findBodies(id)) ?? null };
+      const bodies = hasScope(ctx.state.principal, 'bodies:read') ? await findBodies(id) : undefined;
+      ctx.body = { ...tellCall(await findCall(api.ledger, id)), bodies: bodies ?? null };
     },
   };
 }
 
-function respond(ctx: RouteContext, { calls, next }: CallPage): void {
+/** The calls with the tag of a team, for its owners: without what was said. */
+export function registerTeamCalls(api: PluginApi): void {
+  const route = createTeamRoutes(api);
+  route({
+    ...{ method: 'GET', path: '/calls', summary: 'The calls with the tag of your team, newest first' },
+    query: querySchema({ ...LIST_WORDS, ...descriptions(FILTER_WORDS) }),
+    responses: { 200: { description: 'A page of calls.', schema: LIST } },
+    async handler(ctx, { tag }) {
+      const query = readCallsQuery(wordsOf(ctx), Date.now());
+      refuseOtherTag(query.filter.tag, tag);
+      respond(ctx, await listCalls(api.ledger, { ...query, filter: { ...query.filter, tag } }));
+    },
+  });
+  route({
+    ...{ method: 'GET', path: '/calls/:id', summary: 'One call with the tag of your team' },
+    query: querySchema({}),
+    responses: { 200: { description: 'The call.', schema: CALL } },
+    async handler(ctx, { tag }) {
+      ctx.set('cache-control', 'no-store');
+      ctx.body = tellCall(await findCall(api.ledger, ctx.params['id'] ?? '', { tag }));
+    },
+  });
+}
+
+function respond(ctx: Pick<RouteContext, 'set' | 'body'>, { calls, next }: CallPage): void {
   ctx.set('cache-control', 'no-store');
   ctx.body = {
     object: 'list',

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { type CallRow, GatewayError, type Ledger } from '../../../core/index.ts';
+import { type CallFilter, type CallRow, GatewayError, type Ledger } from '../../../core/index.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -20,8 +20,8 @@ function timeOfId(id: string): number | undefined {
   return digits === undefined ? undefined : Math.floor(Number.parseInt(digits, 36) / 1024);
 }
 
-/** The record of a call; throws `not_found` where there is none (any more). */
-export async function findCall(ledger: Pick<Ledger, 'calls'>, id: string): Promise<CallRow> {
+/** The record of a call, of those that a filter lets through; throws `not_found` where there is none (any more). */
+export async function findCall(ledger: Pick<Ledger, 'calls'>, id: string, filter: CallFilter = {}): Promise<CallRow> {
   const began = timeOfId(id);
   if (began === undefined)
     throw new GatewayError(
@@ -37,7 +37,7 @@ export async function findCall(ledger: Pick<Ledger, 'calls'>, id: string): Promi
     const to = began + step;
     let after: string | undefined;
     do {
-      const found = await ledger.calls({ from, to, limit: PAGE, ...(after !== undefined && { after }) });
+      const found = await ledger.calls({ ...filter, from, to, limit: PAGE, ...(after !== undefined && { after }) });
       const call = found.calls.find((each) => each.id === id);
       if (call) return call;
       after = found.next;

@@ -14,12 +14,13 @@ import {
   type Subcommand,
 } from '../../../core/index.ts';
 import { type Cell, formatCsv } from '../kit/csv.ts';
+import { createTeamRoutes, refuseOtherTag } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import { bodyRules, CALLS_CONFIG, checkCalls } from './bodies/config.ts';
-import { BODIES, type KeptBodies, keepBodies } from './bodies/keep-bodies.ts';
+import { BODIES, type KeptBodies, keepBodies, personalBodies } from './bodies/keep-bodies.ts';
 import { formatCallHead, formatCallLine, formatCalls, tellCall } from './call-shapes.ts';
 import { listCalls, readCallsQuery } from './calls-query.ts';
-import { callsRoutes, type FindBodies } from './calls-routes.ts';
+import { callsRoutes, type FindBodies, registerTeamCalls } from './calls-routes.ts';
 import type { By } from './dimensions.ts';
 import { findCall } from './find-call.ts';
 import { followCalls } from './follow-calls.ts';
@@ -87,14 +88,15 @@ function csvOfReport({ rows, shared }: UsagePage, by: readonly By[]): string {
 }
 
 function negate(sums: Sums): Sums {
-  return Object.fromEntries(Object.entries(sums).map(([name, value]) => [name, value === 0 ? 0 : -value])) as Record<
-    keyof Sums,
-    number
-  >;
+  const negative = Object.entries(sums).map(([name, value]: [string, number | bigint]) => [
+    name,
+    value ? -value : value,
+  ]);
+  return Object.fromEntries(negative) as Sums;
 }
 
 const DESCRIPTION =
-  'Calls count when they are settled. The range is half-open: `to` is not in it. `totals` is of all rows, whatever the page, and counts each call once; a call with several tags stands in the row of each, and `shared` says how much that is.';
+  'Calls count when they begin. The range is half-open: `to` is not in it. `totals` is of all rows, whatever the page, and counts each call once; a call with several tags stands in the row of each, and `shared` says how much that is.';
 
 const SUMS: Schema = {
   type: 'object',
@@ -159,11 +161,27 @@ function usageRoutes(api: PluginApi, permission: string): readonly Route[] {
       description: DESCRIPTION,
       auth: ['key', 'token'],
       role: 'admin',
+      scope: 'usage:read',
       query: reportQuery(FILTER_WORDS),
       responses: RESPONSES,
       handler: (ctx) => respond(ctx, api, readUsageQuery(wordsOf(ctx), Date.now())),
     },
   ];
+}
+
+/** The usage with the tag of a team, for its owners. */
+function registerTeamUsage(api: PluginApi): void {
+  createTeamRoutes(api)({
+    ...{ method: 'GET', path: '/usage', summary: 'What was used with the tag of your team' },
+    description: DESCRIPTION,
+    query: reportQuery(FILTER_WORDS),
+    responses: RESPONSES,
+    async handler(ctx, { tag }) {
+      const query = readUsageQuery(wordsOf(ctx), Date.now());
+      refuseOtherTag(query.filter.tag, tag);
+      await respond(ctx, api, { ...query, filter: { ...query.filter, tag } });
+    },
+  });
 }
 
 async function respond(ctx: RouteContext, { ledger }: PluginApi, query: UsageQuery): Promise<void> {
@@ -339,6 +357,7 @@ export default definePlugin({
   name: 'usage',
   kind: 'policy',
   apiVersion: 1,
+  permissions: ['ledger'],
   section: 'calls',
   commands: [
     { name: 'usage', summary: 'Who used and spent what' },
@@ -352,8 +371,11 @@ export default definePlugin({
     const findBodies = (id: string): Promise<KeptBodies | undefined> => api.keyv<KeptBodies>(BODIES).get(id);
     for (const route of usageRoutes(api, config.permission)) api.route(route);
     for (const route of callsRoutes(api, config.permission, findBodies)) api.route(route);
+    registerTeamUsage(api);
+    registerTeamCalls(api);
     api.command(usageCommand(api.ledger));
     api.command(callsCommand(api.ledger, findBodies));
+    api.personalData(personalBodies(api));
     const rules = bodyRules(config);
     if (rules) keepBodies(api, rules);
   },

@@ -1,7 +1,7 @@
 import { parseJson, type ReportDimension, type ReportRow, readArray } from '../../../core/index.ts';
 import { type By, dimensionOf, isTimeUnit } from './dimensions.ts';
 
-/** What is summed of calls; money in micro-dollars. */
+/** What is summed of calls; money in nano-dollars. */
 export interface Sums {
   readonly requests: number;
   readonly errors: number;
@@ -10,8 +10,8 @@ export interface Sums {
   readonly completion_tokens: number;
   readonly reasoning_tokens: number;
   readonly characters: number;
-  readonly cost: number;
-  readonly saved: number;
+  readonly cost: bigint;
+  readonly saved: bigint;
   /** Requests whose units are an estimate. */
   readonly estimated: number;
   /** Requests whose price is not known, so that nothing was charged. */
@@ -43,7 +43,7 @@ export interface SharedSums {
 
 const NOTHING: Sums = Object.freeze({
   ...{ requests: 0, errors: 0, prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0, reasoning_tokens: 0 },
-  ...{ characters: 0, cost: 0, saved: 0, estimated: 0, unpriced: 0 },
+  ...{ characters: 0, cost: 0n, saved: 0n, estimated: 0, unpriced: 0 },
 });
 
 /** What stands where a call has no key, tag, session or account. */
@@ -105,8 +105,8 @@ function add(a: Sums, b: Sums, times = 1): Sums {
     completion_tokens: a.completion_tokens + b.completion_tokens * times,
     reasoning_tokens: a.reasoning_tokens + b.reasoning_tokens * times,
     characters: a.characters + b.characters * times,
-    cost: a.cost + b.cost * times,
-    saved: a.saved + b.saved * times,
+    cost: a.cost + b.cost * BigInt(times),
+    saved: a.saved + b.saved * BigInt(times),
     estimated: a.estimated + b.estimated * times,
     unpriced: a.unpriced + b.unpriced * times,
   };

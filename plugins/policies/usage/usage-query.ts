@@ -66,7 +66,7 @@ interface Cursor {
   readonly from: number;
   readonly to: number;
   readonly interval: number;
-  readonly cost: number;
+  readonly cost: bigint;
   readonly names: readonly string[];
 }
 
@@ -84,7 +84,7 @@ function compareText(a: string, b: string): number {
 /** Compares rows in the order of the words; times by their instants, for an hour may come twice. */
 function comparePlaces(by: readonly By[], sort: Sort): (a: Place, b: Place) => number {
   return (a, b) => {
-    if (sort === 'cost' && a.cost !== b.cost) return b.cost - a.cost;
+    if (sort === 'cost' && a.cost !== b.cost) return b.cost > a.cost ? 1 : -1;
     for (const [i, word] of by.entries()) {
       const order = isTimeUnit(word) ? a.interval - b.interval : compareText(a.names[i] ?? '', b.names[i] ?? '');
       if (order !== 0) return order;
@@ -117,7 +117,7 @@ export function pageOf(
 }
 
 function writeCursor({ from, to, interval, cost, names }: Cursor): string {
-  return Buffer.from(JSON.stringify({ from, to, interval, cost, names })).toString('base64url');
+  return Buffer.from(JSON.stringify({ from, to, interval, cost: String(cost), names })).toString('base64url');
 }
 
 /** Longer than any that was given out. */
@@ -128,10 +128,11 @@ export function readCursor(text: string, by: readonly By[]): Cursor {
   const value = text.length > MAX_CURSOR ? undefined : parseJson(Buffer.from(text, 'base64url').toString());
   if (isObject(value)) {
     const { from, to, interval, cost, names } = value;
-    const numbers = { from: Number(from), to: Number(to), interval: Number(interval), cost: Number(cost) };
+    const numbers = { from: Number(from), to: Number(to), interval: Number(interval) };
     const texts = readArray(names).filter((name) => typeof name === 'string');
     const areNumbers = Object.values(numbers).every(Number.isSafeInteger) && numbers.from < numbers.to;
-    if (areNumbers && texts.length === by.length) return { ...numbers, names: texts };
+    if (areNumbers && /^-?\d{1,30}$/.test(String(cost)) && texts.length === by.length)
+      return { ...numbers, cost: BigInt(String(cost)), names: texts };
   }
   throw new GatewayError(
     'invalid_request',

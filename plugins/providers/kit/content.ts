@@ -1,5 +1,5 @@
 import type { ChatMessage, ContentPart } from '../../../core/index.ts';
-import { GatewayError, isObject } from '../../../core/index.ts';
+import { GatewayError, isObject, readObject, readString } from '../../../core/index.ts';
 
 /** A value of a request and the path that names it in an error's `param`. */
 export interface Located<T> {
@@ -29,6 +29,11 @@ export function textOf(part: ContentPart): string | undefined {
   if (part.type === 'text' && typeof part['text'] === 'string') return part['text'];
   if (part.type === 'refusal' && typeof part['refusal'] === 'string') return part['refusal'];
   return undefined;
+}
+
+/** The words of sound that a model made, for formats without sound; undefined without any. */
+export function transcriptOf(spoken: object): string | undefined {
+  return readString(readObject(readObject(spoken)['audio'])['transcript']);
 }
 
 /** The address inside an `image_url`, `video_url` or `file_url` part; throws when there is none. */

@@ -5,7 +5,7 @@ export { readReasoningItem } from '../../formats/openai-responses/reasoning.ts';
 export { customArguments, customInput, namespacedName } from '../../formats/openai-responses/tables.ts';
 export { fitCacheMarks } from './cache-marks.ts';
 export type { Located } from './content.ts';
-export { invalid, readDataUrl, readParts, textOf, urlOf } from './content.ts';
+export { invalid, readDataUrl, readParts, textOf, transcriptOf, urlOf } from './content.ts';
 export {
   EFFORTS,
   type Effort,
@@ -19,6 +19,7 @@ export type { EmbeddingCodec, EmbeddingOffer, EmbeddingRequest, EmbeddingRespons
 export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
 export { LEGACY_FUNCTIONS, type Leniency, lenientChat } from './lenient-chat.ts';
+export { compatibleFacts, listedModel } from './listed-models.ts';
 export type { ConfiguredProvider, EndpointDefaults, ProviderConfig } from './options.ts';
 export { nativeRows, PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
 export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';

@@ -1,13 +1,4 @@
-import type {
-  Credential,
-  Endpoint,
-  ModelInfo,
-  NativeRow,
-  Price,
-  Provider,
-  Schema,
-  Timeouts,
-} from '../../../core/index.ts';
+import type { Credential, Endpoint, ModelInfo, NativeRow, Provider, Schema, Timeouts } from '../../../core/index.ts';
 import { parseDuration } from '../../../core/index.ts';
 
 const TOKEN_PRICES = Object.freeze({
@@ -16,6 +7,69 @@ const TOKEN_PRICES = Object.freeze({
   cached_input: { type: 'number', minimum: 0 },
   cache_write: { type: 'number', minimum: 0 },
   cache_write_1h: { type: 'number', minimum: 0 },
+  audio_input: { type: 'number', minimum: 0 },
+  cached_audio_input: { type: 'number', minimum: 0 },
+  audio_output: { type: 'number', minimum: 0 },
+  image_input: { type: 'number', minimum: 0 },
+  image_output: { type: 'number', minimum: 0 },
+} as const);
+
+/** A price, and a row of prices that hold for a time. */
+const PRICE = Object.freeze({
+  ...TOKEN_PRICES,
+  characters: { type: 'number', minimum: 0 },
+  seconds: { type: 'number', minimum: 0 },
+  fees: {
+    type: 'object',
+    description: 'US dollars for one of each unit beside tokens: `requests`, `web_search_requests`, `seconds`, …',
+    additionalProperties: { type: 'number', minimum: 0, maximum: 1000 },
+  },
+  regions: {
+    type: 'object',
+    description: 'What tokens cost as a multiple of these rates, by the region that a response tells.',
+    additionalProperties: { type: 'number', exclusiveMinimum: 0, maximum: 100 },
+  },
+  tiers: {
+    type: 'array',
+    maxItems: 10,
+    description: 'Rates that replace those above when a prompt has more tokens.',
+    items: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['input_tokens_above', 'input', 'output'],
+      properties: { input_tokens_above: { type: 'integer', minimum: 1 }, ...TOKEN_PRICES },
+    },
+  },
+  service_tiers: {
+    type: 'object',
+    description:
+      'Prices by service tier; one that is not here is not sent, and has no known price when a response tells it.',
+    additionalProperties: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['input', 'output'],
+      properties: TOKEN_PRICES,
+    },
+  },
+} as const);
+
+/** When a row holds. */
+const TERM = Object.freeze({
+  from: {
+    type: 'string',
+    anyOf: [{ format: 'date' }, { format: 'date-time' }],
+    description: 'The first day or instant of this row, in UTC; from ever on unless set.',
+  },
+  until: {
+    type: 'string',
+    anyOf: [{ format: 'date' }, { format: 'date-time' }],
+    description: 'The day or instant before which it ends; for ever unless set.',
+  },
+  hours: {
+    type: 'string',
+    maxLength: 200,
+    description: 'Hours of a week in UTC for which this row holds instead: `mon-fri 01:00-04:00, daily 23:00-24:00`.',
+  },
 } as const);
 
 /** The options every provider takes; spread into a plugin's `configSchema.properties`. */
@@ -39,25 +93,22 @@ export const PROVIDER_OPTIONS = Object.freeze({
   },
   prices: {
     type: 'object',
-    description: 'US dollars per million tokens by model prefix, or `*`.',
+    description: 'US dollars per million tokens by model prefix, or `*`; a list where prices hold for a time.',
     additionalProperties: {
-      type: 'object',
-      additionalProperties: false,
-      properties: {
-        ...TOKEN_PRICES,
-        characters: { type: 'number', minimum: 0 },
-        seconds: { type: 'number', minimum: 0 },
-        service_tiers: {
-          type: 'object',
-          description: 'Prices by `service_tier`; a tier that is not here is not sent.',
-          additionalProperties: {
+      anyOf: [
+        { type: 'object', additionalProperties: false, properties: PRICE },
+        {
+          type: 'array',
+          minItems: 1,
+          maxItems: 50,
+          items: {
             type: 'object',
             additionalProperties: false,
             required: ['input', 'output'],
-            properties: TOKEN_PRICES,
+            properties: { ...PRICE, ...TERM },
           },
         },
-      },
+      ],
     },
   },
   timeouts: {
@@ -118,7 +169,7 @@ export interface ProviderConfig {
   readonly apiKey?: string | undefined;
   readonly baseUrl?: string | undefined;
   readonly models?: readonly string[] | undefined;
-  readonly prices?: Readonly<Record<string, Partial<Price>>> | undefined;
+  readonly prices?: Provider['prices'] | undefined;
   readonly timeouts?:
     | { readonly [clock in 'connect' | 'firstByte' | 'firstToken' | 'idle' | 'total']?: string }
     | undefined;

@@ -52,7 +52,7 @@ export function writeRelayDetails(details: unknown, formats: readonly string[]):
       {
         type: `reasoning.${String(kind)}`,
         ...(text !== undefined && { [kind === 'summary' ? 'summary' : 'text']: text }),
-        ...(data !== undefined && { data }),
+        ...(data !== undefined && data !== signature && { data }),
         ...(signature !== undefined && { signature }),
         ...(id !== undefined && { id }),
         format: WORDS.get(format) ?? UNKNOWN,

@@ -7,12 +7,15 @@ import { storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';
 import { createGuard, type Guard, within } from '../kit/guard.ts';
+import { KEPT_OPTION, withKept } from '../kit/kept.ts';
+import { watchWrites } from '../kit/write-watch.ts';
 import { createMemoryAtomic } from '../memory/atomic.ts';
 
 interface KeyvStoreOptions extends AdapterChoice {
   /** The longest an operation may take; 500 by default. */
   readonly timeoutMs?: number;
   readonly log?: Log;
+  readonly keepPerAccount?: string | number;
 }
 
 const PROBE_MS = 2000;
@@ -25,7 +28,7 @@ const WARNING =
  * adapter can do it. Says so in the log. Rejects when the adapter cannot be imported or made.
  */
 export async function openKeyv(options: KeyvStoreOptions, observe?: StoreWatcher): Promise<Store> {
-  const { timeoutMs = 500, log } = options;
+  const { timeoutMs = 500, log, keepPerAccount } = options;
   const makeAdapter = await importAdapter(options);
   log?.warn({ store: 'keyv' }, WARNING);
 
@@ -52,10 +55,14 @@ export async function openKeyv(options: KeyvStoreOptions, observe?: StoreWatcher
   const failure = await guard.start();
   if (failure !== undefined) log?.warn({ store: 'keyv', err: failure }, 'the store does not answer yet');
 
-  return {
+  const writes = watchWrites(log);
+  const { onFailure } = writes;
+  const keyv = createDocuments((namespace) => guardAdapter(open(), namespace, guard), observe, onFailure);
+  const atomic = createMemoryAtomic(() => closed, observe, onFailure);
+  return writes.over({
     kind: 'keyv',
-    keyv: createDocuments((namespace) => guardAdapter(open(), namespace, guard), observe),
-    ...createMemoryAtomic(() => closed, observe),
+    ...atomic,
+    ...withKept({ keyv, sets: atomic.sets }, keepPerAccount),
     health: async () => {
       await guard.run(() => probed.get('tollgate:probe'));
     },
@@ -65,7 +72,7 @@ export async function openKeyv(options: KeyvStoreOptions, observe?: StoreWatcher
       guard.close();
       await Promise.allSettled(adapters.map(async (adapter) => adapter.disconnect?.()));
     },
-  };
+  });
 }
 
 export default definePlugin({
@@ -87,10 +94,12 @@ export default definePlugin({
         secret: true,
         description: 'What the constructor of the adapter is given; a list is its arguments one by one.',
       },
+      keepPerAccount: KEPT_OPTION,
     },
   },
-  setup(api, { adapter, options }) {
-    api.store((observe) => openKeyv({ adapter, options, baseDir: api.settings.baseDir, log: api.log }, observe));
+  setup(api, { adapter, options, keepPerAccount }) {
+    const { baseDir } = api.settings;
+    api.store((observe) => openKeyv({ adapter, options, baseDir, log: api.log, keepPerAccount }, observe));
   },
 });
 

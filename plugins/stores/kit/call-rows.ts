@@ -1,4 +1,5 @@
 import type { CallFacts, CallRow, ReportDimension } from '../../../core/index.ts';
+import { whole } from './check.ts';
 
 /** What the rollup counts by, beside the hour: all dimensions of a report but the session. */
 export const ROLLUP_DIMENSIONS = Object.freeze([
@@ -32,6 +33,20 @@ export const SUM_NAMES = Object.freeze([
 /** Numbers of one call or of many, in the order of {@link SUM_NAMES}. */
 export type Sums = readonly number[];
 
+/** The sums of {@link SUM_NAMES} that are money: over all accounts and any time they may pass 2^53, so reports have them as `bigint`. */
+export const MONEY_SUMS: ReadonlySet<string> = new Set([
+  'cost',
+  'saved',
+] satisfies readonly (typeof SUM_NAMES)[number][]);
+
+/** As {@link Sums}, of any number of calls. */
+export type Totals = readonly (number | bigint)[];
+
+/** Totals as a database tells them, as texts where numbers would not be exact. */
+export function readTotals(told: readonly unknown[]): Totals {
+  return SUM_NAMES.map((name, at) => (MONEY_SUMS.has(name) ? BigInt(String(told[at])) : whole(told[at])));
+}
+
 /** The group of a call; `facts` are clean, and so is the account's name (`factText`). */
 export function dimensionsOf(account: string, facts: CallFacts): Dimensions {
   const { userId, key, tags, operation, provider, model } = facts;
@@ -60,7 +75,10 @@ export function negated(sums: Sums): Sums {
   return sums.map((value) => 0 - value);
 }
 
-export const HOUR_MS = 3_600_000;
+const HOUR_MS = 3_600_000;
+
+/** A record is at most so much later than what it counts at: the records of a span of time are found by their own time. */
+export const LONGEST_LAG_MS = HOUR_MS;
 
 /** The start of the hour that an instant is in. */
 export function hourOf(at: number): number {
@@ -87,7 +105,7 @@ export function packFacts(facts: CallFacts): string {
 }
 
 /** A record as stores keep it. */
-export interface PackedCall extends Pick<CallRow, 'id' | 'requestId' | 'cost' | 'at' | 'outcome'> {
+export interface PackedCall extends Pick<CallRow, 'id' | 'requestId' | 'cost' | 'at' | 'countedAt' | 'outcome'> {
   readonly dimensions: Dimensions;
   readonly session: string | undefined;
   /** What {@link packFacts} made. */
@@ -95,7 +113,8 @@ export interface PackedCall extends Pick<CallRow, 'id' | 'requestId' | 'cost' | 
 }
 
 /** The record of a call out of what the store kept of it. Throws when that is not what {@link packFacts} made. */
-export function unpackCall({ id, requestId, cost, at, outcome, dimensions, session, packed }: PackedCall): CallRow {
+export function unpackCall(call: PackedCall): CallRow {
+  const { id, requestId, cost, at, countedAt, outcome, dimensions, session, packed } = call;
   const [account = '-', userId = '-', key = '-', tags = '[]', operation = '-', provider = '-', model = '-'] =
     dimensions;
   const rest = JSON.parse(packed) as Omit<CallFacts, 'requestId'>;
@@ -106,5 +125,6 @@ export function unpackCall({ id, requestId, cost, at, outcome, dimensions, sessi
     ...rest,
     cost,
     at,
+    countedAt,
   };
 }

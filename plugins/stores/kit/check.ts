@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { GatewayError, type Reservation } from '../../../core/index.ts';
+import { GatewayError, parseUsd, type Reservation } from '../../../core/index.ts';
 import { misuse, unreadable } from './failure.ts';
 
-/** The lowest floor a store compares with; stands for `-Infinity`, which neither SQL nor Lua takes. */
+/** The lowest limit a store compares with; stands for `-Infinity`, which neither SQL nor Lua takes. */
 const LOWEST = -Number.MAX_SAFE_INTEGER;
 
 /** How long a released or settled request id is remembered at least, so that a late repetition is `duplicate`. */
@@ -25,9 +25,9 @@ export function checkNamespace(name: string): void {
 /** How many budgets one reservation may count in. */
 const MAX_BUDGETS = 32;
 
-/** Throws unless all amounts of a reservation are whole micro-dollars and not negative, and its budgets few and different. */
+/** Throws unless all amounts of a reservation are whole nano-dollars and not negative, and its budgets few and different. */
 export function checkReservation({ amount, floor, budgets = [] }: Reservation): void {
-  checkAmount(amount);
+  if (!Number.isSafeInteger(amount) || amount < 0) throw noAmount();
   if (Number.isNaN(floor)) throw misuse('The floor of a reservation must be a number.');
   if (budgets.length === 0) return;
   if (
@@ -38,17 +38,17 @@ export function checkReservation({ amount, floor, budgets = [] }: Reservation): 
   for (const { limit } of budgets) if (Number.isNaN(limit)) throw misuse('The limit of a budget must be a number.');
 }
 
-/** Throws unless the credit is whole micro-dollars; negative takes money back. */
+/** Throws unless the credit is whole nano-dollars; negative takes money back. */
 export function checkCredit(amount: number): void {
-  if (!Number.isSafeInteger(amount)) throw misuse('A credit must be whole micro-dollars.');
+  if (!Number.isSafeInteger(amount)) throw misuse('A credit must be whole nano-dollars.');
 }
 
-/** The most that an account may be credited with, less what was taken back: sums of it stay whole numbers, also in nano-dollars. */
-const MOST_CREDITED = 9_000_000_000_000;
+/** The most that an account may be credited with, less what was taken back, and that it or a budget may spend: sums stay whole numbers. */
+export const MOST_MONEY = parseUsd(9_000_000);
 
 /** Throws `invalid_request` when all credits of an account come to more than it may have. */
 export function checkCredited(credited: number): void {
-  if (Math.abs(credited) <= MOST_CREDITED) return;
+  if (Math.abs(credited) <= MOST_MONEY) return;
   throw new GatewayError(
     'invalid_request',
     'All credits of an account may come to 9,000,000 USD at most: use another account for more.',
@@ -56,10 +56,18 @@ export function checkCredited(credited: number): void {
   );
 }
 
-/** Throws unless the amount is whole micro-dollars and not negative. */
-export function checkAmount(amount: number): void {
-  if (!Number.isSafeInteger(amount) || amount < 0)
-    throw misuse('An amount must be whole micro-dollars and not negative.');
+/** The refusal of a call whose account would spend more than {@link MOST_MONEY}. */
+export function spentTooMuch(): GatewayError {
+  return new GatewayError(
+    'insufficient_balance',
+    'This account has spent 9,000,000 USD, the most that one account may: let another account pay.',
+    { refusedBy: 'balance of the account' },
+  );
+}
+
+/** The error of an amount that is not whole nano-dollars, or negative. */
+export function noAmount(): GatewayError {
+  return misuse('An amount must be whole nano-dollars and not negative.');
 }
 
 /** A whole number that the store gives, as text where its driver does. Throws for one that JavaScript cannot count with. */

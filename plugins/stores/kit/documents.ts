@@ -2,7 +2,7 @@ import Keyv, { type DeserializedData, type KeyvStoreAdapter } from 'keyv';
 import type { StoreWatcher } from '../../../core/index.ts';
 import { checkNamespace } from './check.ts';
 import { misuse, unreadable } from './failure.ts';
-import { timeDocuments } from './timed.ts';
+import { type FailureWatcher, timeDocuments } from './timed.ts';
 
 /** A backend of one namespace: what Keyv calls a storage adapter, or a Map. */
 export type Adapter = KeyvStoreAdapter | Map<string, string>;
@@ -19,6 +19,7 @@ const { serialize, deserialize } = new Keyv();
 export function createDocuments(
   openAdapter: (namespace: string) => Adapter,
   observe?: StoreWatcher,
+  onFailure?: FailureWatcher,
 ): <T>(namespace: string) => Keyv<T> {
   const opened = new Map<string, Keyv>();
   return <T>(namespace: string): Keyv<T> => {
@@ -26,7 +27,7 @@ export function createDocuments(
     if (known) return known as Keyv<T>;
     checkNamespace(namespace);
     const keyv = new Keyv<T>({
-      store: timeDocuments(openAdapter(namespace), observe),
+      store: timeDocuments(openAdapter(namespace), observe, onFailure),
       namespace,
       useKeyPrefix: false,
       throwOnErrors: true,

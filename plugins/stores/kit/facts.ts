@@ -1,4 +1,4 @@
-import type { CallAttempt, CallFacts, LedgerEntry } from '../../../core/index.ts';
+import type { CallAttempt, CallFacts, CallHook, CostPart, LedgerEntry } from '../../../core/index.ts';
 import { CALL_FIELDS, FACT_NAMES, UNKNOWN_FACTS } from '../../policies/kit/index.ts';
 import { digest, entryId } from './check.ts';
 
@@ -11,6 +11,7 @@ const UNSAFE = /[\0\p{Surrogate}]/u;
 const MAX_TAGS = 20;
 const MAX_UNITS = 32;
 const MAX_ATTEMPTS = 20;
+const MAX_HOOKS = 20;
 
 /** A text as records have it: itself, or its beginning with `~` and the hash of the whole, so that no two texts become one. Twice is as once. */
 export function factText(text: string): string {
@@ -40,7 +41,13 @@ function put<N extends keyof CallFacts>(
     for (const [unit, amount] of Object.entries(value as CallFacts['units']).slice(0, MAX_UNITS))
       units[factText(unit)] = whole(amount);
     kept = units;
+  } else if (type === 'parts') {
+    const parts: CostPart[] = [];
+    for (const { unit, quantity, usd } of (value as readonly CostPart[]).slice(0, MAX_UNITS))
+      parts.push({ unit: factText(unit), quantity: Math.max(quantity, 0) || 0, usd });
+    kept = parts;
   } else if (type === 'attempts') kept = (value as CallFacts['attempts']).slice(0, MAX_ATTEMPTS).map(cleanAttempt);
+  else if (type === 'hooks') kept = (value as readonly CallHook[]).slice(0, MAX_HOOKS).map(cleanHook);
   else if (type !== 'flag') kept = whole(value);
   clean[name] = kept as CallFacts[N];
 }
@@ -54,6 +61,10 @@ function cleanAttempt({ target, status, class: kind, reason, ms }: CallAttempt):
   };
 }
 
+function cleanHook({ plugin, hook, action, ms }: CallHook): CallHook {
+  return { plugin: factText(plugin), hook: factText(hook), action, ...(ms !== undefined && { ms: whole(ms) }) };
+}
+
 /** The nearest whole number that a store can count with; 0 for what is none. */
 function whole(value: unknown): number {
   const rounded = Math.round(Number(value));
@@ -63,7 +74,8 @@ function whole(value: unknown): number {
 /** The reason that a charge shows in the books: `chat openai/gpt-5`. */
 export function chargeReason(facts: CallFacts): string {
   const what = `${facts.operation} ${facts.provider}/${facts.model}`;
-  return facts.outcome === EXPIRED ? `${what} (not settled in time: charged at its estimate)` : what;
+  if (facts.outcome === EXPIRED) return `${what} (not settled in time: charged at its estimate)`;
+  return facts.priced ? what : `${what} (its cost is not known)`;
 }
 
 /** The reason that a correction of the sweeper's charge shows in the books. */

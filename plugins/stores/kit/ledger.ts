@@ -7,14 +7,16 @@ import type {
   Reservation,
   ReserveResult,
 } from '../../../core/index.ts';
+import { LONGEST_LAG_MS } from './call-rows.ts';
 import {
   CORRECTABLE_MS,
-  checkAmount,
   checkCredit,
   checkCredited,
   checkReservation,
-  finite,
+  MOST_MONEY,
+  noAmount,
   REMEMBER_MS,
+  spentTooMuch,
   storeKey,
 } from './check.ts';
 import { chargeReason, cleanFacts, correctionReason, expiredFacts } from './facts.ts';
@@ -52,8 +54,10 @@ export interface OpenRequest {
   readonly facts: CallFacts;
   /** Unix milliseconds until which it is held, or may be corrected. */
   readonly until: number;
-  /** When it was swept, which is the time of its record; 0 while it is held. */
+  /** The time of its record, when it is swept; 0 while it is held. */
   readonly sweptAt: number;
+  /** When it was reserved: budgets and reports count it there, whenever it ends. */
+  readonly countedAt: number;
 }
 
 /** A request that was settled or released, or a credit that was given: neither happens twice. */
@@ -79,6 +83,7 @@ export interface CallRecord {
   readonly facts: CallFacts;
   readonly cost: number;
   readonly at: number;
+  readonly countedAt: number;
   /** What was recorded before, at the same time. */
   readonly before?: { readonly facts: CallFacts; readonly cost: number };
 }
@@ -123,7 +128,7 @@ export function createLedgerChanges({
     },
     settle: ({ account, requestId, ...ending }) =>
       transact('ledger.settle', keysOf('charge', account, requestId), (rows, now) => {
-        checkAmount(ending.amount);
+        if (!Number.isSafeInteger(ending.amount) || ending.amount < 0) throw noAmount();
         return end(rows, ending, now);
       }),
     release: (account, requestId, facts, at = Date.now()) =>
@@ -161,16 +166,18 @@ export const NEW_ACCOUNT: AccountBalance = Object.freeze({ balance: 0, held: 0, 
 /** Holds the estimate in the account and in all budgets, or nothing in any of them. */
 function reserve(rows: LedgerRows, reservation: Reservation, ids: readonly string[]): LedgerChange<ReserveResult> {
   checkReservation(reservation);
-  const { amount, floor, expiresAt, facts, budgets: limits = [] } = reservation;
+  const { amount, floor, expiresAt, facts, budgets: limits = [], now } = reservation;
   const { account = NEW_ACCOUNT, request } = rows;
   if (request) return { result: { outcome: 'duplicate' } };
-  if (account.balance - account.held - amount < finite(floor)) return { result: { outcome: 'insufficient' } };
+  if (amount > 0 && account.spent + account.held + amount > MOST_MONEY) throw spentTooMuch();
+  if (account.balance - account.held - amount < floor) return { result: { outcome: 'insufficient' } };
   const budgets: BudgetRow[] = [];
   const used: number[] = [];
   for (const [at, { limit, until }] of limits.entries()) {
     const known = rows.budgets[at] ?? { id: ids[at] ?? '', spent: 0, held: 0, until };
     const before = known.spent + known.held;
-    if (before + amount > finite(limit)) return { result: { outcome: 'over_budget', budget: at, used: before } };
+    if (before + amount > Math.min(limit, MOST_MONEY))
+      return { result: { outcome: 'over_budget', budget: at, used: before } };
     budgets.push({ ...known, held: known.held + amount });
     used.push(before + amount);
   }
@@ -178,7 +185,7 @@ function reserve(rows: LedgerRows, reservation: Reservation, ids: readonly strin
     result: { outcome: 'held', used },
     account: { ...account, held: account.held + amount },
     budgets,
-    request: { state: 'held', amount, budgets: ids, facts, until: expiresAt, sweptAt: 0 },
+    request: { state: 'held', amount, budgets: ids, facts, until: expiresAt, sweptAt: 0, countedAt: now },
   };
 }
 
@@ -202,6 +209,8 @@ function end(rows: LedgerRows, ending: Ending, storeNow: number): LedgerChange<b
   const isCharged = ending.amount !== undefined;
   const { balance, held, spent, credited, updatedAt } = account;
   const reason = facts ? chargeReason(facts) : '';
+  const { countedAt } = request;
+  const at = Math.max(countedAt, Math.min(now, countedAt + LONGEST_LAG_MS));
   return {
     result: true,
     account: {
@@ -211,7 +220,7 @@ function end(rows: LedgerRows, ending: Ending, storeNow: number): LedgerChange<b
     budgets: spendBudgets(rows, uncharged, cost, 0, request.amount),
     request: { state: 'ended', until: (isCharged ? now : request.until) + REMEMBER_MS },
     entry: isCharged ? { kind: 'charge', amount: 0 - cost, reason, at: now } : undefined,
-    record: facts && { facts: cleanFacts(facts), cost, at: now },
+    record: facts && { facts: cleanFacts(facts), cost, at, countedAt },
   };
 }
 
@@ -219,11 +228,10 @@ function end(rows: LedgerRows, ending: Ending, storeNow: number): LedgerChange<b
 function sweep(rows: LedgerRows, now: number): LedgerChange<boolean> {
   const { account, request: hold } = rows;
   if (!account || hold?.state !== 'held' || hold.until >= now) return { result: false };
-  const { amount, budgets, facts } = hold;
-  return {
-    ...end(rows, { amount, facts: expiredFacts(facts), now }, now),
-    request: { state: 'swept', amount, budgets, facts, until: now + CORRECTABLE_MS, sweptAt: now },
-  };
+  const { amount, facts } = hold;
+  const made = end(rows, { amount, facts: expiredFacts(facts), now }, now);
+  const until = now + CORRECTABLE_MS;
+  return { ...made, request: { ...hold, state: 'swept', facts, until, sweptAt: made.record?.at ?? now } };
 }
 
 /** Replaces what the sweeper has charged for a request by what it came to. */
@@ -243,7 +251,10 @@ function correct(
     budgets: spendBudgets(rows, uncharged, amount, swept.amount, 0),
     request: { state: 'ended', until: now + REMEMBER_MS },
     entry: { kind: 'charge', amount: back, reason: correctionReason(facts ?? before), at: now },
-    record: { facts: after, cost: amount, at: swept.sweptAt, before: { facts: before, cost: swept.amount } },
+    record: {
+      ...{ facts: after, cost: amount, at: swept.sweptAt, countedAt: swept.countedAt },
+      before: { facts: before, cost: swept.amount },
+    },
   };
 }
 

@@ -6,7 +6,15 @@ import {
   type ReportRow,
 } from '../../../core/index.ts';
 import { cleanFilter } from './call-filter.ts';
-import { type Dimensions, hourOf, nextHour, ROLLUP_DIMENSIONS, SUM_NAMES, type Sums } from './call-rows.ts';
+import {
+  type Dimensions,
+  hourOf,
+  MONEY_SUMS,
+  nextHour,
+  ROLLUP_DIMENSIONS,
+  SUM_NAMES,
+  type Totals,
+} from './call-rows.ts';
 import { misuse } from './failure.ts';
 
 /** The most intervals of one report. */
@@ -35,7 +43,7 @@ export interface Report {
   /** Whether the filter means calls with these dimensions, as far as those say. */
   takes(dimensions: Dimensions): boolean;
   /** Adds the sums of a group that {@link Report.takes}; throws `invalid_request` when there are too many groups. */
-  add(interval: number, dimensions: Dimensions, session: string | undefined, sums: Sums): void;
+  add(interval: number, dimensions: Dimensions, session: string | undefined, sums: Totals): void;
   rows(): readonly ReportRow[];
 }
 
@@ -46,7 +54,7 @@ export function createReport(query: ReportQuery, wholeBefore: number): Report {
   const { by } = query;
   const bySession = by.includes('session');
   const places = by.map((dimension) => ROLLUP_DIMENSIONS.indexOf(dimension as (typeof ROLLUP_DIMENSIONS)[number]));
-  const groups = new Map<string, { readonly interval: number; readonly names: readonly string[]; sums: number[] }>();
+  const groups = new Map<string, { readonly interval: number; readonly names: readonly string[]; sums: Totals }>();
   return {
     spans: planSpans(query.edges, wholeBefore, bySession || needsRecords(filter)),
     filter,
@@ -55,10 +63,10 @@ export function createReport(query: ReportQuery, wholeBefore: number): Report {
     add(interval, dimensions, session, sums) {
       const names = places.map((place) => (place < 0 ? (session ?? '-') : (dimensions[place] ?? '-')));
       const key = JSON.stringify([interval, ...names]);
-      const group = groups.get(key);
-      if (group) group.sums = group.sums.map((sum, at) => sum + (sums[at] ?? 0));
-      else if (groups.size < MAX_ROWS) groups.set(key, { interval, names, sums: [...sums] });
-      else throw tooManyGroups();
+      const group = groups.get(key) ?? { interval, names, sums: NOTHING };
+      if (groups.size >= MAX_ROWS && !groups.has(key)) throw tooManyGroups();
+      groups.set(key, group);
+      group.sums = group.sums.map((sum, at) => addUp(sum, sums[at] ?? 0));
     },
     rows: () =>
       [...groups.values()]
@@ -66,6 +74,12 @@ export function createReport(query: ReportQuery, wholeBefore: number): Report {
         .sort((a, b) => a.interval - b.interval || compareNames(a.names, b.names))
         .map(({ interval, names, sums }) => toRow(interval, by, names, sums)),
   };
+}
+
+const NOTHING: Totals = SUM_NAMES.map((name) => (MONEY_SUMS.has(name) ? 0n : 0));
+
+function addUp(sum: number | bigint, more: number | bigint): number | bigint {
+  return typeof sum === 'bigint' ? sum + BigInt(more) : sum + Number(more);
 }
 
 function checkQuery({ edges, by }: ReportQuery): void {
@@ -120,14 +134,23 @@ function compareNames(a: readonly string[], b: readonly string[]): number {
   return 0;
 }
 
-function toRow(interval: number, by: readonly ReportDimension[], names: readonly string[], sums: Sums): ReportRow {
-  const sum = Object.fromEntries(SUM_NAMES.map((name, at) => [name, sums[at] ?? 0])) as Record<
-    (typeof SUM_NAMES)[number],
-    number
-  >;
-  const { requests, errors, estimated, unpriced, cost, saved, ...units } = sum;
+function toRow(interval: number, by: readonly ReportDimension[], names: readonly string[], sums: Totals): ReportRow {
+  type Name = (typeof SUM_NAMES)[number];
+  const counts = Object.fromEntries(SUM_NAMES.map((name, at) => [name, Number(sums[at])])) as Record<Name, number>;
+  const { requests, errors, estimated, unpriced, cost: _cost, saved: _saved, ...units } = counts;
+  const moneyOf = (name: Name): bigint => BigInt(sums[SUM_NAMES.indexOf(name)] ?? 0);
   const named = Object.fromEntries(by.map((dimension, at) => [dimension, names[at] ?? '-']));
-  return { interval, ...named, requests, errors, estimated, unpriced, units, cost, saved };
+  return {
+    interval,
+    ...named,
+    requests,
+    errors,
+    estimated,
+    unpriced,
+    units,
+    cost: moneyOf('cost'),
+    saved: moneyOf('saved'),
+  };
 }
 
 function tooManyGroups(): GatewayError {

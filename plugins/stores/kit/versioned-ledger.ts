@@ -303,15 +303,15 @@ class Draft {
   }
 
   #record(record: WrittenRecord): void {
-    const { account, name, ref, facts, cost, at, before } = record;
+    const { account, name, ref, facts, cost, countedAt, before } = record;
     const key = JSON.stringify([account, ref]);
     const isNew = this.#records.get(key)?.before === undefined && this.#records.has(key);
     const { before: _, ...fresh } = record;
     // One that was written in this transaction is not there yet.
     this.#records.set(key, isNew ? fresh : record);
     const own = factText(name);
-    if (before) this.#count(at, dimensionsOf(own, before.facts), negated(sumsOf(before.facts, before.cost)));
-    this.#count(at, dimensionsOf(own, facts), sumsOf(facts, cost));
+    if (before) this.#count(countedAt, dimensionsOf(own, before.facts), negated(sumsOf(before.facts, before.cost)));
+    this.#count(countedAt, dimensionsOf(own, facts), sumsOf(facts, cost));
   }
 
   #count(at: number, dimensions: Dimensions, sums: Sums): void {
@@ -347,7 +347,7 @@ const PROCESS = randomBytes(9).toString('base64url');
 let versions = 0;
 
 /** No two changes of any process have the same one, also when the store went back to a copy of before. */
-function nextVersion(): string {
+export function nextVersion(): string {
   versions += 1;
   return `${PROCESS}.${versions.toString(36)}`;
 }
@@ -358,11 +358,11 @@ export function accountRowId(key: string): string {
   return `${ACCOUNT}${key}`;
 }
 
-function budgetRowId(key: string): string {
+export function budgetRowId(key: string): string {
   return `${BUDGET}${key}`;
 }
 
-function requestRowId({ account, kind, ref }: LedgerKeys): string {
+export function requestRowId({ account, kind, ref }: LedgerKeys): string {
   return `${REQUEST}${JSON.stringify([kind, account, ref])}`;
 }
 
@@ -372,7 +372,7 @@ export function requestKeysOf(id: string, nameOf: (account: string) => string): 
   return { account, name: nameOf(account), kind: 'charge', ref };
 }
 
-function pack(id: string, row: Row): WrittenRow {
+export function pack(id: string, row: Row): WrittenRow {
   if ('name' in row) {
     const { name, lastEntry, updatedAt, ...sums } = row;
     // Of any text: in JSON, where its key is a hash of it.
@@ -387,13 +387,13 @@ function pack(id: string, row: Row): WrittenRow {
     return { id, text: JSON.stringify({ spent, held, until }), until: last, due: undefined };
   }
   if (row.state === 'ended') return { id, text: JSON.stringify({ state: 'ended' }), until: row.until, due: undefined };
-  const { state, amount, budgets, facts, until, sweptAt } = row;
-  const text = JSON.stringify({ state, amount, budgets, facts, until, swept_at: sweptAt });
+  const { state, amount, budgets, facts, until, sweptAt, countedAt } = row;
+  const text = JSON.stringify({ state, amount, budgets, facts, until, swept_at: sweptAt, counted_at: countedAt });
   return state === 'held' ? { id, text, until: undefined, due: until } : { id, text, until, due: undefined };
 }
 
 /** Reads what {@link pack} wrote. Throws for anything else: that is denied, never taken for absent. */
-function unpack(id: string, text: string): Row {
+export function unpack(id: string, text: string): Row {
   if (id.startsWith(ACCOUNT)) return readAccountRow({ id, text });
   const row = readObject(text);
   if (id.startsWith(BUDGET)) {
@@ -408,6 +408,7 @@ function unpack(id: string, text: string): Row {
   return {
     ...{ state, budgets: budgets.map(String), facts: readFacts(JSON.stringify(facts)) },
     ...{ amount: whole(row['amount']), until: whole(row['until']), sweptAt: whole(row['swept_at']) },
+    countedAt: whole(row['counted_at']),
   };
 }
 

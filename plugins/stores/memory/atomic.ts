@@ -13,18 +13,19 @@ import {
   type OpenRequest,
   requestKey,
 } from '../kit/ledger.ts';
-import { timeOperations } from '../kit/timed.ts';
+import { type FailureWatcher, timeOperations } from '../kit/timed.ts';
 import { createCallRecords } from './records.ts';
 
 /** The atomic half of a store in this process's memory; the `keyv` store uses it beside documents elsewhere. */
 export function createMemoryAtomic(
   isClosed: () => boolean,
   observe?: StoreWatcher,
+  onFailure?: FailureWatcher,
 ): Pick<Store, 'ledger' | 'sets' | 'counters'> {
   return {
-    ledger: timeOperations(refuseClosed(createMemoryLedger(), isClosed), 'ledger', observe),
-    sets: timeOperations(refuseClosed(createMemorySets(), isClosed), 'sets', observe),
-    counters: timeOperations(refuseClosed(createLocalCounters(), isClosed), 'counters', observe),
+    ledger: timeOperations(refuseClosed(createMemoryLedger(), isClosed), 'ledger', observe, onFailure),
+    sets: timeOperations(refuseClosed(createMemorySets(), isClosed), 'sets', observe, onFailure),
+    counters: timeOperations(refuseClosed(createLocalCounters(), isClosed), 'counters', observe, onFailure),
   };
 }
 

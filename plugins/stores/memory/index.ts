@@ -1,17 +1,20 @@
 import { definePlugin, type Store, type StoreWatcher } from '../../../core/index.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeClosed } from '../kit/failure.ts';
+import { KEPT_OPTION, withKept } from '../kit/kept.ts';
 import { createMemoryAtomic } from './atomic.ts';
 
 /** Opens a store that lives and ends with this process: for tests and for trying things out. */
-export async function openMemory(observe?: StoreWatcher): Promise<Store> {
+export async function openMemory(observe?: StoreWatcher, keepPerAccount?: string | number): Promise<Store> {
   let closed = false;
   const isClosed = () => closed;
+  const keyv = createDocuments(() => new DocumentMap(isClosed), observe);
+  const atomic = createMemoryAtomic(isClosed, observe);
   return {
     kind: 'memory',
     endsWithProcess: true,
-    keyv: createDocuments(() => new DocumentMap(isClosed), observe),
-    ...createMemoryAtomic(isClosed, observe),
+    ...atomic,
+    ...withKept({ keyv, sets: atomic.sets }, keepPerAccount),
     health: async () => {
       if (closed) throw storeClosed();
     },
@@ -26,9 +29,14 @@ export default definePlugin({
   kind: 'store',
   apiVersion: 1,
   processes: 'one',
-  configSchema: { type: 'object', additionalProperties: false, properties: {}, examples: ['memory:'] },
-  setup(api) {
-    api.store((observe) => openMemory(observe));
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: { keepPerAccount: KEPT_OPTION },
+    examples: ['memory:'],
+  },
+  setup(api, { keepPerAccount }) {
+    api.store((observe) => openMemory(observe, keepPerAccount));
   },
 });
 

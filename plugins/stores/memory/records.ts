@@ -124,16 +124,16 @@ class Records implements CallRecords {
   readonly #turns = new Turns();
   #wholeBefore = 0;
 
-  write(accountName: string, id: string, { facts, cost, at, before }: CallRecord): void {
+  write(accountName: string, id: string, { facts, cost, at, countedAt, before }: CallRecord): void {
     const account = factText(accountName);
-    const row = { ...facts, id, account, cost, at };
+    const row = { ...facts, id, account, cost, at, countedAt };
     if (before) {
-      this.#rollup.add(at, dimensionsOf(account, before.facts), negated(sumsOf(before.facts, before.cost)));
+      this.#rollup.add(countedAt, dimensionsOf(account, before.facts), negated(sumsOf(before.facts, before.cost)));
       const known = remove(this.#rows, row);
       if (known) for (const [name, value] of indexedBy(known)) remove(this.#indexes.get(keyOf(name, value)) ?? [], row);
       if (known) this.#add(row);
     } else this.#add(row);
-    this.#rollup.add(at, dimensionsOf(account, facts), sumsOf(facts, cost));
+    this.#rollup.add(countedAt, dimensionsOf(account, facts), sumsOf(facts, cost));
     if (this.#rows.length > MAX_RECORDS + FORGOTTEN) this.#forgetOldest();
   }
 
@@ -174,7 +174,7 @@ class Records implements CallRecords {
       if (span) report.add(span.interval, dimensions, undefined, sums);
     });
     await this.#inPieces(rows, (row) => {
-      const span = findSpan(calls, row.at);
+      const span = findSpan(calls, row.countedAt);
       if (span && matchesCall(report.filter, row))
         report.add(span.interval, dimensionsOf(row.account, row), row.session, sumsOf(row, row.cost));
     });

@@ -11,7 +11,9 @@ export const CONFLICT = 'TG003';
 
 const SUMS_ADDED = SUM_NAMES.map((name) => `${name} = r.${name} + excluded.${name}`).join(', ');
 const CALL_COLUMNS =
-  'account ref at name user_id key tags operation provider model request_id session outcome sums facts'.split(' ');
+  'account ref at counted_at name user_id key tags operation provider model request_id session outcome sums facts'.split(
+    ' ',
+  );
 const CALL = CALL_COLUMNS.join(', ');
 
 /** Functions; `deadline` is in milliseconds of the server's clock. */

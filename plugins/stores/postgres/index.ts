@@ -14,8 +14,10 @@ import {
 import { checkMember, digest, finite, pageLimit, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';
+import { KEPT_OPTION, withKept } from '../kit/kept.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { timeOperations } from '../kit/timed.ts';
+import { watchWrites } from '../kit/write-watch.ts';
 import {
   type Connection,
   connect,
@@ -27,6 +29,7 @@ import {
 } from './connection.ts';
 import { createPostgresLedger } from './ledger.ts';
 import { VERSION } from './schema.ts';
+import { createPostgresTransfer } from './transfer.ts';
 
 const PAGE = 100;
 const HAS_DOCUMENT = 'SELECT 1 FROM tollgate.documents WHERE key = $1 AND (expires IS NULL OR expires > $2)';
@@ -190,6 +193,7 @@ interface PostgresOptions {
   readonly connections?: number;
   /** The longest an operation may take; 500 by default. */
   readonly timeoutMs?: number;
+  readonly keepPerAccount?: string | number;
   readonly log?: Log;
 }
 
@@ -199,23 +203,32 @@ interface PostgresOptions {
  * the making of the schema.
  */
 export async function openPostgres(
-  { url, connections = 10, timeoutMs = 500, log }: PostgresOptions,
+  { url, connections = 10, timeoutMs = 500, keepPerAccount, log }: PostgresOptions,
   observe?: StoreWatcher,
 ): Promise<Store> {
   const connection = await connect({ url, connections, timeoutMs, log });
   const stopPurge = startPurge(connection);
-  return {
+  const writes = watchWrites(log);
+  const { onFailure } = writes;
+  const ledger = createPostgresLedger(connection, timeoutMs);
+  return writes.over({
     kind: 'postgres',
-    keyv: createDocuments(createPostgresDocuments(connection), observe),
-    ledger: timeOperations(createPostgresLedger(connection, timeoutMs), 'ledger', observe),
-    sets: timeOperations(createPostgresSets(connection), 'sets', observe),
-    counters: timeOperations(createPostgresCounters(connection), 'counters', observe),
+    ...withKept(
+      {
+        keyv: createDocuments(createPostgresDocuments(connection), observe, onFailure),
+        sets: timeOperations(createPostgresSets(connection), 'sets', observe, onFailure),
+      },
+      keepPerAccount,
+    ),
+    ledger: timeOperations(ledger, 'ledger', observe, onFailure),
+    transfer: () => createPostgresTransfer(connection, timeoutMs, ledger),
+    counters: timeOperations(createPostgresCounters(connection), 'counters', observe, onFailure),
     health: connection.health,
     close: () => {
       stopPurge();
       return connection.close();
     },
-  };
+  });
 }
 
 export default definePlugin({
@@ -241,6 +254,7 @@ export default definePlugin({
         description: 'How many connections each process may open.',
       },
       timeout: TIMEOUT_OPTION,
+      keepPerAccount: KEPT_OPTION,
     },
   },
   setup(api, { timeout, ...rest }) {

@@ -13,6 +13,7 @@ import {
   hourOf,
   packFacts,
   ROLLUP_DIMENSIONS,
+  readTotals,
   SUM_NAMES,
   sumsOf,
   unpackCall,
@@ -85,7 +86,7 @@ function readExpired(row: Row): LedgerKeys {
   return requestKeysOf(String(row['request']), () => readAccountRow(readStored(row)).name);
 }
 
-function createRows(connection: Connection, timeoutMs: number): VersionedRows {
+export function createRows(connection: Connection, timeoutMs: number): VersionedRows {
   const read = async (ids: readonly string[]) => (await connection.read('read_ledger', READ, [ids])).map(readStored);
   return {
     ...{ kind: 'postgres', timeoutMs, now: connection.now, read },
@@ -134,10 +135,10 @@ function packChanges({ rows, entries, records, rollup }: Omit<LedgerCommit, 'exp
   });
 }
 
-function packRecord({ account, ref, name, facts, cost, at }: WrittenRecord): object {
+function packRecord({ account, ref, name, facts, cost, at, countedAt }: WrittenRecord): object {
   const { account: told, ...dimensions } = namedDimensions(dimensionsOf(factText(name), facts));
   const { requestId, session, outcome } = facts;
-  const own = { account, ref, at, name: told, request_id: requestId, session, outcome };
+  const own = { account, ref, at, counted_at: countedAt, name: told, request_id: requestId, session, outcome };
   return { ...own, ...dimensions, sums: sumsOf(facts, cost), facts: packFacts(facts) };
 }
 
@@ -145,7 +146,7 @@ function namedDimensions(dimensions: Dimensions): Readonly<Record<string, string
   return Object.fromEntries(ROLLUP_DIMENSIONS.map((name, at) => [name === 'user' ? 'user_id' : name, dimensions[at]]));
 }
 
-const RECORDS_FROM = "SELECT value FROM tollgate.meta WHERE name = 'records_from'";
+export const RECORDS_FROM = "SELECT value FROM tollgate.meta WHERE name = 'records_from'";
 /** The most groups that one slice answers: more than a report may have. */
 const MOST_GROUPS = 50_001;
 
@@ -160,9 +161,9 @@ const SOURCES = Object.freeze({
   },
   calls: {
     table: 'tollgate.calls',
-    time: 'at',
+    time: 'counted_at',
     account: 'name',
-    bounds: 'SELECT min(at) AS first, max(at) AS last FROM tollgate.calls',
+    bounds: 'SELECT min(counted_at) AS first, max(counted_at) AS last FROM tollgate.calls',
     sums: SUM_NAMES.map((_, index) => `sum(sums[${index + 1}])`).join(', '),
   },
 } as const);
@@ -227,7 +228,7 @@ async function readSlice(
     const interval = spans[(Number(row['place']) - 1) / 2]?.interval ?? 0;
     const found = ROLLUP_DIMENSIONS.map((_, at) => String(row[`d${at}`] ?? ''));
     const session = row[`d${ROLLUP_DIMENSIONS.length}`];
-    const totals = (row['sums'] as readonly string[]).map(whole);
+    const totals = readTotals(row['sums'] as readonly string[]);
     report.add(interval, found, typeof session === 'string' ? session : undefined, totals);
   }
 }
@@ -334,7 +335,7 @@ export function pageStatement(query: CallQuery) {
   const looked = isAllWanted ? limit + 1 : MOST_LOOKED_AT;
   const text = `WITH looked AS MATERIALIZED (SELECT * FROM tollgate.calls WHERE ${bounds} ORDER BY ${order} LIMIT ${looked}),
       found AS (SELECT * FROM looked WHERE true${filterSql(filter, 'name', values)} ORDER BY at DESC, n DESC LIMIT $4)
-    SELECT f.ref, f.at, f.n, f.sums[${COST}] AS cost, f.request_id, f.session, f.outcome, f.facts,
+    SELECT f.ref, f.at, f.counted_at, f.n, f.sums[${COST}] AS cost, f.request_id, f.session, f.outcome, f.facts,
       ARRAY[f.name, f.user_id, f.key, f.tags, f.operation, f.provider, f.model] AS dimensions,
       (SELECT count(*) FROM looked) AS looked, l.at AS last_at, l.n AS last_n
     FROM (SELECT at, n FROM looked ORDER BY at, n LIMIT 1) AS l LEFT JOIN found AS f ON true ORDER BY f.at DESC, f.n DESC`;
@@ -366,6 +367,7 @@ function readCall(row: Row): CallRow {
       requestId: String(row['request_id']),
       cost: whole(row['cost']),
       at: whole(row['at']),
+      countedAt: whole(row['counted_at']),
       outcome: row['outcome'] as CallRow['outcome'],
       dimensions: row['dimensions'] as readonly string[],
       session: row['session'] == null ? undefined : String(row['session']),

@@ -9,7 +9,7 @@ import { SUM_NAMES } from '../kit/call-rows.ts';
  * The version of {@link SCHEMA} and of {@link FUNCTIONS}. A change of either raises it, with a migration of the version before and a
  * test of that. Earlier versions were of builds that were not released: they are refused.
  */
-export const VERSION = 5;
+export const VERSION = 6;
 
 const SUMS = SUM_NAMES.map((name) => `${name} bigint NOT NULL`).join(', ');
 const BALANCES = ['balance', 'held', 'spent', 'credited', 'last_entry', 'updated_at'];
@@ -37,11 +37,12 @@ CREATE OR REPLACE VIEW tollgate.budgets AS SELECT substr(id, 8) AS id, ${columns
 CREATE TABLE IF NOT EXISTS tollgate.entries (account text, n bigint, kind text NOT NULL, ref text NOT NULL,
   amount bigint NOT NULL, reason text NOT NULL, at bigint NOT NULL, PRIMARY KEY (account, n));
 
-CREATE TABLE IF NOT EXISTS tollgate.calls (account text, ref text, at bigint NOT NULL,
+CREATE TABLE IF NOT EXISTS tollgate.calls (account text, ref text, at bigint NOT NULL, counted_at bigint NOT NULL,
   n bigint GENERATED ALWAYS AS IDENTITY, name text NOT NULL, user_id text NOT NULL, key text NOT NULL, tags text NOT NULL,
   operation text NOT NULL, provider text NOT NULL, model text NOT NULL, request_id text NOT NULL, session text, outcome text NOT NULL,
   sums bigint[] NOT NULL, facts text NOT NULL, PRIMARY KEY (account, ref));
 CREATE INDEX IF NOT EXISTS calls_at ON tollgate.calls (at, n);
+CREATE INDEX IF NOT EXISTS calls_counted ON tollgate.calls (counted_at);
 -- A list of one of these reads its own records, however many others there are.
 CREATE INDEX IF NOT EXISTS calls_of_account ON tollgate.calls (name, at, n);
 CREATE INDEX IF NOT EXISTS calls_of_user ON tollgate.calls (user_id, at, n);

@@ -16,7 +16,7 @@ import {
   matchesCall,
   readCallSpan,
 } from '../kit/call-filter.ts';
-import { type Dimensions, dimensionsOf, hourOf, SUM_NAMES, sumsOf } from '../kit/call-rows.ts';
+import { type Dimensions, dimensionsOf, hourOf, LONGEST_LAG_MS, SUM_NAMES, sumsOf } from '../kit/call-rows.ts';
 import { digest } from '../kit/check.ts';
 import { factText } from '../kit/facts.ts';
 import { unreadable } from '../kit/failure.ts';
@@ -89,9 +89,9 @@ export function writeRecords(keys: Keys, records: readonly WrittenRecord[]): rea
   const written: Command[] = [];
   const touched = new Set<string>();
   for (const record of records) {
-    const { facts, before, cost, at, ref } = record;
+    const { facts, before, cost, at, countedAt, ref } = record;
     const id = idOf(record);
-    const own = { id: ref, account: factText(record.name), cost, at };
+    const own = { id: ref, account: factText(record.name), cost, at, countedAt };
     for (const [name, value] of before ? indexedBy({ ...before.facts, ...own }) : [])
       removed.push(['ZREM', keys.callsBy(name, value), id]);
     const listed = indexedBy({ ...facts, ...own }).map(([name, value]) => keys.callsBy(name, value));
@@ -109,7 +109,7 @@ export function writeRecords(keys: Keys, records: readonly WrittenRecord[]): rea
 }
 
 /** How many characters name a group within its hour. */
-const GROUP = 12;
+export const GROUP = 12;
 
 export function writeSums(
   keys: Keys,
@@ -196,7 +196,7 @@ async function readHours(
 }
 
 /** All fields of a hash, bit by bit: a large one read at once would keep the server from others. */
-async function scanHash(connection: Connection, key: string): Promise<ReadonlyMap<string, string>> {
+export async function scanHash(connection: Connection, key: string): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   let cursor = '0';
   do {
@@ -216,11 +216,12 @@ async function readSpan(
   most: number,
 ): Promise<number> {
   let count = 0;
-  for await (const batch of readRecords(connection, keys, { from, to, filter: report.filter })) {
+  const last = to + LONGEST_LAG_MS;
+  for await (const batch of readRecords(connection, keys, { from, to: last, filter: report.filter })) {
     count += batch.length;
     if (count > most) throw tooManyRecords();
     for (const { call } of batch) {
-      if (!call || !matchesCall(report.filter, call)) continue;
+      if (!call || call.countedAt < from || call.countedAt >= to || !matchesCall(report.filter, call)) continue;
       report.add(interval, dimensionsOf(call.account, call), call.session, sumsOf(call, call.cost));
     }
   }

@@ -61,7 +61,7 @@ export function makeClient({ url, cluster = false }: ClientOptions) {
 }
 
 /** The servers that have keys: the one, or every master of a cluster. */
-async function nodesOf(client: RedisClient) {
+export async function nodesOf(client: RedisClient) {
   return 'masters' in client ? Promise.all(client.masters.map((node) => client.nodeClient(node))) : [client];
 }
 
@@ -104,7 +104,7 @@ export function isReply(error: unknown, ...words: readonly string[]): boolean {
  * The version of the keys and of what is in them. A change that an earlier gateway cannot read raises it, with a migration of the
  * version before and a test of that. Earlier versions were of builds that were not released: they are refused.
  */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 /** The first build wrote keys of its own names, and no version. */
 const FIRST_BUILD = 1;
@@ -268,6 +268,9 @@ async function refuseNode(client: RedisClient): Promise<void> {
 export function findRefusal(error: unknown): string | undefined {
   // What the check of the schema found.
   if (isGatewayError(error)) return error.message;
+  // A new client writes only before the first server has answered: what is taken over later is waited for.
+  if (isReply(error, 'READONLY'))
+    return 'The redis store is a replica, which takes no writes: name its primary in the URL.';
   return isReply(error, ...FATAL_REPLIES)
     ? 'The redis store refuses the user, password or database of its URL.'
     : undefined;

@@ -14,8 +14,10 @@ import { checkMember, digest, finite, pageLimit, storeKey } from '../kit/check.t
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable, unreadable } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
+import { KEPT_OPTION, withKept } from '../kit/kept.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { timeOperations } from '../kit/timed.ts';
+import { watchWrites } from '../kit/write-watch.ts';
 import {
   type ClientOptions,
   type Connection,
@@ -27,12 +29,15 @@ import {
   makeClient,
   readSchemaVersion,
 } from './connection.ts';
-import { createRedisLedger } from './ledger.ts';
+import { Books, createRedisLedger } from './ledger.ts';
+import { createRedisTransfer } from './transfer.ts';
 
 /** Names the keys of documents, sets and counters under a prefix. What users choose is hashed before it becomes part of a key. */
 export function createKeys(prefix: string) {
   return {
     set: (name: string): string => `${prefix}:set:${digest(name)}`,
+    /** Where the name of a set or number is, on the same node of a cluster. */
+    name: (key: string): string => `${prefix}:name:{${key}}`,
     window: (key: string): string => `${prefix}:window:${digest(key)}`,
     lease: (key: string): string => `${prefix}:lease:${digest(key)}`,
     number: (key: string): string => `${prefix}:number:${digest(key)}`,
@@ -94,8 +99,12 @@ return 1
 /** KEYS: lease. ARGV: deadline, id. */
 const RELEASE = defineWrite(`return redis.call('ZREM', KEYS[1], ARGV[2])`);
 
-/** KEYS: number. ARGV: deadline, by. */
-const NEXT = defineWrite(`return redis.call('INCRBY', KEYS[1], ARGV[2])`);
+/** KEYS: number, its name. ARGV: deadline, by, name. */
+const NEXT = defineWrite(`
+local value = redis.call('INCRBY', KEYS[1], ARGV[2])
+if value == tonumber(ARGV[2]) then redis.call('SET', KEYS[2], ARGV[3]) end
+return value
+`);
 
 /**
  * Windows, leases and numbers in Redis. On a cluster the windows of one call live in different slots, where no script
@@ -147,8 +156,9 @@ function createRedisCounters(connection: Connection, keys: Keys, isCluster: bool
       await connection.write(RELEASE, [keys.lease(key)], [storeKey(id)]);
     },
     next: async (key, by = 1) => {
-      if (by !== 0) return Number(await connection.write(NEXT, [keys.number(key)], [by]));
-      return Number((await connection.read((client) => client.get(keys.number(key)))) ?? 0);
+      const number = keys.number(key);
+      if (by !== 0) return Number(await connection.write(NEXT, [number, keys.name(number)], [by, storeKey(key)]));
+      return Number((await connection.read((client) => client.get(number))) ?? 0);
     },
   };
 }
@@ -201,27 +211,35 @@ export function createRedisDocuments(connection: Connection, keys: Keys): (names
   };
 }
 
-/** KEYS: set. ARGV: deadline, member, max or ''. All scores are 0: the set is sorted by the bytes of its members. */
+/** KEYS: set, its name. ARGV: deadline, member, max or '', name. All scores are 0: the set is sorted by the bytes of its members. */
 const ADD = defineWrite(`
 if redis.call('ZSCORE', KEYS[1], ARGV[2]) then return 'present' end
 if ARGV[3] ~= '' and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then return 'full' end
-redis.call('ZADD', KEYS[1], 0, ARGV[2])
+if redis.call('ZADD', KEYS[1], 0, ARGV[2]) == 1 and redis.call('ZCARD', KEYS[1]) == 1 then redis.call('SET', KEYS[2], ARGV[4]) end
 return 'added'
 `);
 
-/** KEYS: set. ARGV: deadline, member. */
-const REMOVE = defineWrite(`return redis.call('ZREM', KEYS[1], ARGV[2])`);
+/** KEYS: set, its name. ARGV: deadline, member. */
+const REMOVE = defineWrite(`
+local removed = redis.call('ZREM', KEYS[1], ARGV[2])
+if removed == 1 and redis.call('EXISTS', KEYS[1]) == 0 then redis.call('UNLINK', KEYS[2]) end
+return removed
+`);
 
 /** Sets in Redis: sorted sets, for their order. */
 function createRedisSets(connection: Connection, keys: Keys): Sets {
   return {
     add: async (set, member, max) => {
       checkMember(member);
-      const outcome = await connection.write(ADD, [keys.set(set)], [member, max ?? '']);
+      const key = keys.set(set);
+      const outcome = await connection.write(ADD, [key, keys.name(key)], [member, max ?? '', storeKey(set)]);
       if (outcome !== 'added' && outcome !== 'present' && outcome !== 'full') throw unreadable('set');
       return outcome;
     },
-    remove: async (set, member) => (await connection.write(REMOVE, [keys.set(set)], [member])) === 1,
+    remove: async (set, member) => {
+      const key = keys.set(set);
+      return (await connection.write(REMOVE, [key, keys.name(key)], [member])) === 1;
+    },
     has: async (set, member) => (await connection.read((client) => client.zScore(keys.set(set), member))) !== null,
     list: (set, { limit, after }) => {
       const from = after === undefined ? '-' : `(${after}`;
@@ -231,6 +249,9 @@ function createRedisSets(connection: Connection, keys: Keys): Sets {
     size: (set) => connection.read((client) => client.zCard(keys.set(set))),
   };
 }
+
+/** What adds documents, members and numbers that come from another store. */
+const SCRIPTS = Object.freeze({ put: SET, add: ADD, count: NEXT });
 
 const PROBE_MS = 5_000;
 
@@ -264,6 +285,7 @@ interface RedisOptions {
   readonly timeoutMs?: number;
   /** How many entries an account keeps; the oldest beyond that become one line. 100,000 by default. */
   readonly keepEntries?: number;
+  readonly keepPerAccount?: string | number;
   readonly log?: Log;
 }
 
@@ -273,17 +295,28 @@ interface RedisOptions {
  */
 export async function openRedis(options: RedisOptions, observe?: StoreWatcher): Promise<Store> {
   const { url, cluster = false, prefix = 'tollgate', timeoutMs = 500, keepEntries = 100_000, log } = options;
+  const { keepPerAccount } = options;
   const connection = await connect({ url, cluster, prefix, timeoutMs, log });
   const keys = createKeys(prefix);
-  return {
+  const writes = watchWrites(log);
+  const { onFailure } = writes;
+  const books = new Books(connection, { prefix, timeoutMs, keepEntries });
+  const ledger = createRedisLedger(connection, books);
+  return writes.over({
     kind: 'redis',
-    keyv: createDocuments(createRedisDocuments(connection, keys), observe),
-    ledger: timeOperations(createRedisLedger(connection, { prefix, timeoutMs, keepEntries }), 'ledger', observe),
-    sets: timeOperations(createRedisSets(connection, keys), 'sets', observe),
-    counters: timeOperations(createRedisCounters(connection, keys, cluster), 'counters', observe),
+    ...withKept(
+      {
+        keyv: createDocuments(createRedisDocuments(connection, keys), observe, onFailure),
+        sets: timeOperations(createRedisSets(connection, keys), 'sets', observe, onFailure),
+      },
+      keepPerAccount,
+    ),
+    ledger: timeOperations(ledger, 'ledger', observe, onFailure),
+    transfer: () => createRedisTransfer({ connection, prefix, keys, books, ledger, scripts: SCRIPTS }),
+    counters: timeOperations(createRedisCounters(connection, keys, cluster), 'counters', observe, onFailure),
     health: connection.health,
     close: connection.close,
-  };
+  });
 }
 
 export default definePlugin({
@@ -305,6 +338,7 @@ export default definePlugin({
       cluster: { type: 'boolean', description: 'Speaks the cluster protocol; the URL is then one node of it.' },
       prefix: { type: 'string', pattern: '^[a-z0-9-]{1,40}$', description: 'What all keys begin with.' },
       timeout: TIMEOUT_OPTION,
+      keepPerAccount: KEPT_OPTION,
       keepEntries: { type: 'integer', minimum: 100, description: 'How many ledger entries an account keeps.' },
     },
   },

@@ -79,8 +79,7 @@ interface LedgerOptions {
 }
 
 /** Money in Redis: `kit/ledger.ts` decides, one script compares the versions of rows and writes. */
-export function createRedisLedger(connection: Connection, options: LedgerOptions): Ledger {
-  const books = new Books(connection, options);
+export function createRedisLedger(connection: Connection, books: Books): Ledger {
   const { keys } = books;
   return {
     ...createLedgerChanges({
@@ -112,7 +111,7 @@ export function createRedisLedger(connection: Connection, options: LedgerOptions
 }
 
 /** The rows and the books of the ledger, read and written. */
-class Books implements VersionedRows {
+export class Books implements VersionedRows {
   readonly kind = 'redis';
   readonly timeoutMs: number;
   readonly keys: Keys;
@@ -269,7 +268,7 @@ interface Line {
   readonly entry: LedgerEntry;
 }
 
-function readLine(account: string, line: string): Line {
+export function readLine(account: string, line: string): Line {
   const [n, kind, amount, reason, ref, at, balance] = readJson<readonly unknown[]>(line);
   const told = { kind: kind === 'credit' ? kind : 'charge', reason: String(reason), ref: String(ref) } as const;
   const entry = { id: entryId(whole(n)), account, ...told, amount: whole(amount), at: whole(at) };
@@ -277,6 +276,6 @@ function readLine(account: string, line: string): Line {
 }
 
 /** What an account's oldest entries come to, those before this one included. */
-function carryForward(entry: LedgerEntry, balance: number): LedgerEntry {
+export function carryForward(entry: LedgerEntry, balance: number): LedgerEntry {
   return { ...entry, kind: balance < 0 ? 'charge' : 'credit', amount: balance, reason: 'carried forward', ref: '' };
 }

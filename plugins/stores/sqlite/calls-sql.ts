@@ -1,5 +1,5 @@
 import type { IndexedName } from '../kit/call-filter.ts';
-import { ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-rows.ts';
+import { MONEY_SUMS, ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-rows.ts';
 import type { Database, Statement } from './driver.ts';
 
 export type CallsSql = ReturnType<typeof prepareCalls>;
@@ -10,7 +10,20 @@ const ADDED = SUM_NAMES.map((name) => `${name} = ${name} + excluded.${name}`).jo
 /** A record is one request: it has no column for that. */
 const RECORDED = SUM_NAMES.slice(1);
 /** What a record says of its call beside numbers. */
-const DESCRIBED = Object.freeze(['group_id', 'account', 'user', 'key', 'request', 'session', 'outcome', 'facts']);
+const DESCRIBED = Object.freeze([
+  'group_id',
+  'account',
+  'user',
+  'key',
+  'request',
+  'session',
+  'outcome',
+  'facts',
+  'counted_at',
+]);
+/** A sum of money as text: the driver refuses numbers that are not exact. */
+const summed = (name: string): string =>
+  MONEY_SUMS.has(name) ? `CAST(sum(${name}) AS TEXT) AS ${name}` : `sum(${name}) AS ${name}`;
 const marks = (count: number): string => Array.from({ length: count }, () => '?').join(', ');
 
 /** The column of each name that has an index; the index is called `calls_` and the column. */
@@ -35,12 +48,13 @@ function prepareReads(database: Database, index: IndexedName | undefined) {
   const newest = 'at >= ?2 AND (at, tie) < (?3, ?4) ORDER BY at DESC, tie DESC';
   const sums = (kept: string): Statement =>
     database.prepare(`SELECT group_id${kept}, count(*) AS requests,
-        ${RECORDED.map((name) => `sum(${name}) AS ${name}`).join(', ')}
+        ${RECORDED.map(summed).join(', ')}
       FROM (${recordsOf('*', index, '?1')} AND (at, tie) > (?2, ?3) AND (at, tie) <= (?4, ?5))
-      WHERE (?6 IS NULL OR session = ?6) AND (?7 IS NULL OR outcome = ?7) AND (?8 IS NULL OR request = ?8) GROUP BY group_id${kept}`);
+      WHERE counted_at >= ?6 AND counted_at < ?7 AND (?8 IS NULL OR session = ?8) AND (?9 IS NULL OR outcome = ?9)
+        AND (?10 IS NULL OR request = ?10) GROUP BY group_id${kept}`);
   return {
     /** ?5: how many to look at; then what must hold beside the index; ?16: how many. */
-    page: database.prepare(`SELECT c.at, c.tie, c.request, c.session, c.outcome, c.cost, c.facts,
+    page: database.prepare(`SELECT c.at, c.tie, c.counted_at, c.request, c.session, c.outcome, c.cost, c.facts,
         ${ROLLUP_DIMENSIONS.map((name) => `g.${name}`).join(', ')}
       FROM (${recordsOf('*', index, '?1')} AND ${newest} LIMIT ?5) AS c CROSS JOIN call_groups AS g ON g.id = c.group_id
       WHERE (?6 IS NULL OR g.account = ?6) AND (?7 IS NULL OR g.user = ?7) AND (?8 IS NULL OR g.key = ?8)
@@ -86,7 +100,7 @@ export function prepareCalls(database: Database) {
       session: prepareReads(database, 'session'),
       requestId: prepareReads(database, 'requestId'),
     },
-    sumHours: database.prepare(`SELECT group_id, ${SUM_NAMES.map((name) => `sum(${name}) AS ${name}`).join(', ')}
+    sumHours: database.prepare(`SELECT group_id, ${SUM_NAMES.map(summed).join(', ')}
       FROM rollup WHERE (hour, group_id) > (?1, ?2) AND (hour, group_id) <= (?3, ?4) GROUP BY group_id`),
     endOfHours: database.prepare(`SELECT hour AS at, group_id AS tie FROM rollup
       WHERE hour < ?1 AND (hour, group_id) > (?2, ?3) ORDER BY hour, group_id LIMIT 1 OFFSET ?4`),

@@ -62,6 +62,12 @@ export function isBusy(thrown: unknown): boolean {
   return code === 5 || code === 6;
 }
 
+/** Whether a failure says that the file is damaged, or is none of SQLite's: only its operator can mend it. */
+export function isDamage(failure: unknown): boolean {
+  const { cause } = (failure ?? {}) as { readonly cause?: unknown };
+  return cause instanceof SqliteError && (cause.code === 'SQLITE_11' || cause.code === 'SQLITE_26');
+}
+
 /** What SQLite said of which file, for the log and the terminal: its own messages name none. */
 class SqliteError extends Error {
   override readonly name = 'SqliteError';

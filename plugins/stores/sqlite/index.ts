@@ -4,6 +4,7 @@ import type { KeyvStoreAdapter } from 'keyv';
 import {
   type Counters,
   definePlugin,
+  type Log,
   type Sets,
   type Store,
   type StoreWatcher,
@@ -13,9 +14,12 @@ import {
 import { checkMember, finite, pageLimit, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';
+import { KEPT_OPTION, withKept } from '../kit/kept.ts';
+import { watchWrites } from '../kit/write-watch.ts';
 import { type Database, importDriver, sqliteFailure } from './driver.ts';
 import { createSqliteLedger } from './ledger.ts';
 import { checkVersion, MIGRATIONS, migrate } from './schema.ts';
+import { createSqliteTransfer } from './transfer.ts';
 import { Writer } from './writer.ts';
 
 interface DatabaseOptions {
@@ -23,6 +27,8 @@ interface DatabaseOptions {
   readonly folder: string;
   /** `full` waits for the disk at every commit: it survives a power cut, and is several times slower. */
   readonly durability?: 'normal' | 'full';
+  /** What one account may keep. */
+  readonly keepPerAccount?: string | number;
 }
 
 export const FILE = 'tollgate.db';
@@ -208,11 +214,12 @@ function startPurge(writer: Writer, purge: (now: number) => void): () => void {
  * Opens the embedded store: one file, `tollgate.db`, that several processes of one machine may share. Rejects with
  * `store_unavailable` when the folder or the file cannot be used.
  */
-export async function openSqlite(options: DatabaseOptions, observe?: StoreWatcher): Promise<Store> {
+export async function openSqlite(options: DatabaseOptions, observe?: StoreWatcher, log?: Log): Promise<Store> {
   const file = path.join(options.folder, FILE);
   const database = await openDatabase(options);
   const { ino } = await stat(file);
-  const writer = new Writer(database, file, observe);
+  const writes = watchWrites(log);
+  const writer = new Writer(database, file, observe, writes.onFailure);
   const stopPurge = startPurge(writer, createPurge(database));
   const ping = database.prepare('SELECT count(*) AS tables FROM sqlite_schema');
   let closing: Promise<void> | undefined;
@@ -223,20 +230,25 @@ export async function openSqlite(options: DatabaseOptions, observe?: StoreWatche
     closeDatabase(database);
   };
 
-  return {
+  const ledger = createSqliteLedger(database, writer);
+  return writes.over({
     kind: 'sqlite',
-    keyv: createDocuments(createDocumentAdapters(database, writer)),
-    ledger: createSqliteLedger(database, writer),
-    sets: createSqliteSets(database, writer),
+    ...withKept(
+      { keyv: createDocuments(createDocumentAdapters(database, writer)), sets: createSqliteSets(database, writer) },
+      options.keepPerAccount,
+    ),
+    ledger,
+    transfer: () => createSqliteTransfer(database, writer, ledger),
     counters: createSqliteCounters(database, writer),
     health: async () => {
       await writer.read('store.health', () => ping.get());
+      if (writer.damage !== undefined) throw writer.damage;
       const found = await stat(file).catch(() => undefined);
       if (found?.ino !== ino)
         throw storeUnavailable('The file of the sqlite store was removed or replaced: restart the gateway.');
     },
     close: () => (closing ??= close()),
-  };
+  });
 }
 
 export default definePlugin({
@@ -254,11 +266,13 @@ export default definePlugin({
         enum: ['normal', 'full'],
         description: '`normal` survives a crash of the process, `full` also a power cut.',
       },
+      keepPerAccount: KEPT_OPTION,
     },
   },
-  setup(api, { folder, durability }) {
+  setup(api, { folder, durability, keepPerAccount }) {
     api.store(
-      (observe) => openSqlite(durability === undefined ? { folder } : { folder, durability }, observe),
+      (observe) =>
+        openSqlite({ folder, keepPerAccount, ...(durability !== undefined && { durability }) }, observe, api.log),
       () => probeSqlite(folder),
     );
   },

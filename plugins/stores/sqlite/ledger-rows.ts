@@ -235,6 +235,7 @@ export class LedgerTables {
       },
       until: Number(row['until']),
       sweptAt: Number(row['swept_at'] ?? 0),
+      countedAt: Number(row['counted_at'] ?? 0),
     };
   }
 
@@ -248,13 +249,16 @@ export class LedgerTables {
     const open =
       request.state === 'ended'
         ? NOT_OPEN
-        : [request.amount, JSON.stringify(request.budgets), JSON.stringify(request.facts), request.sweptAt];
+        : [
+            ...[request.amount, JSON.stringify(request.budgets), JSON.stringify(request.facts)],
+            ...[request.sweptAt, request.countedAt],
+          ];
     return Boolean(this.sql[statement].run(ref, account, kind, state, until, ...open).changes);
   }
 }
 
 /** The columns of a request that has ended. */
-const NOT_OPEN: readonly null[] = Object.freeze([null, null, null, null]);
+export const NOT_OPEN: readonly null[] = Object.freeze([null, null, null, null, null]);
 
 function remember<T>(rows: Map<string, T>, key: string, row: T): void {
   if (rows.size >= MAX_REMEMBERED) rows.clear();
@@ -302,18 +306,19 @@ function prepareLedger(database: Database) {
     sums: database.prepare(`SELECT name, balance, held, spent, credited, updated_at, until FROM sums
       WHERE kind = ? AND id = ?`),
     addSums: prepareAddSums(database),
-    request: database.prepare(`SELECT state, amount, budgets, facts, swept_at, until FROM requests
+    request: database.prepare(`SELECT state, amount, budgets, facts, swept_at, counted_at, until FROM requests
       WHERE ref = ? AND account = ? AND kind = ?`),
     addRequest:
-      database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`),
+      database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at, counted_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`),
     putRequest:
-      database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state, until = excluded.until,
-      amount = excluded.amount, budgets = excluded.budgets, facts = excluded.facts, swept_at = excluded.swept_at`),
+      database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at, counted_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state, until = excluded.until,
+      amount = excluded.amount, budgets = excluded.budgets, facts = excluded.facts, swept_at = excluded.swept_at,
+      counted_at = excluded.counted_at`),
     endHold:
-      database.prepare(`UPDATE requests SET state = ?4, until = ?5, amount = ?6, budgets = ?7, facts = ?8, swept_at = ?9
-      WHERE ref = ?1 AND account = ?2 AND kind = ?3 AND state = 'held'`),
+      database.prepare(`UPDATE requests SET state = ?4, until = ?5, amount = ?6, budgets = ?7, facts = ?8, swept_at = ?9,
+      counted_at = ?10 WHERE ref = ?1 AND account = ?2 AND kind = ?3 AND state = 'held'`),
     addEntry: database.prepare(`INSERT INTO entries (before, account, kind, ref, amount, reason, at)
       SELECT coalesce(?1, (SELECT last_entry FROM sums WHERE kind = 'account' AND id = ?2), 0), ?2, ?3, ?4, ?5, ?6, ?7`),
     expired: database.prepare(`SELECT r.account, r.ref, s.name FROM requests AS r
@@ -383,11 +388,11 @@ export interface CallsTables {
 export function writeCall(
   { sql, groups }: CallsTables,
   { account, name, ref }: Pick<LedgerKeys, 'account' | 'name' | 'ref'>,
-  { facts, cost, at, before }: CallRecord,
+  { facts, cost, at, countedAt, before }: CallRecord,
 ): void {
   const shown = factText(name);
   const tie = JSON.stringify([ref, account]);
-  const hour = hourOf(at);
+  const hour = hourOf(countedAt);
   if (before) {
     // What is empty then is dropped.
     const former = groups.idOf(dimensionsOf(shown, before.facts));
@@ -398,7 +403,7 @@ export function writeCall(
   const group = groups.idOf(dimensionsOf(shown, facts));
   sql.count.run(hour, group, ...sums);
   const { userId, key, requestId, session = null, outcome } = facts;
-  const texts = [shown, userId, key, requestId, session, outcome, packFacts(facts)] as const;
+  const texts = [shown, userId, key, requestId, session, outcome, packFacts(facts), countedAt] as const;
   if (before) sql.replace.run(group, ...texts, ...sums.slice(1), at, tie);
   else sql.add.run(at, tie, group, ...texts, ...sums.slice(1));
 }

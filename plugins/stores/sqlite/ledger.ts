@@ -16,7 +16,7 @@ import {
   MOST_LOOKED_AT,
   readCallSpan,
 } from '../kit/call-filter.ts';
-import { hourOf, ROLLUP_DIMENSIONS, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
+import { hourOf, LONGEST_LAG_MS, ROLLUP_DIMENSIONS, readTotals, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
 import { pageLimit, readCursor, storeKey } from '../kit/check.ts';
 import { readEntryRow } from '../kit/facts.ts';
 import { createLedgerChanges } from '../kit/ledger.ts';
@@ -156,6 +156,7 @@ function readRow(row: Row): CallRow {
     requestId: String(row['request']),
     cost: Number(row['cost']),
     at: Number(row['at']),
+    countedAt: Number(row['counted_at']),
     outcome: row['outcome'] as CallRow['outcome'],
     dimensions: ROLLUP_DIMENSIONS.map((name) => String(row[name])),
     session: row['session'] == null ? undefined : String(row['session']),
@@ -209,15 +210,16 @@ function readHours(sql: CallsSql, _report: Report, { to }: ReportSpan, { at, tie
 }
 
 /** As {@link readHours}, of the records: those of an index where the filter has one. */
-function readCalls({ reads }: CallsSql, { filter, bySession }: Report, { to }: ReportSpan, { at, tie }: Place): Piece {
+function readCalls({ reads }: CallsSql, { filter, bySession }: Report, span: ReportSpan, { at, tie }: Place): Piece {
+  const latest = span.to + LONGEST_LAG_MS;
   const { session, outcome, requestId } = filter;
   const index = chooseIndex(filter);
   const { endOfPiece, sumCalls, sumSessions } = reads[index?.name ?? 'all'];
   const value = index?.value ?? null;
-  const end = endOfPiece.get(value, to, at, tie, PIECE - 1);
+  const end = endOfPiece.get(value, latest, at, tie, PIECE - 1);
   const last = end && placeOf(end);
-  const wanted = [session ?? null, outcome ?? null, requestId ?? null] as const;
-  const rows = (bySession ? sumSessions : sumCalls).all(value, at, tie, last?.at ?? to, last?.tie ?? '', ...wanted);
+  const wanted = [span.from, span.to, session ?? null, outcome ?? null, requestId ?? null] as const;
+  const rows = (bySession ? sumSessions : sumCalls).all(value, at, tie, last?.at ?? latest, last?.tie ?? '', ...wanted);
   return { rows, ...(last && { end: last }) };
 }
 
@@ -226,11 +228,6 @@ function addSums(groups: CallGroups, report: Report, interval: number, rows: rea
     const dimensions = groups.dimensionsOf(Number(row['group_id']));
     if (!report.takes(dimensions)) continue;
     const name = row['session'] == null ? undefined : String(row['session']);
-    report.add(
-      interval,
-      dimensions,
-      name,
-      SUM_NAMES.map((sum) => Number(row[sum])),
-    );
+    report.add(interval, dimensions, name, readTotals(SUM_NAMES.map((sum) => row[sum])));
   }
 }

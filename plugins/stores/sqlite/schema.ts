@@ -11,11 +11,11 @@ export interface Migration {
 /**
  * All steps, in ascending order; the first one makes a new file. To change the schema, append a step with the next
  * version and a test that takes a file with rows of the version before through it. A step that was released is never
- * edited. Versions before 6 were of builds that were not released: their files are refused.
+ * edited. Versions before 7 were of builds that were not released: their files are refused.
  */
 export const MIGRATIONS: readonly Migration[] = Object.freeze([
   {
-    version: 6,
+    version: 7,
     sql: `
   CREATE TABLE documents (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, expires INTEGER,
     PRIMARY KEY (namespace, key)) WITHOUT ROWID;
@@ -30,7 +30,7 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   -- correct them ('swept'), and those that have ended and credits that were given (until is NULL: for ever), so that neither
   -- happens twice ('ended').
   CREATE TABLE requests (ref TEXT NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, amount INTEGER,
-    budgets TEXT, facts TEXT, swept_at INTEGER, until INTEGER, PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
+    budgets TEXT, facts TEXT, swept_at INTEGER, counted_at INTEGER, until INTEGER, PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
   CREATE INDEX requests_held ON requests (until) WHERE state = 'held';
   -- Rows are appended whatever their account is; each one names the account's entry before it. An index by account
   -- would write one more page for every charge, and pages are what a commit costs most.
@@ -53,7 +53,7 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
     errors INTEGER NOT NULL, estimated INTEGER NOT NULL, unpriced INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
     characters INTEGER NOT NULL, cost INTEGER NOT NULL, saved INTEGER NOT NULL, facts TEXT NOT NULL, account TEXT NOT NULL,
-    user TEXT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL, PRIMARY KEY (at, tie)) WITHOUT ROWID;
+    user TEXT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL, counted_at INTEGER NOT NULL, PRIMARY KEY (at, tie)) WITHOUT ROWID;
   CREATE INDEX calls_account ON calls (account, at, tie);
   CREATE INDEX calls_user ON calls (user, at, tie);
   CREATE INDEX calls_key ON calls (key, at, tie);

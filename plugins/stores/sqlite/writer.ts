@@ -1,12 +1,15 @@
 import type { StoreWatcher } from '../../../core/index.ts';
 import { storeClosed, storeUnavailable } from '../kit/failure.ts';
-import { type Database, isBusy, type Statement, sqliteFailure } from './driver.ts';
+import type { FailureWatcher } from '../kit/timed.ts';
+import { type Database, isBusy, isDamage, type Statement, sqliteFailure } from './driver.ts';
 
 interface Job {
   readonly operation: string;
   /** When it was asked for, for the time that it took. */
   readonly startedMs: number;
   readonly change: () => unknown;
+  /** Whether it changes nothing, and only waits for the changes before it. */
+  readonly isQuery: boolean;
   /** What the change returned, for after the commit. */
   result: unknown;
   readonly resolve: (result: unknown) => void;
@@ -29,6 +32,7 @@ const MAX_QUEUED = 10_000;
 export class Writer {
   readonly #file: string;
   readonly #observe: StoreWatcher;
+  readonly #onFailure: FailureWatcher | undefined;
   readonly #begin: Statement;
   readonly #commit: Statement;
   readonly #rollback: Statement;
@@ -37,14 +41,21 @@ export class Writer {
   #isClosed = false;
   readonly #onCommit: (() => void)[] = [];
   readonly #onRollback: (() => void)[] = [];
+  #damage: unknown;
 
-  /** `file` is named in errors for the operator; `observe` is told what each named operation took. */
-  constructor(database: Database, file: string, observe: StoreWatcher = () => undefined) {
+  /** `file` is named in errors for the operator; `observe` is told what each named operation took, `onFailure` what one failed with. */
+  constructor(database: Database, file: string, observe: StoreWatcher = () => undefined, onFailure?: FailureWatcher) {
     this.#file = file;
     this.#observe = observe;
+    this.#onFailure = onFailure;
     this.#begin = database.prepare('BEGIN IMMEDIATE');
     this.#commit = database.prepare('COMMIT');
     this.#rollback = database.prepare('ROLLBACK');
+  }
+
+  /** What an operation found that no later one mends: damaged pages; undefined while none did. */
+  get damage(): unknown {
+    return this.#damage;
   }
 
   /** Calls `listener` at the end of each transaction, which it is a part of. */
@@ -58,11 +69,11 @@ export class Writer {
   }
 
   /** Queues a change, which is synchronous and uses the database only: it may run more than once until it is committed. */
-  write<T>(operation: string, change: () => T): Promise<T> {
+  write<T>(operation: string, change: () => T, isQuery = false): Promise<T> {
     if (this.#isClosed) return this.#refuse(operation, storeClosed());
     if (this.#queue.length >= MAX_QUEUED)
       return this.#refuse(operation, storeUnavailable('The sqlite store cannot keep up: too many changes wait.'));
-    return this.#add(operation, change);
+    return this.#add(operation, change, isQuery);
   }
 
   /** Runs a query at once; it sees what is committed. */
@@ -78,13 +89,13 @@ export class Writer {
     }
   }
 
-  /** Runs a query that also sees what is queued. */
+  /** Runs a query that also sees what is queued; where another process keeps the lock, that is refused and the query still answered. */
   readLatest<T>(operation: string, query: () => T): Promise<T> {
-    return this.#queue.length === 0 ? this.read(operation, query) : this.write(operation, query);
+    return this.#queue.length === 0 ? this.read(operation, query) : this.write(operation, query, true);
   }
 
   #refuse(operation: string, error: unknown, startedMs = performance.now()): Promise<never> {
-    this.#observe(operation, performance.now() - startedMs, false);
+    this.#note(operation, startedMs, error);
     return Promise.reject(error as Error);
   }
 
@@ -95,10 +106,11 @@ export class Writer {
     if (this.#queue.length > 0) await this.#add('store.close', () => undefined).catch(() => undefined);
   }
 
-  #add<T>(operation: string, change: () => T): Promise<T> {
+  #add<T>(operation: string, change: () => T, isQuery = false): Promise<T> {
     return new Promise<unknown>((resolve, reject) => {
       const startedMs = performance.now();
-      this.#queue.push({ operation, startedMs, change, result: undefined, resolve, reject, busySince: undefined });
+      const job = { operation, startedMs, change, isQuery, result: undefined, resolve, reject, busySince: undefined };
+      this.#queue.push(job);
       if (this.#isScheduled) return;
       this.#isScheduled = true;
       setImmediate(this.#flush);
@@ -142,14 +154,30 @@ export class Writer {
     return [];
   }
 
+  /** Runs a query outside of a transaction. */
+  #query(job: Job): void {
+    try {
+      job.resolve(job.change());
+      this.#observe(job.operation, performance.now() - job.startedMs, true);
+    } catch (error) {
+      this.#fail(job, sqliteFailure(error, this.#file));
+    }
+  }
+
   #settleEach(jobs: readonly Job[]): readonly Job[] {
     for (const [index, job] of jobs.entries()) if (this.#settle([job]).length > 0) return jobs.slice(index);
     return [];
   }
 
   #fail({ operation, startedMs, reject }: Job, error: unknown): void {
-    this.#observe(operation, performance.now() - startedMs, false);
+    this.#note(operation, startedMs, error);
     reject(error);
+  }
+
+  #note(operation: string, startedMs: number, error: unknown): void {
+    if (isDamage(error)) this.#damage ??= error;
+    this.#observe(operation, performance.now() - startedMs, false);
+    this.#onFailure?.(operation, error);
   }
 
   #undo(): void {
@@ -168,6 +196,8 @@ export class Writer {
     for (const job of jobs) {
       job.busySince ??= now;
       if (now - job.busySince < BUSY_BOUND_MS) waiting.push(job);
+      // All before it was committed or refused: what is committed is the latest.
+      else if (job.isQuery) this.#query(job);
       else this.#fail(job, storeUnavailable('The sqlite store is busy: another process holds its lock.'));
     }
     if (waiting.length === 0) return;

@@ -6,8 +6,9 @@ export const {
   VENDOR_URL: vendor,
   CLIENT: client = '',
   PROVIDER: provider,
+  MODEL = `${provider}/m`,
+  ONLY: only,
 } = process.env;
-export const MODEL = `${provider}/m`;
 export const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 export const PDF = Buffer.from(
   '%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n',
@@ -26,9 +27,10 @@ export const PERSON_SCHEMA = {
   additionalProperties: false,
 };
 
-/** Runs the behaviours of a table one after the other and prints a line for each. */
+/** Runs the behaviours of a table, or the one that `ONLY` names, one after the other and prints a line for each. */
 export async function report(behaviours) {
   for (const [name, run] of Object.entries(behaviours)) {
+    if (only !== undefined && name !== only) continue;
     let problem;
     let timer;
     const late = new Promise((_, reject) => {

@@ -138,7 +138,12 @@ describe('addresses that a vendor would fetch', () => {
       expect(() => assertPublicMedia(factsOf(asking(part)).media)).not.to.throw();
     });
 
-  for (const host of ['192.0.0.170', '[2002:a9fe:a9fe::1]', 'db.lan', 'wiki.corp', '198.18.0.1', '[::ffff:10.0.0.1]'])
+  const INNER = [
+    ...['192.0.0.170', '[2002:a9fe:a9fe::1]', 'db.lan', 'wiki.corp', '198.18.0.1', '[::ffff:10.0.0.1]', '0.0.0.0'],
+    ...['10.0.0.1', '100.64.0.1', '127.0.0.1', '169.254.169.254', '172.16.0.1', '192.168.0.1', '224.0.0.1', '[::1]'],
+    ...['[64:ff9b::a00:1]', '[fc00::1]', '[fe80::1]', 'localhost', 'printer.local', 'vault.internal'],
+  ];
+  for (const host of INNER)
     it(`E35: ${host} is no public host`, () => {
       expect(isPublicHost(host)).to.equal(false);
     });
@@ -171,7 +176,8 @@ describe('fields that act at the vendor', () => {
 });
 
 describe('the reservation of a chat', () => {
-  const PRICE = { input: 0, output: 1 };
+  // A nano-dollar for a token of output.
+  const PRICE = { input: 0, output: 0.001 };
   const costOf = (more: object): number =>
     estimateChat({ model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }], ...more }, undefined, PRICE)
       .cost ?? 0;

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
-import { createCatalog, loadModelTable, type ModelTable, modelsOf } from '../../../core/calls/models.ts';
-import type { ModelInfo, Provider } from '../../../core/contract/provider.ts';
+import { loadModelTable } from '../../../config/model-table.ts';
+import { problemsOfRows } from '../../../config/price-rows.ts';
+import { createCatalog, listModels, modelsOf } from '../../../core/calls/models.ts';
+import type { ModelInfo, ModelTable, Price, Provider } from '../../../core/contract/provider.ts';
 
 const TABLE: ModelTable = {
   vendors: {
@@ -137,35 +139,91 @@ describe('config/models.json', () => {
     typeof models === 'string' ? [] : Object.entries(models).map(([id, facts]) => ({ vendor, id, ...facts })),
   );
 
-  it('says where it comes from and of what date', () => {
-    expect(loadModelTable()).to.have.property('_source');
-    expect(loadModelTable())
-      .to.have.property('_date')
-      .that.matches(/^\d{4}-\d\d-\d\d$/);
+  it('has a version and a date, and each row a source that it names (E16)', () => {
+    const { version, date, sources = {} } = loadModelTable();
+    expect(version).to.be.a('number').that.is.greaterThan(1);
+    expect(date).to.match(/^\d{4}-\d\d-\d\d$/);
+    const without = rows.filter(({ source = [] }) => source.length === 0 || source.some((name) => !sources[name]));
+    expect(without.map(({ id }) => id)).to.deep.equal([]);
   });
 
+  it('says when models end, and of which day: the last one before the first that is served no more (E16)', () => {
+    const ends = rows.flatMap(({ id, shutdown }) => (shutdown === undefined ? [] : [[id, shutdown] as const]));
+    expect(ends.filter(([, day]) => Number.isNaN(Date.parse(day)) || day.length !== 10)).to.deep.equal([]);
+    expect(Object.fromEntries(ends)).to.include({
+      'gpt-4-turbo': '2026-10-23',
+      o3: '2026-12-11',
+      'gemini-2.5-pro': '2026-12-01',
+    });
+  });
+
+  /** Each row of a price that holds for a time, and each of the others. */
+  const prices = rows.flatMap(({ id, price }) =>
+    (price ? [price].flat() : []).map((each: Price) => ({ id, price: each })),
+  );
+
   it('never prices a paid model at nothing', () => {
-    const free = rows.filter(({ id, price }) => price && price.input === 0 && !id.endsWith(':free'));
+    const free = prices.filter(({ id, price }) => price.input === 0 && !id.endsWith(':free'));
     expect(free).to.deep.equal([]);
   });
 
   it('has no rate of 0 for the cache: that would mean unknown', () => {
-    const zero = rows.filter(({ price }) =>
-      [price, ...(price?.tiers ?? [])].some((rates) => rates?.cached_input === 0),
+    const zero = prices.filter(({ price }) =>
+      [price, ...(price.tiers ?? [])].some(({ cached_input: cached }) => cached === 0),
     );
     expect(zero).to.deep.equal([]);
   });
 
   it('has tiers in rising order, each dearer than the last', () => {
-    const falling = rows.filter(({ price }) => {
-      const inputs = [price, ...(price?.tiers ?? [])].map((rates) => rates?.input ?? 0);
+    const falling = prices.filter(({ price }) => {
+      const inputs = [price, ...(price.tiers ?? [])].map(({ input }) => input);
       return inputs.some((input, at) => at > 0 && input <= (inputs[at - 1] ?? 0));
     });
     expect(falling).to.deep.equal([]);
   });
 
+  it('has no gap in the time of a price (E17)', () => {
+    const wrong = rows.filter(({ price }) => Array.isArray(price) && problemsOfRows(price).length > 0);
+    expect(wrong).to.deep.equal([]);
+  });
+
   it('knows only fields that the catalog reads', () => {
     const fields = new Set(rows.flatMap((row) => Object.keys(row)));
-    expect([...fields].sort()).to.deep.equal(['contextWindow', 'id', 'kind', 'maxOutput', 'price', 'vendor']);
+    expect([...fields].sort()).to.deep.equal([
+      ...['contextWindow', 'id', 'inputModalities', 'kind', 'maxOutput', 'outputModalities', 'price', 'shutdown'],
+      ...['source', 'vendor'],
+    ]);
+  });
+});
+
+describe('the end of a model', () => {
+  const rows = {
+    old: { shutdown: '2000-01-01' },
+    late: { shutdown: '2999-01-01', inputModalities: ['text', 'image'], price: { input: 2, output: 8 } },
+    steady: {},
+  };
+  const table: ModelTable = { vendors: { acme: rows, twin: 'acme' } };
+  const listed = (vendor: string) => {
+    const catalog = createCatalog(new Map([['acme', provider({ vendor })]]), table);
+    const principal = { credential: 'key', userId: 'u', account: 'u' } as const;
+    return listModels({ catalog, aliases: new Map([['mine', ['acme/late']]]) }, principal, 1);
+  };
+
+  it('is listed with what else is known, of an alias too, and no caller is shown what is shut down already (E16)', () => {
+    expect(listed('acme').map(({ id, shutdown }) => [id, shutdown])).to.deep.equal([
+      ['mine', '2999-01-01'],
+      ['acme/late', '2999-01-01'],
+      ['acme/steady', undefined],
+    ]);
+    expect(listed('acme')[1]).to.deep.include({ inputModalities: ['text', 'image'], price: { input: 2, output: 8 } });
+  });
+
+  it('is of one vendor: another one that shares its rows may serve the model on (E16)', () => {
+    expect(listed('twin').map(({ id, shutdown }) => [id, shutdown])).to.deep.include(['acme/old', undefined]);
+  });
+
+  it('takes no call away: the vendor decides, and other days hold for fine-tuned models (E16)', () => {
+    const catalog = createCatalog(new Map([['acme', provider()]]), table);
+    expect(catalog.find('acme', 'old')?.id).to.equal('old');
   });
 });

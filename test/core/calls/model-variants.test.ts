@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { createCatalog, isAllowed, loadModelTable } from '../../../core/calls/models.ts';
+import { loadModelTable } from '../../../config/model-table.ts';
+import { createCatalog, isAllowed } from '../../../core/calls/models.ts';
 import type { Principal } from '../../../core/contract/call.ts';
 import type { Offer } from '../../../core/contract/provider.ts';
 
@@ -43,8 +44,8 @@ describe('the price and limits of a model', () => {
     ['openai', 'o3-deep-research'],
     ['openai', 'gpt-6'],
     ['openai', 'ft:gpt-4o-mini-2024-07-18:acme::a1'],
-    ['gemini', 'gemini-4-carbon'],
-    ['gemini', 'models/gemini-4-carbon'],
+    ['gemini', 'gemini-5-carbon'],
+    ['gemini', 'models/gemini-5-carbon'],
     ['anthropic', 'claude-opus-6'],
     ['openrouter', 'openai/gpt-4.1:batch'],
     ['openrouter', 'openai/gpt-4.1:nitro'],
@@ -58,7 +59,7 @@ describe('the price and limits of a model', () => {
   }
 
   it('D13: of a free variant are a price of nothing', () => {
-    expect(priceOf('openrouter', 'openai/gpt-oss-120b:free')).to.deep.equal({ input: 0, output: 0 });
+    expect(priceOf('openrouter', 'openai/gpt-oss-120b:free')).to.include({ input: 0, output: 0 });
   });
 
   it('D12: are what the operator gives another version', () => {
@@ -66,14 +67,14 @@ describe('the price and limits of a model', () => {
       new Map([['openai', offer('openai', { prices: { 'gpt-5.7': { input: 9, output: 9 } } })]]),
     );
     const target = { provider: 'openai', model: 'gpt-5.7' };
-    expect(priced.priceOf(target, priced.find('openai', 'gpt-5.7'))).to.deep.equal({ input: 9, output: 9 });
+    expect(priced.priceOf(target, priced.find('openai', 'gpt-5.7'))).to.include({ input: 9, output: 9 });
   });
 
   it('D12: are those of the model behind a name that the operator gives', () => {
     const behind = createCatalog(
       new Map([['azure', offer('azure', { anyModel: true, addModels: [{ id: 'prod', base: 'gpt-5' }] })]]),
     );
-    expect(behind.find('azure', 'prod')?.price?.input).to.equal(priceOf('openai', 'gpt-5')?.input);
+    expect(behind.find('azure', 'prod')?.price).to.include({ input: priceOf('openai', 'gpt-5')?.input });
     expect(behind.find('azure', 'gpt-5-eu')).to.deep.equal({ id: 'gpt-5-eu' });
   });
 

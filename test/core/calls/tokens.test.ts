@@ -3,7 +3,8 @@ import { factsOf } from '../../../core/calls/facts.ts';
 import { estimateChat } from '../../../core/calls/meter.ts';
 import type { ChatRequest } from '../../../core/contract/chat.ts';
 
-const PRICE = { input: 1, output: 1 };
+/** A nano-dollar for a token. */
+const PRICE = { input: 0.001, output: 0.001, audio_input: 0.001 };
 const base: ChatRequest = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
 const LONG = 'x'.repeat(40_000);
 const partOf = (part: { readonly type: string; readonly [field: string]: unknown }): Partial<ChatRequest> => ({

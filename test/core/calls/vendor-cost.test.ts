@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { costOf, estimateChat, pricedTier, reportedCost } from '../../../core/calls/meter.ts';
+import { costOf, pricedTier, reportedCost } from '../../../config/prices.ts';
+import { estimateChat } from '../../../core/calls/meter.ts';
 import type { ChatRequest } from '../../../core/contract/chat.ts';
 import type { Price } from '../../../core/contract/provider.ts';
 
@@ -17,17 +18,40 @@ const request = (more: object = {}): ChatRequest => ({
 
 describe('what a call costs', () => {
   it('D8: is the price of its service tier', () => {
-    expect(costOf(usage(), PRICE)).to.equal(3000);
-    expect(costOf(usage(), PRICE, 'priority')).to.equal(6000);
-    expect(costOf(usage(), PRICE, 'flex')).to.equal(1500);
+    expect(costOf(usage(), PRICE)).to.equal(3_000_000);
+    expect(costOf(usage(), PRICE, 'priority')).to.equal(6_000_000);
+    expect(costOf(usage(), PRICE, 'flex')).to.equal(1_500_000);
   });
 
-  it('D8: is reserved at the dearer of the standard and the asked tier', () => {
-    const most = (tier?: string) =>
-      estimateChat(request({ max_tokens: 100, ...(tier && { service_tier: tier }) }), undefined, PRICE).cost ?? 0;
-    expect(most('priority')).to.equal(most() * 2);
-    expect(most('flex')).to.equal(most());
-  });
+  for (const [tier, times] of [
+    ['default', 1],
+    ['flex', 1],
+    ['priority', 2],
+    ['auto', 2],
+    [undefined, 2],
+  ] as const) {
+    it(`D8: is reserved at the dearest tier that may serve ${tier ?? 'a request without one'}`, () => {
+      const most = (asked?: string) =>
+        estimateChat(request({ max_tokens: 100, ...(asked && { service_tier: asked }) }), undefined, PRICE).cost ?? 0;
+      expect(most(tier)).to.equal(most('default') * times);
+    });
+  }
+
+  for (const [title, part, times] of [
+    ['a recording', { type: 'input_audio', input_audio: { data: 'aaaa', format: 'wav' } }, 10],
+    ['a video', { type: 'video_url', video_url: { url: 'https://a.example/v' } }, 10],
+    ['a recording as a file', { type: 'file', file: { file_data: 'data:audio/mp3;base64,aaaa' } }, 10],
+    ['a file behind an address', { type: 'file', file: { file_url: 'https://a.example/f' } }, 10],
+    ['a document', { type: 'file', file: { file_data: 'data:application/pdf;base64,aaaa' } }, 1],
+    ['a text', { type: 'text', text: 'x' }, 1],
+  ] as const)
+    it(`is reserved at ${times === 1 ? 'the price of text' : 'that of sound'} for ${title} (E5)`, () => {
+      const asking = { ...request({ max_tokens: 1 }), messages: [{ role: 'user', content: [part] }] } as ChatRequest;
+      const most = (price: Price) => estimateChat(asking, undefined, price).cost ?? 0;
+      expect(most({ input: 1, output: 0, audio_input: 10 })).to.equal(
+        most({ input: 1, output: 0, audio_input: 1 }) * times,
+      );
+    });
 
   for (const [tier, price, sent] of [
     ['priority', PRICE, 'priority'],
@@ -44,9 +68,10 @@ describe('what a call costs', () => {
   }
 
   for (const [cost, told] of [
-    [0.5, 500_000],
-    [0.00007, 70],
-    [0.0000001, 1],
+    [0.5, 500_000_000],
+    [0.00007, 70_000],
+    [0.0000001, 100],
+    [1e-10, 1],
     [0, 0],
     [-1, undefined],
     [Number.NaN, undefined],
@@ -55,7 +80,7 @@ describe('what a call costs', () => {
     ['0.5', undefined],
     [undefined, undefined],
   ] as const) {
-    it(`D11: is ${told} micro-dollars when the vendor tells ${cost} dollars`, () => {
+    it(`D11: is ${told} nano-dollars when the vendor tells ${cost} dollars`, () => {
       expect(reportedCost(usage({ cost }))).to.equal(told);
     });
   }

@@ -25,26 +25,30 @@ describe('durations', () => {
 });
 
 describe('amounts of money', () => {
-  const GOOD: readonly (readonly [amount: string | number, micro: number])[] = [
-    ['25', 25_000_000],
-    ['0.50', 500_000],
-    ['12.345678', 12_345_678],
-    ['0.000001', 1],
-    ['-3.5', -3_500_000],
-    [0.1, 100_000],
-    [1e-6, 1],
+  const GOOD: readonly (readonly [amount: string | number, nano: number])[] = [
+    ['25', 25_000_000_000],
+    ['0.50', 500_000_000],
+    ['12.345678', 12_345_678_000],
+    ['0.000000001', 1],
+    ['-3.5', -3_500_000_000],
+    [0.1, 100_000_000],
+    [1e-6, 1000],
+    [1e-9, 1],
     [0, 0],
     ['-0', 0],
-    ['999999999.999999', 999_999_999_999_999],
+    ['9000000', 9_000_000_000_000_000],
+    ['8999999.999999999', 8_999_999_999_999_999],
   ];
-  for (const [amount, micro] of GOOD)
-    it(`${JSON.stringify(amount)} is ${micro} micro-dollars`, () => expect(parseUsd(amount)).to.equal(micro));
+  for (const [amount, nano] of GOOD)
+    it(`${JSON.stringify(amount)} is ${nano} nano-dollars`, () => expect(parseUsd(amount)).to.equal(nano));
 
   for (const amount of [
     '',
     '$5',
     '1,5',
-    '1.2345678',
+    '1.2345678901',
+    1.5e-9,
+    '9000000.000000001',
     '1e3',
     '.5',
     '5.',
@@ -59,21 +63,24 @@ describe('amounts of money', () => {
     });
   }
 
-  it('are written with two to six decimals', () => {
-    expect([0, 25_000_000, 500_000, 125, -1, 12_345_678].map(formatUsd)).to.deep.equal([
+  it('are written exactly, with two to nine decimals', () => {
+    const sum = 123_456_789_012_345_678_901n;
+    expect([0, 25_000_000_000, 500_000_000, 125_000, -1, 12_345_678_000, 100, sum].map(formatUsd)).to.deep.equal([
       '0.00',
       '25.00',
       '0.50',
       '0.000125',
-      '-0.000001',
+      '-0.000000001',
       '12.345678',
+      '0.0000001',
+      '123456789012.345678901',
     ]);
   });
 
   it('come back from their text', () => {
     fc.assert(
-      fc.property(fc.integer({ min: -999_999_999_999_999, max: 999_999_999_999_999 }), (micro) => {
-        expect(parseUsd(formatUsd(micro))).to.equal(micro);
+      fc.property(fc.integer({ min: -9_000_000_000_000_000, max: 9_000_000_000_000_000 }), (nano) => {
+        expect(parseUsd(formatUsd(nano))).to.equal(nano);
       }),
     );
   });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Schema } from '../../../core/contract/json.ts';
-import { exampleOf } from '../../../core/http/openapi.ts';
+import { exampleOf } from '../../../openapi/document.ts';
 
 const REFERENCED: Readonly<Record<string, Schema>> = { 'acme:Part': { type: 'string', minLength: 6 } };
 

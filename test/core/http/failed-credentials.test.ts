@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { GatewayError } from '../../../core/contract/errors.ts';
 import { createFailedCredentials, networkOf } from '../../../core/http/failed-credentials.ts';
@@ -25,6 +26,21 @@ describe('the count of wrong credentials by address (E34)', () => {
       .to.throw(GatewayError)
       .with.property('retryAfterMs')
       .within(1, 60_000);
+  });
+
+  it('E34: begins anew after a minute', () => {
+    mock.timers.enable({ apis: ['Date'] });
+    try {
+      const failures = createFailedCredentials(1, createSilentLog());
+      const refuse = (): string => codeOf(() => failures.refuse(WRONG, '192.0.2.1'));
+      expect([refuse(), refuse()]).to.deep.equal(['invalid_api_key', 'rate_limited']);
+      mock.timers.tick(59_999);
+      expect(refuse()).to.equal('rate_limited');
+      mock.timers.tick(1);
+      expect(refuse()).to.equal('invalid_api_key');
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   it('E34: counts all addresses of one /64 of IPv6 as one', () => {

@@ -7,13 +7,13 @@ import { until } from '../../support/wait.ts';
 
 describe('a server', () => {
   /** A server whose answers are left open for the test to end. */
-  async function serve() {
+  async function serve(isEndless = false) {
     const lifecycle = new Lifecycle();
     const open: { readonly response: ServerResponse; readonly signal: AbortSignal }[] = [];
     const server = http.createServer((_request, response) => {
       open.push({
         response,
-        signal: lifecycle.abortSignal(response, { onClosed: (done) => response.once('close', done) }),
+        signal: lifecycle.abortSignal(response, { onClosed: (done) => response.once('close', done) }, isEndless),
       });
     });
     const port = await listen(server, '127.0.0.1', 0);
@@ -73,6 +73,21 @@ describe('a server', () => {
     await lifecycle.drain(server, { delayMs: 0, deadlineMs: 10 });
     expect(isShutdown(signal)).to.equal(true);
     expect(await answer).to.equal('shut down');
+  });
+
+  it('ends what has no end when it begins to drain, and at once what comes after that (E59)', async () => {
+    const { lifecycle, server, open, ask } = await serve(true);
+    const { answer } = ask();
+    await until('the request is there', () => open.length === 1);
+    expect(at(open, 0).signal.aborted).to.equal(false);
+    const drained = lifecycle.drain(server, { delayMs: 200, deadlineMs: 60_000 });
+    expect(isShutdown(at(open, 0).signal)).to.equal(true);
+    const { answer: late } = ask();
+    await until('the second request is there', () => open.length === 2);
+    expect(isShutdown(at(open, 1).signal)).to.equal(true);
+    for (const { response } of open) response.end('over');
+    expect(await Promise.all([answer, late])).to.deep.equal(['over', 'over']);
+    await drained;
   });
 
   it('cuts the connection of what does not end even then', async () => {

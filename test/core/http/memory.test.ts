@@ -51,6 +51,13 @@ describe('the memory in flight', () => {
     expect(hold.bytes).to.equal(60);
   });
 
+  it('E25: keeps an eighth of it for holds of up to 256 KiB, unless told otherwise', () => {
+    const memory = createMemory({ bytes: 8_000_000 });
+    for (let at = 0; at < 10; at += 1) while (codeOf(() => memory.book(`owner ${at}`, 262_200)) === 'fits');
+    expect(codeOf(() => memory.book('last', 262_200))).to.equal('overloaded');
+    expect(codeOf(() => memory.book('last', 262_100))).to.equal('fits');
+  });
+
   it('E25: has a part for small holds, which large ones of all owners together do not reach', () => {
     const memory = createMemory({ bytes: 200, floorBytes: 100, smallBytes: 5 });
     for (const owner of ['one', 'two', 'three', 'four']) while (codeOf(() => memory.book(owner, 6)) === 'fits');
@@ -96,6 +103,22 @@ describe('the memory in flight', () => {
     setImmediate(() => order.push('others'));
     await Promise.all(large);
     expect(order.indexOf('others')).to.be.oneOf([0, 1]);
+  });
+
+  it('lets owners of large bodies take turns, and those of one rest after each while others have requests (E30)', async () => {
+    const memory = createMemory();
+    memory.book('small', 10);
+    const order: string[] = [];
+    const at: number[] = [];
+    const parse = async (name: string, owner: string) => {
+      await memory.turn(1_000_000, { owner });
+      order.push(name);
+      at.push(performance.now());
+      for (const began = performance.now(); performance.now() - began < 20; );
+    };
+    await Promise.all([parse('one', 'greedy'), parse('two', 'greedy'), parse('three', 'greedy'), parse('other', 'b')]);
+    expect(order).to.deep.equal(['one', 'other', 'two', 'three']);
+    expect((at[3] ?? 0) - (at[2] ?? 0)).to.be.above(60);
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Route } from '../../../core/contract/plugin.ts';
-import { createOpenApi } from '../../../core/http/openapi.ts';
+import { createOpenApi } from '../../../openapi/document.ts';
 
 interface Operation {
   readonly operationId: string;

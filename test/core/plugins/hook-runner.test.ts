@@ -2,7 +2,9 @@ import { expect } from 'chai';
 import type { Operation } from '../../../core/contract/call.ts';
 import { GatewayError } from '../../../core/contract/errors.ts';
 import { HOOKS, type HookName } from '../../../core/contract/hooks.ts';
-import { compileHooks, failLateSteps, HOOK_TIMEOUT_MS, type HookEntry } from '../../../core/plugins/hook-runner.ts';
+import { compileHooks } from '../../../core/plugins/compile-hooks.ts';
+import { HOOK_TIMEOUT_MS } from '../../../core/plugins/hook-guard.ts';
+import { failLateSteps, type HookEntry } from '../../../core/plugins/hook-runner.ts';
 
 type Loose = (...args: unknown[]) => unknown;
 type LooseHook =
@@ -12,10 +14,7 @@ type LooseHook =
 /** Compiles hooks of these owners, in this order. */
 function compile(
   hooks: readonly (readonly [owner: string, name: HookName, hook: LooseHook])[],
-  {
-    operation = 'chat',
-    onObserverError = () => {},
-  }: { operation?: string; onObserverError?: (owner: string) => void } = {},
+  { operation = 'chat', onIgnored = () => {} }: { operation?: string; onIgnored?: (owner: string) => void } = {},
 ): Record<HookName, Loose> {
   const entries = hooks.map(
     ([owner, name, hook]): HookEntry => ({
@@ -27,7 +26,7 @@ function compile(
     operation: operation as Operation,
     isRequest: (value: unknown) => typeof value === 'object' && value !== null && 'model' in value,
     isResponse: () => false,
-    onObserverError,
+    onIgnored,
     pending: { begin() {}, end() {} },
   };
   return compileHooks(entries, options) as unknown as Record<HookName, Loose>;
@@ -126,7 +125,7 @@ describe('hooks', () => {
           },
         ],
       ],
-      { onObserverError: (owner) => failed.push(owner) },
+      { onIgnored: (owner) => failed.push(owner) },
     );
     await new Promise<void>((resolve) => finish({}, {}, resolve));
     expect(ran).to.deep.equal(['b']);

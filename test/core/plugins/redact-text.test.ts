@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { listSecrets } from '../../../config/read.ts';
-import { createRedactor } from '../../../core/plugins/plugin-api.ts';
+import { createRedactor } from '../../../config/redact.ts';
 
 describe('texts without secrets', () => {
   const SECRET = 'p+ss"w/rd éxtra';

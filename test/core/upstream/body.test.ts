@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { Timeouts } from '../../../core/contract/provider.ts';
-import { createUpstream, type UpstreamPhase } from '../../../core/upstream/upstream.ts';
+import type { Timeouts, UpstreamPhase } from '../../../core/contract/provider.ts';
+import { createUpstream } from '../../../core/upstream/upstream.ts';
 import { createSilentLog } from '../../support/log.ts';
 import { drip, failsUpstream, givenUpstream, SHORT } from '../../support/vendors/given-upstream.ts';
 import { answer, chunk, head, LAST_CHUNK, type Script, SSE_HEAD } from '../../support/vendors/scripted-upstream.ts';

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { isGatewayError } from '../../../core/contract/errors.ts';
 import { createResponseBudget, MEMORY_PER_BYTE } from '../../../core/upstream/attempt.ts';
+import { createEventReader } from '../../../core/upstream/event-reader.ts';
 import { createUpstream, type Upstream, type UpstreamResponse } from '../../../core/upstream/upstream.ts';
 import { createSilentLog } from '../../support/log.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
@@ -70,6 +71,23 @@ describe('the memory of answers', () => {
     const response = await send(call.ended);
     await response.readAll();
     expect(() => response.reserve(3 * BYTES * MEMORY_PER_BYTE)).to.throw('for one answer');
+  });
+
+  it('E28: is needed by an event of a stream that does not end, and given back with the stream', async () => {
+    vendor.script(answer(200, 'x'.repeat(5 * BYTES)));
+    const read = async (): Promise<void> => {
+      const response = await send(call.ended);
+      const reader = createEventReader({ onGrowth: (more) => response.reserve(more * MEMORY_PER_BYTE) });
+      for await (const bytes of response.body) reader.push(bytes);
+    };
+    await read().then(
+      () => expect.fail('it was read to its end'),
+      (error: unknown) => expect(isGatewayError(error) && error.code).to.equal('provider_invalid_response'),
+    );
+    vendor.script(answer(200, 'x'.repeat(2 * BYTES)));
+    for (let count = 0; count < 5; count += 1) await read();
+    vendor.script(answer(200, `data: ${'x'.repeat(1000)}\n\n`.repeat(500)));
+    await read();
   });
 
   it('is not needed by a body that is passed on as it comes', async () => {

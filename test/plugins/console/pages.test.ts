@@ -12,8 +12,7 @@ import { pageRoutes } from '../../../plugins/console/pages.ts';
 
 const APP = path.join(import.meta.dirname, '../../../plugins/console/app');
 
-describe('the pages of the console', function () {
-  this.timeout(60_000);
+describe('the pages of the console', () => {
   let folder: string;
   let files: readonly string[];
   const servers: Server[] = [];

@@ -145,17 +145,21 @@ describe('the chat dialect writing', () => {
     expect(chat.write(response, context)).to.equal(response);
   });
 
-  it('seals what a vendor encrypted, but for Anthropic’s, which is in thinking_blocks too', () => {
+  it('E38: seals what a vendor encrypted or signed; Anthropic’s is in thinking_blocks too', () => {
     const details = [
       { kind: 'text', text: 'Hm', signature: 'sig', format: 'anthropic' },
       { kind: 'encrypted', data: 'abc', format: 'anthropic' },
       { kind: 'encrypted', data: 'def', format: 'responses' },
     ] as const;
     const written = {
-      reasoning_details: [...details.slice(0, 2), { ...details[2], data: 'sealed(def)' }],
+      reasoning_details: [
+        { ...details[0], signature: 'sealed(sig)' },
+        { ...details[1], data: 'sealed(abc)' },
+        { ...details[2], data: 'sealed(def)' },
+      ],
       thinking_blocks: [
-        { type: 'thinking', thinking: 'Hm', signature: 'sig' },
-        { type: 'redacted_thinking', data: 'abc' },
+        { type: 'thinking', thinking: 'Hm', signature: 'sealed(sig)' },
+        { type: 'redacted_thinking', data: 'sealed(abc)' },
       ],
     };
     const whole = chat.write(responseWith({ reasoning_details: details }), context) as ChatResponse;
@@ -171,7 +175,18 @@ describe('the chat dialect writing', () => {
     const thinking_blocks = [{ type: 'thinking', thinking: 'Hm', signature: 'sig' }];
     const turn = readTurn({ thinking_blocks }).request.messages[1];
     const { choices } = chat.write(responseWith({ ...turn }), context) as ChatResponse;
-    expect(choices[0]?.message).to.deep.include({ thinking_blocks });
+    expect(choices[0]?.message).to.deep.include({
+      thinking_blocks: thinking_blocks.map((block) => ({ ...block, signature: 'sealed(sig)' })),
+    });
+  });
+
+  it('E38: reads a sealed signature where core opens it, in whichever form a client kept it', () => {
+    const sealed = { kind: 'text', text: 'Hm', data: 'tg1.x.y.sig', format: 'anthropic' };
+    for (const kept of [
+      { reasoning_details: [{ kind: 'text', text: 'Hm', signature: 'tg1.x.y.sig', format: 'anthropic' }] },
+      { thinking_blocks: [{ type: 'thinking', thinking: 'Hm', signature: 'tg1.x.y.sig' }] },
+    ])
+      expect(readTurn(kept).request.messages[1]?.reasoning_details).to.deep.equal([sealed]);
   });
 
   it('leaves out what it would not take back', () => {

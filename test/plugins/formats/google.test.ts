@@ -13,8 +13,7 @@ interface Sent {
   };
 }
 
-describe('Google’s format, from its own clients and from others', function () {
-  this.timeout(60_000);
+describe('Google’s format, from its own clients and from others', () => {
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig(

@@ -96,8 +96,7 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = 'b7ad6b7169203331';
 const FROM_CALLER = { traceparent: `00-${TRACE}-${PARENT}-01`, tracestate: 'rojo=00f067aa0ba902b7' };
 
-describe('the policy otel', function () {
-  this.timeout(60_000);
+describe('the policy otel', () => {
   let vendor: ScriptedUpstream;
   let collector: Awaited<ReturnType<typeof startCollector>>;
   let gateway: TestGateway;
@@ -171,6 +170,8 @@ describe('the policy otel', function () {
         'tollgate.requested_model': 'both',
         'tollgate.outcome': 'ok',
       });
+      // What hooks did: its own told each vendor the trace.
+      expect(JSON.stringify(values['tollgate.hooks']).match(/otel send changed/g)).to.have.length(2);
       expect(String(values['gen_ai.usage.input_tokens'])).to.equal('12');
       expect(String(values['gen_ai.usage.output_tokens'])).to.equal('3');
       expect(String(values['gen_ai.request.max_tokens'])).to.equal('64');

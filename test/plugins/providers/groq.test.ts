@@ -18,6 +18,13 @@ describe('groq', () => {
     });
   }
 
+  it('sends an effort to models that are known to take one only (E14)', () => {
+    for (const model of ['llama-3.3-70b-versatile', 'a-new-model']) {
+      const { body, dropped } = translate(groq, { model, reasoning_effort: 'high' });
+      expect([body['reasoning_effort'], dropped], model).to.deep.equal([undefined, ['reasoning_effort']]);
+    }
+  });
+
   it('refuses JSON together with tools, and takes text together with them', () => {
     const json = { type: 'json_object' };
     expect(() => translate(groq, { tools: TOOLS, response_format: json }))

@@ -75,9 +75,17 @@ describe('mistral', () => {
     ['none', 'none'],
   ] as const) {
     it(`sends the effort ${sent} for ${given}`, () => {
-      expect(translate(mistral, { reasoning_effort: given }).body).to.include({ reasoning_effort: sent });
+      const model = 'mistral-small-latest';
+      expect(translate(mistral, { model, reasoning_effort: given }).body).to.include({ reasoning_effort: sent });
     });
   }
+
+  it('sends an effort to models that are known to take one only (E14)', () => {
+    for (const model of ['mistral-large-2512', 'codestral-2508', 'a-new-model']) {
+      const { body, dropped } = translate(mistral, { model, reasoning_effort: 'high' });
+      expect([body['reasoning_effort'], dropped], model).to.deep.equal([undefined, ['reasoning_effort']]);
+    }
+  });
 
   it('names the dimensions of embeddings its own way', () => {
     const request = setUpProvider(mistral, {}).embed?.request(

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import azure from '../../../plugins/providers/azure.ts';
 import openai from '../../../plugins/providers/openai.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
 import { messagesOf, translate } from '../../support/formats/translate.ts';
@@ -31,11 +32,35 @@ describe('openai', () => {
     ['gpt-5.2', { reasoning_effort: 'none' }, PENALTIES],
     ['gpt-5.2', { reasoning_effort: 'low' }, [...SAMPLING, ...PENALTIES]],
     ['gpt-5.6-sol', { tools: TOOLS, reasoning_effort: 'none' }, PENALTIES],
-    ['gpt-10', {}, [...SAMPLING, ...PENALTIES]],
+    ['gpt-10', {}, [...SAMPLING, ...PENALTIES, 'stop']],
     ['o1', {}, [...SAMPLING, ...PENALTIES]],
     ['o3-mini', {}, [...SAMPLING, ...PENALTIES, 'stop']],
     ['o4-mini', {}, [...SAMPLING, ...PENALTIES, 'stop']],
   ];
+  it('sends the narrowest request to a model that no row knows, at OpenAI and Azure alike (E14)', () => {
+    const fields = { ...ALL, prediction: { type: 'content', content: 'x' }, verbosity: 'low', max_tokens: 5 };
+    for (const plugin of [openai, azure])
+      for (const [model, efforts] of [
+        ['gpt-7-nova', ['low', 'low', 'high', 'high']],
+        ['gpt-6.5-sol', ['low', 'low', 'high', 'high']],
+        ['o7', ['low', 'low', 'high', 'high']],
+        ['omni-next', [undefined, undefined, undefined, undefined]],
+      ] as const) {
+        const config = plugin === azure ? { resource: 'acme' } : {};
+        const { body } = translate(plugin, { ...fields, model }, config);
+        expect(body, model).to.include({ model, max_completion_tokens: 5 });
+        expect(body).to.not.have.any.keys(...SAMPLING, ...PENALTIES, 'stop', 'prediction', 'verbosity', 'max_tokens');
+        const sent = ['none', 'minimal', 'xhigh', 'max'].map((reasoning_effort) =>
+          translate(plugin, { model, reasoning_effort }, config),
+        );
+        for (const [at, effort] of efforts.entries()) {
+          const { reasoning_effort: own, reasoning } = (sent[at]?.body ?? {}) as Record<string, unknown>;
+          expect(own ?? (reasoning as { effort?: string } | undefined)?.effort, model).to.equal(effort);
+        }
+        expect(() => translate(plugin, { model, n: 2 }, config)).to.throw('`n`');
+      }
+  });
+
   for (const [model, more, dropped] of MODELS) {
     it(`drops ${dropped.join(', ') || 'nothing'} for ${model} ${JSON.stringify(more)}`, () => {
       const sent = translate(openai, { model, ...ALL, ...more });

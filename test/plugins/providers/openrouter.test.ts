@@ -55,4 +55,34 @@ describe('openrouter', () => {
       'x-openrouter-title': 'Acme',
     });
   });
+
+  it('reads the prices of its list: tiers by length of prompt, the dearest of the day, none for routers (E16)', () => {
+    const { listModels } = setUpProvider(openrouter, {});
+    const pricing = {
+      prompt: '0.00000125',
+      completion: '1e-5',
+      input_cache_read: '0',
+      request: '0',
+      web_search: '0.01',
+    };
+    const overrides = [
+      { min_prompt_tokens: 200_000, prompt: '0.0000025' },
+      { utc_start: 0, utc_end: 6, completion: '0.000011' },
+    ];
+    const [priced, router, free] =
+      listModels?.response({
+        data: [
+          { id: 'a/one', pricing: { ...pricing, overrides } },
+          { id: 'openrouter/auto', pricing: { prompt: '-1', completion: '-1' } },
+          { id: 'a/one:free', pricing: { prompt: '0', completion: '0' } },
+        ],
+      }) ?? [];
+    expect(priced?.price).to.deep.equal({
+      ...{ input: 1.25, output: 11 },
+      tiers: [{ input: 2.5, output: 11, input_tokens_above: 200_000 }],
+      fees: { web_search_requests: 0.01 },
+    });
+    expect(router).to.deep.equal({ id: 'openrouter/auto' });
+    expect(free?.price).to.deep.equal({ input: 0, output: 0 });
+  });
 });

@@ -51,13 +51,8 @@ describe('fields that go to vendors', () => {
   });
 
   it('D25: what Anthropic has at a price of its own is told', () => {
-    const fields = { ...CLAUDE, speed: 'fast', inference_geo: 'us', container: 'c', mcp_servers: [] };
-    expect(translate(anthropic, fields).dropped).to.have.members([
-      'speed',
-      'inference_geo',
-      'container',
-      'mcp_servers',
-    ]);
+    const fields = { ...CLAUDE, speed: 'fast', container: 'c', mcp_servers: [] };
+    expect(translate(anthropic, fields).dropped).to.have.members(['speed', 'container', 'mcp_servers']);
   });
 
   it('D25: Gemini gets its own fields, at the top and in extra_body.google', () => {
@@ -88,8 +83,8 @@ describe('fields that go to vendors', () => {
   it('D25: extra_body is merged where the vendor has the field, and told where not', () => {
     const extra_body = { top_k: 5, max_tokens: 9000, model: 'dear', made_up: 1 };
     const merged = translate(together, { extra_body, max_tokens: 5 });
-    expect(merged.body).to.include({ top_k: 5, made_up: 1, max_tokens: 5, model: 'm' });
-    expect(merged.dropped).to.deep.equal(['extra_body.max_tokens', 'extra_body.model']);
+    expect(merged.body).to.include({ top_k: 5, max_tokens: 5, model: 'm' }).and.not.have.property('made_up');
+    expect(merged.dropped).to.deep.equal(['extra_body.max_tokens', 'extra_body.model', 'extra_body.made_up']);
     const closed = translate(mistral, { extra_body: { safe_prompt: true, made_up: 1 } });
     expect(closed.body).to.include({ safe_prompt: true }).and.not.have.property('made_up');
     expect(closed.dropped).to.deep.equal(['extra_body.made_up']);

@@ -17,6 +17,7 @@ describe('xai', () => {
     ['grok-4.7', 'none', 'low'],
     ['grok-4.7', 'minimal', 'low'],
     ['grok-4.5', 'xhigh', 'high'],
+    ['grok-9-new', 'max', 'high'],
     ['grok-4.3', 'none', 'none'],
     ['grok-4.20-reasoning', 'low', undefined],
     ['grok-4.20-0309-non-reasoning', 'low', undefined],

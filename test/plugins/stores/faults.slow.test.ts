@@ -73,8 +73,7 @@ function testFaults(subject: FaultyServer): void {
   let proxy: TcpProxy | undefined;
   const throughProxy = (port: number): string => server.url.replace(`:${server.port}`, `:${port}`);
 
-  beforeEach(async function () {
-    this.timeout(60_000);
+  beforeEach(async () => {
     server = await subject.start();
   });
   afterEach(async () => {
@@ -86,8 +85,7 @@ function testFaults(subject: FaultyServer): void {
     proxy = undefined;
   });
 
-  it('S01: opens while the server is down, refuses everything, and recovers by itself', async function () {
-    this.timeout(60_000);
+  it('S01: opens while the server is down, refuses everything, and recovers by itself', async () => {
     await server.kill();
     const log = createSilentLog();
     store = await subject.open(server.url, log);
@@ -101,8 +99,7 @@ function testFaults(subject: FaultyServer): void {
     expect((await store.ledger.balance('a')).held).to.equal(10);
   });
 
-  it('S02: survives the server’s death in the middle of its work, refuses, and recovers with all that was acknowledged', async function () {
-    this.timeout(60_000);
+  it('S02: survives the server’s death in the middle of its work, refuses, and recovers with all that was acknowledged', async () => {
     const opened = await subject.open(server.url);
     store = opened;
     await opened.ledger.credit('a', 'first', 1_000_000, 'top-up', NOW);
@@ -135,8 +132,7 @@ function testFaults(subject: FaultyServer): void {
     }
   });
 
-  it('S03: refuses within its bound while the server is stopped, and nothing of it happens later', async function () {
-    this.timeout(60_000);
+  it('S03: refuses within its bound while the server is stopped, and nothing of it happens later', async () => {
     store = await subject.open(server.url);
     await prepare(store, 'a');
     const before = await readState(store, 'a');
@@ -149,8 +145,7 @@ function testFaults(subject: FaultyServer): void {
     expect(await store.ledger.settle(settlement({ account: 'a', requestId: 'before' }))).to.equal(true);
   });
 
-  it('S04: says that the data is gone, and takes no account for funded', async function () {
-    this.timeout(60_000);
+  it('S04: says that the data is gone, and takes no account for funded', async () => {
     const log = createSilentLog();
     store = await subject.open(server.url, log);
     await prepare(store, 'a');
@@ -168,8 +163,7 @@ function testFaults(subject: FaultyServer): void {
     expect(await store.keyv('faults').get('a')).to.equal(undefined);
   });
 
-  it('S05: refuses changes while the server is read-only, and goes on when it is not any more', async function () {
-    this.timeout(60_000);
+  it('S05: refuses changes while the server is read-only, and goes on when it is not any more', async () => {
     store = await subject.open(server.url);
     await prepare(store, 'a');
     await subject.setReadOnly(server, true);
@@ -193,8 +187,7 @@ function testFaults(subject: FaultyServer): void {
     await store.health();
   });
 
-  it('S07: a change whose answer was lost happened once, and saying it again changes nothing', async function () {
-    this.timeout(60_000);
+  it('S07: a change whose answer was lost happened once, and saying it again changes nothing', async () => {
     const wire = await startTcpProxy(server.port);
     proxy = wire;
     store = await subject.open(throughProxy(wire.port));
@@ -215,8 +208,7 @@ function testFaults(subject: FaultyServer): void {
     expect((await store.ledger.balance('a')).held).to.equal(20);
   });
 
-  it('is closed in time also while the server is stopped', async function () {
-    this.timeout(60_000);
+  it('is closed in time also while the server is stopped', async () => {
     store = await subject.open(server.url);
     server.freeze();
     await store.close();

@@ -43,8 +43,7 @@ describeWith('documents in redis', { 'redis-server': REDIS_SERVER }, () => {
 describeWith('documents in postgres', { postgres: POSTGRES, initdb: INITDB }, () => {
   let server: TestServer;
   let connection: Awaited<ReturnType<typeof connectPostgres>>;
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     server = await startPostgresServer();
     connection = await connectPostgres({ url: server.url, connections: 4, timeoutMs: 10_000 });
   });

@@ -7,8 +7,7 @@ import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/post
 
 describeWith('postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
   let server: TestServer;
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     server = await startPostgresServer();
   });
   after(() => server?.close());

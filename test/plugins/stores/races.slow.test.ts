@@ -21,8 +21,7 @@ const CALLERS = 50;
 function testRaces(address: () => StoreAddress, isShared: boolean): void {
   let store: Store;
   let workers: readonly Worker[] = [];
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     store = await openStore(address());
     if (isShared) workers = await Promise.all([0, 1].map(() => startWorker('store-worker.ts', address())));
   });
@@ -32,8 +31,7 @@ function testRaces(address: () => StoreAddress, isShared: boolean): void {
   });
 
   for (const race of Object.keys(RACES) as Race[]) {
-    it(`lets ten of fifty ${race} through, ${ROUNDS} times`, async function () {
-      this.timeout(60_000);
+    it(`lets ten of fifty ${race} through, ${ROUNDS} times`, async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const name = `${race} ${round}`;
         await prepareRace(store, race, name);
@@ -42,8 +40,7 @@ function testRaces(address: () => StoreAddress, isShared: boolean): void {
     });
 
     if (!isShared) continue;
-    it(`lets ten of fifty ${race} through when two processes try, ${ROUNDS} times`, async function () {
-      this.timeout(60_000);
+    it(`lets ten of fifty ${race} through when two processes try, ${ROUNDS} times`, async () => {
       for (let round = 0; round < ROUNDS; round++) {
         const name = `${race} of two ${round}`;
         await prepareRace(store, race, name);
@@ -88,8 +85,7 @@ describeWith('races on the redis store', { 'redis-server': REDIS_SERVER }, () =>
 
 describeWith('races on the postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
   let server: TestServer;
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     server = await startPostgresServer();
   });
   after(() => server?.close());

@@ -77,8 +77,7 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
 
 describeWith('redis store on a cluster of three nodes', { 'redis-server': REDIS_SERVER }, () => {
   let nodes: readonly TestServer[] = [];
-  before(async function () {
-    this.timeout(40_000);
+  before(async () => {
     nodes = await startRedisCluster();
   });
   after(() => Promise.all(nodes.map((node) => node.close())));

@@ -54,8 +54,7 @@ describe('counters of the sqlite store, between processes that come and go', () 
     expect([await taken(second), await taken(first)]).to.deep.equal([8, 7]);
   });
 
-  it('go on after a process that counted was killed', async function () {
-    this.timeout(60_000);
+  it('go on after a process that counted was killed', async () => {
     const worker = await startWorker('store-worker.ts', { kind: 'sqlite', folder });
     const race = { race: 'calls in a window of ten', name: 'race', by: 'w', count: 4 } as const;
     expect(await worker.ask({ ...race })).to.deep.equal({ got: 4 });
@@ -68,8 +67,7 @@ describe('counters of the sqlite store, between processes that come and go', () 
     expect((await (await openStore()).counters.take([narrow], NOW)).states[0]?.remaining).to.equal(3);
   });
 
-  it('keep the places of a process that was killed until their time is over', async function () {
-    this.timeout(60_000);
+  it('keep the places of a process that was killed until their time is over', async () => {
     const worker = await startWorker('store-worker.ts', { kind: 'sqlite', folder });
     await worker.ask({ race: 'leases of ten places', name: 'places', by: 'w', count: 10 });
     await worker.kill();
@@ -78,8 +76,7 @@ describe('counters of the sqlite store, between processes that come and go', () 
     expect(await counters.lease('places', 'mine', 10, 60_000, NOW + 60_000)).to.equal(true);
   });
 
-  it('admit exactly the limit while stores open and close beside each other', async function () {
-    this.timeout(60_000);
+  it('admit exactly the limit while stores open and close beside each other', async () => {
     const LIMIT = 3000;
     const wide = { ...window, limit: LIMIT };
     let admitted = 0;

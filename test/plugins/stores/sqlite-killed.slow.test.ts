@@ -8,8 +8,7 @@ import { useTempFolder } from '../../support/folders.ts';
 describe('the file of the sqlite store, when its process is killed', () => {
   const folder = useTempFolder('sqlite-killed');
 
-  it('loses nothing that was acknowledged when its process is killed, ten times', async function () {
-    this.timeout(60_000);
+  it('loses nothing that was acknowledged when its process is killed, ten times', async () => {
     const acknowledged = new Set<string>();
     for (let round = 0; round < 10; round++) {
       const script = fileURLToPath(new URL('./credit-writer.ts', import.meta.url));

@@ -91,6 +91,15 @@ describe('the writer of the sqlite store', () => {
     await write;
   });
 
+  it('answers a query also where what was queued before it is refused, since another process holds the lock', async () => {
+    other.exec('BEGIN IMMEDIATE');
+    const write = writer.write('test', () => insert('refused'));
+    const query = writer.readLatest('test', () => isKnown('refused'));
+    await rejectsUnavailable(write);
+    expect(await query).to.equal(false);
+    other.exec('ROLLBACK');
+  });
+
   it('remembers no row of the ledger that was undone with a failing change, or changed by another process', async () => {
     const ledger = openLedger();
     await ledger.credit('turn', 'first', 100, 'x', NOW);

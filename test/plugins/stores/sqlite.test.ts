@@ -96,8 +96,7 @@ describe('the file of the sqlite store', () => {
     expect(await messageOf(openSqlite({ folder }))).to.match(/not a database/);
   });
 
-  it('is made once when four processes start at the same time', async function () {
-    this.timeout(60_000);
+  it('is made once when four processes start at the same time', async () => {
     const address = { kind: 'sqlite', folder: newFolder() } as const;
     const race = { race: 'leases of ten places', name: 'starters', count: 5 } as const;
     const workers = await Promise.all([0, 1, 2, 3].map(() => startWorker('store-worker.ts', address)));

@@ -70,7 +70,7 @@ export async function openTestIndex(folder: string): Promise<TestIndex> {
       Object.fromEntries([...reader.files()].flatMap(([source, { error }]) => (error ? [[source, error]] : []))),
     sources: (query, scope = EVERYTHING) =>
       searchPassages(reader, query, 50, scope, undefined).map(({ source }) => source),
-    first: (query) => reader.passage(reader.searchWords(toQueryWords(query), EVERYTHING.folders, 1)[0] ?? 0),
+    first: (query) => reader.passage(reader.searchWords(toQueryWords(query), EVERYTHING.folders, 1).hits[0]?.id ?? 0),
     async searchBoth(query, model, scope = EVERYTHING) {
       const table = await loadVectorTable(reader, model);
       return searchPassages(reader, query, 10, scope, (depth) =>

@@ -9,11 +9,16 @@ export interface Books {
   readonly credited: number;
 }
 
-/** Reads `GET /api/core/balance` with a key. */
-export async function readBooks(url: string, key: string): Promise<Books> {
+/** Reads `GET /api/core/balance` with a key: exact amounts, as texts. */
+export async function readBalance(url: string, key: string): Promise<Record<keyof Books, string>> {
   const response = await fetch(`${url}/api/core/balance`, { headers: { authorization: `Bearer ${key}` } });
   expect(response.status, await response.clone().text()).to.equal(200);
-  const body = (await response.json()) as Record<keyof Books, string>;
+  return (await response.json()) as Record<keyof Books, string>;
+}
+
+/** As {@link readBalance}, in whole micro-dollars: for calls that cost such. */
+export async function readBooks(url: string, key: string): Promise<Books> {
+  const body = await readBalance(url, key);
   const micro = (text: string): number => Math.round(Number(text) * 1_000_000);
   return {
     balance: micro(body.balance),

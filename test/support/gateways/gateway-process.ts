@@ -41,7 +41,11 @@ export async function installGateway(
   // A busy test machine is no reason to refuse: shedding is on where a test asks for it.
   const policies = { overload: false, ...(config['policies'] as object | undefined) };
   // All callers of a test have one address; how many wrong keys it may send is for the test that is about that.
-  const server = { failedCredentials: 0, ...((config['server'] as object | undefined) ?? base.server) };
+  const server = {
+    failedCredentials: 0,
+    drainDelay: '0s',
+    ...((config['server'] as object | undefined) ?? base.server),
+  };
   await writeFile(file, JSON.stringify({ ...base, ...config, server, policies }));
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(folder, name), text);
   const running = new Set<GatewayProcess>();

@@ -47,15 +47,18 @@ export async function startGateway(
   };
   // A busy test machine is no reason to refuse: shedding is on where a test asks for it. So does who is about scraping.
   const policies = { overload: false, metrics: { auth: 'none' }, ...(config['policies'] as object | undefined) };
-  // All tests of a file have one address; how many wrong keys it may send is for the test that is about that.
-  const server = { failedCredentials: 0, ...((config['server'] as object | undefined) ?? base.server) };
+  // All tests of a file have one address; how many wrong keys it may send is for the test that is about that;
+  // no load balancer has to notice that one stops.
+  const server = {
+    failedCredentials: 0,
+    drainDelay: '0s',
+    ...((config['server'] as object | undefined) ?? base.server),
+  };
   await writeFile(file, JSON.stringify(withCopies({ ...base, ...config, server, policies })));
   for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(path.join(folder, name), text);
   const lines: string[] = [];
   const log = createLogger({
     level: options.level ?? 'info',
-    format: 'json',
-    isTerminal: false,
     destination: keepIn(lines),
   });
   const env = { PATH: process.env['PATH'], HOME: folder, ...options.env };

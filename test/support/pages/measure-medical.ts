@@ -20,12 +20,20 @@ export interface Measured extends Phrasing {
 
 const FOLDER = new URL('../../fixtures/medical/', import.meta.url);
 
-/** The parts of the set: the one that the rules were written with, and one that their author has not seen. */
-export const PARTS = Object.freeze(['authoring', 'held'] as const);
+/** The parts of the set: three that the rules were written with, and one that was written before its author read them. */
+export const PARTS = Object.freeze(['authoring', 'held', 'blind', 'blind-2'] as const);
 export type Part = (typeof PARTS)[number];
 
-/** Every phrasing of one part with what the rules say to it; empty for a part that is not there. */
+const measured = new Map<Part, readonly Measured[]>();
+
+/** Every phrasing of one part with what the rules say to it, looked up once in a process; empty for a part that is not there. */
 export function measurePart(part: Part): readonly Measured[] {
+  const known = measured.get(part) ?? measureAnew(part);
+  measured.set(part, known);
+  return known;
+}
+
+function measureAnew(part: Part): readonly Measured[] {
   const folder = new URL(`${part}/`, FOLDER);
   if (!existsSync(folder)) return [];
   const files = readdirSync(folder).filter((name) => name.endsWith('.json'));
@@ -35,6 +43,17 @@ export function measurePart(part: Part): readonly Measured[] {
     );
     return items.map((item) => ({ ...item, language, ...judge(item) }));
   });
+}
+
+/** Illnesses, or what happened to somebody, in frames of `contexts.json`: sentences that are harmless, and those in which it is there now. */
+export interface Contexts {
+  readonly of: readonly string[];
+  readonly harmless: readonly string[];
+  readonly danger: readonly string[];
+}
+
+export function readContexts(): Readonly<Record<string, readonly Contexts[]>> {
+  return JSON.parse(readFileSync(new URL('contexts.json', FOLDER), 'utf8'));
 }
 
 function judge({ kind, text }: Phrasing): Pick<Measured, 'found' | 'rules'> {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Database, openIndex } from '../../../plugins/agents/rag/database.ts';
-import { searchPassages } from '../../../plugins/agents/rag/retrieve.ts';
-import { EVERYTHING, openTestIndex } from '../agents/rag-index.ts';
+import { type Hit, searchPassages } from '../../../plugins/agents/rag/retrieve.ts';
+import { EVERYTHING, openTestIndex, type TestIndex } from '../agents/rag-index.ts';
 
 export const RAG_LANGUAGES = Object.freeze(['en', 'de', 'fr', 'zh', 'ja'] as const);
 export type RagLanguage = (typeof RAG_LANGUAGES)[number];
@@ -36,17 +36,9 @@ const DEPTH = 10;
 /** The judged set of `test/fixtures/rag`, all languages in one index. Without embeddings: words alone. */
 export async function measureRag(folder: string): Promise<readonly MeasuredQuery[]> {
   const sets = RAG_LANGUAGES.map(readSet);
-  const index = await openTestIndex(path.join(folder, 'now'));
+  const index = await openJudgedIndex(path.join(folder, 'now'));
   const former = await openIndex(path.join(folder, 'former'), 1000);
   try {
-    index.write(
-      Object.fromEntries(
-        sets.flatMap(({ language, documents }) =>
-          documents.map(({ id, title, text }) => [`${language}/${id}.md`, `# ${title}\n\n${text}\n`] as const),
-        ),
-      ),
-    );
-    await index.update();
     const searchBefore = createFormerSearch(former, sets);
     return sets.flatMap(({ language, queries, held }) =>
       [...queries, ...held].map((judged) => {
@@ -70,6 +62,42 @@ export async function measureRag(folder: string): Promise<readonly MeasuredQuery
     index.close();
     former.close();
   }
+}
+
+/** An index of all documents of the judged set. */
+export async function openJudgedIndex(folder: string): Promise<TestIndex> {
+  const index = await openTestIndex(folder);
+  for (const { language, documents } of RAG_LANGUAGES.map(readSet))
+    index.write(
+      Object.fromEntries(documents.map(({ id, title, text }) => [`${language}/${id}.md`, `# ${title}\n\n${text}\n`])),
+    );
+  await index.update();
+  return index;
+}
+
+/** A word that stands in no document, and what it finds all the same. */
+export interface AbsentWord {
+  readonly language: RagLanguage;
+  readonly word: string;
+  readonly isHeld: boolean;
+  readonly found: readonly Hit[];
+}
+
+/** Searches the judged set for the words of `test/fixtures/rag/absent.json`. */
+export function measureAbsent(index: TestIndex): readonly AbsentWord[] {
+  const words: Readonly<Record<RagLanguage, Readonly<Record<'made' | 'held', readonly string[]>>>> = JSON.parse(
+    readFileSync(new URL('../../fixtures/rag/absent.json', import.meta.url), 'utf8'),
+  );
+  return RAG_LANGUAGES.flatMap((language) =>
+    (['made', 'held'] as const).flatMap((part) =>
+      words[language][part].map((word) => ({
+        language,
+        word,
+        isHeld: part === 'held',
+        found: searchPassages(index.reader, word, DEPTH, EVERYTHING, undefined),
+      })),
+    ),
+  );
 }
 
 function readSet(language: RagLanguage): JudgedSet {

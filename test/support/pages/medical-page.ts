@@ -12,15 +12,35 @@ const KINDS: Readonly<Record<Phrasing['kind'], string>> = Object.freeze({
 
 const TITLES: Readonly<Record<Part, string>> = Object.freeze({
   authoring: 'The part that the rules were written with',
-  held: 'The part that the rules’ author has not seen',
+  held: 'A part that the rules’ first author had not seen, since then read and mended by',
+  blind: 'A part that was written before its author read the rules, since then read and mended by',
+  'blind-2': 'Phrasings that were written before their author read the rules',
 });
 
 /** The generated part of `docs/plugins/medical.md`: figures per language, group and style, and the rules. */
 export function formatMedical(): string {
   const parts = PARTS.map((part) => [part, measurePart(part)] as const).filter(([, measured]) => measured.length > 0);
-  return [...parts.flatMap(([part, measured]) => [`### ${TITLES[part]}`, ...tablesOf(measured)]), ...ruleTables()].join(
-    '\n\n',
-  );
+  const sections = parts.flatMap(([part, measured]) => [
+    `### ${TITLES[part]}`,
+    ...tablesOf(measured),
+    ...(part === 'blind-2' ? wrongOf(measured) : []),
+  ]);
+  return [...sections, ...ruleTables()].join('\n\n');
+}
+
+/** What the rules got wrong, in the words of whoever wrote it. */
+function wrongOf(measured: readonly Measured[]): readonly string[] {
+  const listOf = (kind: Phrasing['kind'], isFound: boolean) =>
+    measured
+      .filter((one) => one.kind === kind && one.found === isFound)
+      .map(({ language, text, rules }) => `- ${language}: "${text}"${isFound ? ` (\`${rules.join('`, `')}\`)` : ''}`)
+      .join('\n');
+  return [
+    'Emergencies that were not found:',
+    listOf('emergency', false),
+    'False alarms, with the rules that held:',
+    listOf('harmless', true),
+  ];
 }
 
 function tablesOf(measured: readonly Measured[]): readonly string[] {
@@ -73,14 +93,18 @@ function cell(measured: readonly Measured[]): string {
 
 function ruleTables(): readonly string[] {
   const rules = RULES.map(
-    ({ id, version, urgency, source }) => `| \`${id}\` | ${version} | ${urgency} | ${source.title} |`,
+    ({ id, version, urgency, source, reviewed }) =>
+      `| \`${id}\` | ${version} | ${urgency} | ${source.title} | ${reviewed ? `${reviewed.by}, ${reviewed.on}` : '–'} |`,
   );
-  const release = RELEASE_RULES.map(({ id, version, source }) => `| \`${id}\` | ${version} | ${source.title} |`);
+  const release = RELEASE_RULES.map(
+    ({ id, version, source, reviewed }) =>
+      `| \`${id}\` | ${version} | ${source.title} | ${reviewed ? `${reviewed.by}, ${reviewed.on}` : '–'} |`,
+  );
   return [
     '### Rules over what somebody writes',
-    ['| Rule | Version | Urgency | Written from |', '|---|---|---|---|', ...rules].join('\n'),
+    ['| Rule | Version | Urgency | Written from | Reviewed by |', '|---|---|---|---|---|', ...rules].join('\n'),
     '### Rules over what is generated',
-    ['| Rule | Version | Written from |', '|---|---|---|', ...release].join('\n'),
+    ['| Rule | Version | Written from | Reviewed by |', '|---|---|---|---|', ...release].join('\n'),
   ];
 }
 

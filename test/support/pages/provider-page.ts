@@ -1,6 +1,7 @@
-import type { FieldRules, Schema } from '../../../core/index.ts';
+import type { FieldRules, ProviderEffect, ProviderEffects, Schema } from '../../../core/index.ts';
 import { PROVIDER_OPTIONS } from '../../../plugins/providers/kit/index.ts';
 import type { BuiltInProvider } from '../plugins/all-providers.ts';
+import { type Arrival, type DialectRuns, newestOf } from './dialect-runs.ts';
 
 const VERBS = {
   passed: 'passed',
@@ -10,8 +11,22 @@ const VERBS = {
   refused: 'refused',
 } as const;
 
-/** `docs/providers/<name>.md`: what the provider's own data says, for people. */
-export function formatProviderPage({ name, plugin, provider }: BuiltInProvider): string {
+/** What arrived of each field, by name; fields without a sample are not there. */
+export type Arrivals = Readonly<Record<string, Arrival | undefined>>;
+
+/** What a vendor got of each field of its table, sent through a gateway. */
+export async function readArrivals(built: BuiltInProvider, runs: Pick<DialectRuns, 'arrivalOf'>): Promise<Arrivals> {
+  const arrivals: Record<string, Arrival | undefined> = {};
+  for (const field of Object.keys(built.provider.fields?.fields ?? {}))
+    if (!WHOLE.has(field)) arrivals[field] = await runs.arrivalOf(built, field);
+  return arrivals;
+}
+
+/** What every request has. */
+const WHOLE: ReadonlySet<string> = new Set(['messages', 'model', 'stream']);
+
+/** `docs/providers/<name>.md`: what the provider's own data says, and what arrived at its vendor, for people. */
+export function formatProviderPage({ name, plugin, provider }: BuiltInProvider, arrivals: Arrivals): string {
   const { fields: table, credential, baseUrl } = provider;
   const options = Object.entries(ownOptions(plugin.configSchema)).map(
     ([option, { description }]) => `- \`${option}\`: ${String(description ?? '')}`,
@@ -37,8 +52,9 @@ export function formatProviderPage({ name, plugin, provider }: BuiltInProvider):
             ? 'Fields that are not in the table are passed as they are.'
             : `Other fields of OpenAI’s are passed; fields that OpenAI does not have are dropped${extrasText(table.extras)}.`,
           'A dropped field is named in `x-tollgate-dropped`, a refused one answers 400 with its name in `param`.',
+          `The third column says what a scripted vendor got of it for \`${newestOf(name)}\`, from the bytes of a request with and one without the field; other models may differ.`,
           '',
-          ...rulesTable(table.fields),
+          ...rulesTable(table.fields, { arrivals, model: newestOf(name) }),
           ...(table.variants ?? []).flatMap((variant) => [
             `### ${variant.when}`,
             '',
@@ -46,6 +62,7 @@ export function formatProviderPage({ name, plugin, provider }: BuiltInProvider):
             '',
             ...rulesTable(variant.fields),
           ]),
+          ...effectsTable(provider.effects, table.fields),
           ...listOf('What its answers never show', Object.entries(table.lacks ?? {}).map(lackText)),
           ...listOf('Good to know', table.notes ?? []),
         ]
@@ -61,7 +78,12 @@ function lackText([feature, why]: readonly [string, string]): string {
   return `${sentence(feature).slice(0, -1)}: ${why}.`;
 }
 
-function rulesTable(fields: FieldRules): readonly string[] {
+interface Seen {
+  readonly arrivals: Arrivals;
+  readonly model: string;
+}
+
+function rulesTable(fields: FieldRules, seen?: Seen): readonly string[] {
   const rows = Object.entries(fields)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([field, rule]) => {
@@ -70,9 +92,50 @@ function rulesTable(fields: FieldRules): readonly string[] {
       const neutral = rule.neutral
         ? ` Not for ${rule.neutral.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}.`
         : '';
-      return `| \`${field}\` | ${does} | ${`${range}${sentence(rule.note)}${neutral}`.trim()} |`;
+      const arrived = seen ? ` ${arrivalText(seen.arrivals[field])} |` : '';
+      return `| \`${field}\` | ${does} |${arrived} ${`${range}${sentence(rule.note)}${neutral}`.trim()} |`;
     });
-  return ['| Field | Rule | |', '|---|---|---|', ...rows, ''];
+  return seen
+    ? [`| Field | Rule | Arrives at \`${seen.model}\` | |`, '|---|---|---|---|', ...rows, '']
+    : ['| Field | Rule | |', '|---|---|---|', ...rows, ''];
+}
+
+function arrivalText(arrival: Arrival | undefined): string {
+  if (!arrival) return '';
+  const { is, at } = arrival;
+  const places = at.map((place) => (place.includes(' ') ? place : `\`${place}\``)).join(', ');
+  if (is === 'written anew') return places === '' ? 'nothing, which comes to the same' : `in ${places}`;
+  return is === 'left out' && at.length > 0 ? `${is}, but ${places}` : is;
+}
+
+/** Of fields that are sent. */
+function effectsTable(effects: ProviderEffects = {}, fields: FieldRules): readonly string[] {
+  const rows = Object.entries(effects)
+    .filter(([field]) => !/^(?:dropped|refused)$/.test(fields[field]?.rule ?? ''))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([field, rules]) => rules.map((rule) => effectRow(field, rule)));
+  if (rows.length === 0) return [];
+  return [
+    ...['## What a caller can make this vendor do', ''],
+    'Looked for in every request as it is sent, whichever way it came ([security](../security.md#what-a-vendor-may-be-made-to-do)).',
+    ...['', '| Field | Values | What it does, and who may |', '|---|---|---|', ...rows, ''],
+  ];
+}
+
+function effectRow(field: string, rule: ProviderEffect): string {
+  const { at, values, note } = rule;
+  const place = at === undefined ? field : `${field}.${at}`.replaceAll('.[]', '[]');
+  const texts = values ? `\`${values.source.replaceAll('|', '\\|')}\`` : 'any';
+  return `| \`${place}\` | ${texts} | ${[gateOf(rule), note].map(sentence).join(' ').trim()} |`;
+}
+
+/** What follows from an effect, in words. */
+function gateOf({ does, name }: ProviderEffect): string {
+  if (does === 'tool') return `runs a tool: 403 without ${name ? `\`${name}\`` : 'its name'} in \`serverTools\``;
+  if (does === 'model') return `calls ${name === '*' ? 'any' : 'that'} model: 403 where the key may not use it`;
+  if (does === 'stores')
+    return 'keeps what is sent and written: left out and told, or 400 where it would be sent as it is';
+  return does === 'price' ? 'changes the price' : 'says where, or by whom, a request is processed';
 }
 
 function sentence(note = ''): string {

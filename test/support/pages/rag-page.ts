@@ -1,4 +1,4 @@
-import { type MeasuredQuery, meanOf, RAG_LANGUAGES } from './measure-rag.ts';
+import { type AbsentWord, type MeasuredQuery, meanOf, RAG_LANGUAGES } from './measure-rag.ts';
 
 const START = '<!-- figures: written by npm run rag -->';
 const END = '<!-- end -->';
@@ -13,8 +13,12 @@ const SEARCHES = Object.freeze([
   ['with parts of words, and words of Chinese and Japanese', 'now'],
 ] as const);
 
-/** The page with its generated table as the search and the judged set have it. */
-export function withRagFigures(page: string, measured: readonly MeasuredQuery[]): string {
+/** The page with its generated tables as the search and the judged set have them. */
+export function withRagFigures(
+  page: string,
+  measured: readonly MeasuredQuery[],
+  absent: readonly AbsentWord[],
+): string {
   const [before = '', rest = ''] = page.split(START);
   const [, after = ''] = rest.split(END);
   const rows = PARTS.flatMap(([part, isHeld]) => {
@@ -35,5 +39,17 @@ export function withRagFigures(page: string, measured: readonly MeasuredQuery[])
   });
   const head = `| nDCG@10 | search | ${RAG_LANGUAGES.join(' | ')} | all |`;
   const table = [head, `|---|---|${'---|'.repeat(RAG_LANGUAGES.length + 1)}`, ...rows].join('\n');
-  return `${before}${START}\n\n${table}\n\n${END}${after}`;
+  return `${before}${START}\n\n${table}\n\n${absentTable(absent)}\n\n${END}${after}`;
+}
+
+function absentTable(absent: readonly AbsentWord[]): string {
+  const rows = PARTS.map(([part, isHeld]) => {
+    const own = absent.filter((one) => one.isHeld === isHeld);
+    const cells = [...RAG_LANGUAGES.map((language) => own.filter((one) => one.language === language)), own].map(
+      (words) => `${words.filter(({ found }) => found.length > 0).length} of ${words.length}`,
+    );
+    return `| ${[part.replace('queries', 'words'), ...cells].join(' | ')} |`;
+  });
+  const head = `| absent words that find something | ${RAG_LANGUAGES.join(' | ')} | all |`;
+  return [head, `|---|${'---|'.repeat(RAG_LANGUAGES.length + 1)}`, ...rows].join('\n');
 }

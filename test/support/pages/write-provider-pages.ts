@@ -2,17 +2,21 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadProviders } from '../plugins/all-providers.ts';
 import { loadDialects, writeTable } from './dialect-page.ts';
-import { formatProviderPage } from './provider-page.ts';
+import { openDialectRuns } from './dialect-runs.ts';
+import { formatProviderPage, readArrivals } from './provider-page.ts';
 
 const FOLDER = new URL('../../../docs/providers/', import.meta.url);
 const DIALECTS = new URL('../../../docs/dialects/', import.meta.url);
 
 mkdirSync(FOLDER, { recursive: true });
 const providers = await loadProviders();
+const runs = await openDialectRuns(providers);
 for (const provider of providers) {
-  writeFileSync(new URL(`${provider.name}.md`, FOLDER), formatProviderPage(provider));
+  const page = formatProviderPage(provider, await readArrivals(provider, runs));
+  writeFileSync(new URL(`${provider.name}.md`, FOLDER), page);
 }
 for (const dialect of await loadDialects()) {
   const page = new URL(`${dialect.name}.md`, DIALECTS);
-  if (existsSync(page)) writeFileSync(page, writeTable(readFileSync(page, 'utf8'), dialect, providers));
+  if (existsSync(page)) writeFileSync(page, await writeTable(readFileSync(page, 'utf8'), dialect, providers, runs));
 }
+await runs.close();

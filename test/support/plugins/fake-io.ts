@@ -9,6 +9,7 @@ export function fakeIo(parts: Partial<CommandIo> = {}): CommandIo {
     result: () => undefined,
     table: formatTable,
     note: () => undefined,
+    checkFailed: () => undefined,
     write: () => undefined,
     read: async () => '',
     ...parts,

@@ -9,13 +9,19 @@ export interface CapturedTerminal {
   /** What was written so far to stdout and to stderr. */
   out(): string;
   err(): string;
+  /** What a command ends the process with, where it says so. */
+  exitCode(): number | undefined;
 }
 
 /** A terminal without colours that keeps what is written to it. */
 export function captureTerminal(): CapturedTerminal {
   const [out, err]: [string[], string[]] = [[], []];
-  const terminal = { out: keepIn(out), err: keepIn(err), isTty: false, colors: pc.createColors(false) };
-  return { terminal, out: () => out.join(''), err: () => err.join('') };
+  let exitCode: number | undefined;
+  const exitWith = (code: number): void => {
+    exitCode = code;
+  };
+  const terminal = { out: keepIn(out), err: keepIn(err), isTty: false, colors: pc.createColors(false), exitWith };
+  return { terminal, out: () => out.join(''), err: () => err.join(''), exitCode: () => exitCode };
 }
 
 /** A stream that keeps the text that is written to it. */

@@ -28,7 +28,7 @@ export interface ServerCommand {
   isReady(): Promise<boolean>;
 }
 
-const READY_MS = 30_000;
+const READY_MS = 60_000;
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) {

@@ -51,7 +51,7 @@ export async function startRedisCluster(): Promise<readonly TestServer[]> {
     await askRedis(node.port, 'CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1));
     if (index > 0) await askRedis(node.port, 'CLUSTER', 'MEET', '127.0.0.1', String(nodes[0]?.port));
   }
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 60_000;
   for (const node of nodes) {
     while (!(await isClusterComplete(node.port))) {
       if (Date.now() > deadline) throw new Error('the cluster did not come together');

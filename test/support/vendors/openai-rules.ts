@@ -1,6 +1,6 @@
 /**
  * A vendor that keeps OpenAI's published rules of November 2026: which models have which API, what each API refuses, and what may come
- * back to it. It calls the first tool once, with reasoning, and responds in words once it has the tool's result.
+ * back to it. It reasons, and then calls the first tool once and responds in words once it has the tool's result, or does what a test chooses.
  *
  * Sources: developers.openai.com/api/docs/guides/deployment-checklist (tools by model and API), `ModelIdsResponses`, `CreateResponse` and
  * `Reasoning` of github.com/openai/openai-openapi, developers.openai.com/api/docs/guides/reasoning (efforts, encrypted reasoning),
@@ -65,15 +65,18 @@ const unsupported = (param: string, isValue = false): Refusal =>
 
 const listOf = (value: unknown): readonly Body[] => (Array.isArray(value) ? value : []);
 
+/** What the model says to a body of either API, after its reasoning. */
+type Choose = (body: Body) => readonly Piece[];
+
 /** The vendor's side of one gateway: what it encrypted it knows again. */
-export function createOpenaiRules(): Script {
+export function createOpenaiRules(choose: Choose = callOnce): Script {
   const encrypted = new Set<string>();
   return async (wire) => {
     try {
       const isResponses = wire.request.path.endsWith('/responses');
       const body = wire.request.json() as Body;
-      if (isResponses) await respond(body, encrypted)(wire);
-      else await completeChat(body)(wire);
+      if (isResponses) await respond(body, encrypted, choose)(wire);
+      else await completeChat(body, choose)(wire);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       await wire.send(answer(error.status, error.body));
@@ -100,7 +103,7 @@ function assertSampling(body: Body, effort: unknown): void {
   for (const field of refused) if (field in body && body[field] !== 1) throw unsupported(field, true);
 }
 
-function completeChat(body: Body): Script {
+function completeChat(body: Body, choose: Choose): Script {
   const { chat, efforts, chatTools, responsesEfforts = [] } = rulesOf(body);
   const effort = body['reasoning_effort'] as string | undefined;
   if (!chat)
@@ -119,17 +122,21 @@ function completeChat(body: Body): Script {
       `Function tools with reasoning_effort are not supported for ${String(body['model'])} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
       { param: 'reasoning_effort' },
     );
-  const called = listOf(body['messages']).some(({ role }) => role === 'tool');
-  const name = nameOf(tools[0]?.['function'] as Body | undefined);
-  return sayScript('openai', { pieces: piecesOf(called ? undefined : name) });
+  return sayScript('openai', { pieces: choose(body) });
 }
 
 const nameOf = (tool: Body | undefined): string | undefined =>
   typeof tool?.['name'] === 'string' ? tool['name'] : undefined;
 
-/** What the model says: a call while it has a tool and no result, else words. */
-function piecesOf(tool: string | undefined): readonly Piece[] {
-  return tool === undefined ? [{ text: 'It is 12 degrees.' }] : [{ call: tool, id: 'call_Weather1', arguments: CALL }];
+/** A call while it has a tool and no result, else words. */
+function callOnce(body: Body): readonly Piece[] {
+  const isCalled = [...listOf(body['messages']), ...listOf(body['input'])].some(
+    ({ role, type }) => role === 'tool' || type === 'function_call_output',
+  );
+  const tool = listOf(body['tools']).find(({ type }) => type === 'function');
+  const name = nameOf((tool?.['function'] as Body | undefined) ?? tool);
+  if (isCalled || name === undefined) return [{ text: 'It is 12 degrees.' }];
+  return [{ call: name, id: 'call_Weather1', arguments: CALL }];
 }
 
 const CALL = '{"city":"Oslo"}';
@@ -144,7 +151,7 @@ const PARAMETERS = new Set(
 );
 const MIN_OUTPUT = 16;
 
-function respond(body: Body, encrypted: Set<string>): Script {
+function respond(body: Body, encrypted: Set<string>, choose: Choose): Script {
   const { efforts, needsSearch = false } = rulesOf(body);
   for (const name of Object.keys(body))
     if (!PARAMETERS.has(name))
@@ -167,14 +174,13 @@ function respond(body: Body, encrypted: Set<string>): Script {
     );
   const input = listOf(body['input']);
   assertInput(input, body, encrypted);
-  const called = input.some(({ type }) => type === 'function_call_output');
-  const name = nameOf(tools.find(({ type }) => type === 'function'));
   const isThinking = effort !== 'none';
   const secret = `gAAAA${encrypted.size}`;
-  const wantsSecret = isThinking && (body['include'] as readonly unknown[]).includes('reasoning.encrypted_content');
+  const include = Array.isArray(body['include']) ? body['include'] : [];
+  const wantsSecret = isThinking && include.includes('reasoning.encrypted_content');
   if (wantsSecret) encrypted.add(secret);
   const thought = { reasoning: summary === undefined ? '' : 'I look it up.' };
-  const pieces = [...(isThinking ? [thought] : []), ...piecesOf(called ? undefined : name)];
+  const pieces = [...(isThinking ? [thought] : []), ...choose(body)];
   return sendResponses({ pieces, ...(wantsSecret && { encrypted: secret }) });
 }
 

@@ -1,6 +1,8 @@
+import type { Token } from './tokens.ts';
+
 /** Concepts that say how a sentence is built: no rule asks for them, and nothing denies them. */
 export const GRAMMAR: ReadonlySet<string> = new Set(
-  'no not not_after denied_after ruled_out have but or and subject pseudo idiom now past well topic fiction asks person complaint'.split(
+  'no not not_after denied_after ruled_out have but or and subject pseudo idiom now what_to_do past well topic fiction supposed as_if asks person kin kin_many once of_family heredity about_me call_help complaint if would fear sometime animal by_animal vet human'.split(
     ' ',
   ),
 );
@@ -17,3 +19,98 @@ export const FUNCTIONS: ReadonlySet<string> = new Set(
 
 /** An instruction: "setzen Sie es nicht ab" is no change. A complaint may well have its negation in the gap. */
 export const INSTRUCTIONS: ReadonlySet<string> = new Set(['change', 'dose_verb', 'again_after', 'start', 'intake']);
+
+/** Names of illnesses: in a question that names no person, the caller wants information. */
+export const ILLNESSES: ReadonlySet<string> = new Set(
+  'heart_attack stroke sepsis meningitis anaphylaxis heatstroke hypothermia aneurysm overdose'.split(' '),
+);
+
+/** Illnesses that families tell of: {@link ILLNESSES} and those that come again. */
+const FAMILY_ILLNESSES: ReadonlySet<string> = new Set([...ILLNESSES, 'seizure', 'diabetic', 'asthma', 'allergy']);
+
+/** Concepts that say when or how; a clause without one speaks as its sentence does. */
+export const SAYS_WHEN: ReadonlySet<string> = new Set(['now', 'what_to_do', 'past', 'topic', 'fiction', 'supposed']);
+
+/** What a body has by itself: also "no pulse" is a sign. */
+export const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kicks urine wet_nappy'.split(' '));
+
+/** Complaints whose names hold a word of the body. */
+export const WHOLE_COMPLAINTS: ReadonlySet<string> = new Set(['short_breath', 'difficulty']);
+
+/** What says of a clause that it tells of the family, or of what may come some day. */
+const NAMES_OF_ASIDES = ['of_family', 'kin_many', 'kin', 'once', 'now', 'sometime', 'human'] as const;
+
+/** Who may be the patient of a sentence that names an animal too. */
+const PEOPLE: ReadonlySet<string> = new Set('human by_animal kin child baby infant bitten'.split(' '));
+
+/** A concept and the word that it begins with. */
+interface Placed {
+  readonly concept: string;
+  readonly from: number;
+}
+
+/** The clause of every word. A clause ends at a comma, at "but", and at every "and" or one that somebody else or another time follows. */
+function clausesOf(list: readonly Token[], sightings: readonly Placed[], endsAtEveryAnd: boolean): readonly number[] {
+  const placesOf = (...kinds: readonly string[]) =>
+    new Set(sightings.flatMap(({ concept, from }) => (kinds.includes(concept) ? [from] : [])));
+  const turns = placesOf('but');
+  const ands = placesOf('and');
+  const begins = placesOf('subject', 'have', 'now', 'human', 'person');
+  let clause = 0;
+  return list.map(({ before }, index) => {
+    const isNew = before !== '' || turns.has(index) || (ands.has(index) && (endsAtEveryAnd || begins.has(index + 1)));
+    if (isNew) clause += 1;
+    return clause;
+  });
+}
+
+/**
+ * Whether a concept is an illness of the family or one that may come some day: in a clause that says so ("died of", "runs in our
+ * family", "afraid that one day"), in one on several relatives where it is the name of an illness, or in one on what a relative once had
+ * where the text asks about heredity, or what the writer should do for himself and not for the relative. What a clause on the writer
+ * says counts as usual.
+ */
+export function findFamily(
+  list: readonly Token[],
+  sightings: readonly Placed[],
+): (at: number, concept: string) => boolean {
+  const clauseOf = clausesOf(list, sightings, false);
+  const clausesWith = (kind: string) =>
+    new Set(sightings.flatMap(({ concept, from }) => (concept === kind ? [clauseOf[from]] : [])));
+  const [ofFamily, many, kin, once, now, sometime, human] = NAMES_OF_ASIDES.map(clausesWith);
+  const kinIn = new Set(sightings.flatMap(({ concept, from }) => (concept === 'kin' ? [list[from]?.sentence] : [])));
+  const has = (...kinds: readonly string[]) => sightings.some(({ concept }) => kinds.includes(concept));
+  const isAboutMe = (has('heredity') || (has('about_me') && !has('now'))) && !has('what_to_do', 'call_help');
+  const isFeared = has('fear');
+  return (at, concept) => {
+    const own = clauseOf[at];
+    if (isFeared && sometime?.has(own)) return true;
+    if (now?.has(own)) return false;
+    if (ofFamily?.has(own) || (many?.has(own) && FAMILY_ILLNESSES.has(concept))) return true;
+    const isOfKin = kin?.has(own) === true || (kinIn.has(list[at]?.sentence) && !human?.has(own));
+    return isAboutMe && isOfKin && once?.has(own) === true;
+  };
+}
+
+/**
+ * Whether a place tells of an ill animal: after its name in a clause, or in a sentence that names a vet. No person is named there, and
+ * the animal did nothing to one.
+ */
+export function findAnimals(list: readonly Token[], sightings: readonly Placed[]): (at: number) => boolean {
+  const clauseOf = clausesOf(list, sightings, true);
+  const sentenceOf = ({ from }: Placed) => list[from]?.sentence;
+  const placesOf = (isOf: (concept: string) => boolean) => sightings.filter(({ concept }) => isOf(concept));
+  const people = new Set(placesOf((concept) => PEOPLE.has(concept)).map(sentenceOf));
+  const vets = new Set(placesOf((concept) => concept === 'vet').map(sentenceOf));
+  const first = new Map<number, number>();
+  const inSentence = new Set<number>();
+  for (const animal of placesOf((concept) => concept === 'animal')) {
+    const sentence = sentenceOf(animal) ?? 0;
+    const clause = clauseOf[animal.from] ?? 0;
+    if (people.has(sentence)) continue;
+    first.set(clause, Math.min(animal.from, first.get(clause) ?? animal.from));
+    if (vets.has(sentence)) inSentence.add(sentence);
+  }
+  return (at) =>
+    (first.get(clauseOf[at] ?? 0) ?? Number.POSITIVE_INFINITY) <= at || inSentence.has(list[at]?.sentence ?? 0);
+}

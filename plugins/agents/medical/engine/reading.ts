@@ -1,4 +1,13 @@
-import { FUNCTIONS, GRAMMAR } from './grammar.ts';
+import {
+  FUNCTIONS,
+  findAnimals,
+  findFamily,
+  GRAMMAR,
+  ILLNESSES,
+  LIFE_SIGNS,
+  SAYS_WHEN,
+  WHOLE_COMPLAINTS,
+} from './grammar.ts';
 import type { Language } from './language.ts';
 import { normalise } from './normalise.ts';
 import { type CompiledLexicon, findSightings, type Sighting } from './sightings.ts';
@@ -43,11 +52,14 @@ export function readText(
   const { language } = compiled.lexicon;
   const tokens = readTokens(normalise(text), language, compiled.aliases, sentenceGap);
   const { list } = tokens;
-  const all = withoutIdioms(findSightings(tokens, compiled, withSlips));
+  const found = findSightings(tokens, compiled, withSlips);
+  const all = withoutIdioms(found);
   const signs = all.filter(({ concept }) => !GRAMMAR.has(concept));
   const denials = findDenials({ list, signs, words: grammarWords(all) });
   const settingOf = findSettings(tokens, all);
-  const nowIn = new Set(all.flatMap(({ concept, from }) => (concept === 'now' ? [list[from]?.sentence] : [])));
+  const nowIn = new Set(
+    all.flatMap(({ concept, from }) => (concept === 'now' || concept === 'what_to_do' ? [list[from]?.sentence] : [])),
+  );
   const byConcept = new Map<string, Sign[]>();
   for (const sighting of signs) {
     const sentence = list[sighting.from]?.sentence ?? 0;
@@ -62,6 +74,12 @@ export function readText(
     const others = byConcept.get(sighting.concept);
     if (others) others.push(sign);
     else byConcept.set(sighting.concept, [sign]);
+  }
+  // A figure of speech names what it does not mean: a language that only looks like this one finds no more in it.
+  const meant = new Set(all);
+  for (const { concept, from, to } of found.filter((one) => !meant.has(one) && !GRAMMAR.has(one.concept))) {
+    const sign = { concept, from: placeOf(list, from), to: placeOf(list, to), ...NONE, setting: 'general' } as const;
+    byConcept.set(concept, [...(byConcept.get(concept) ?? []), sign]);
   }
   const numbers = list.flatMap(({ value, at }) => (value === undefined ? [] : [{ value, at }]));
   const wordsOf = ({ from, to }: Pick<Sign, 'from' | 'to'>) =>
@@ -110,16 +128,8 @@ function grammarWords(all: readonly Sighting[]): ReadonlyMap<string, ReadonlySet
 /** How a part of a sentence speaks of what it names: as it is now, as it was, or in general. */
 type Setting = 'present' | 'past' | 'general';
 
-/** Names of illnesses: in a question that names no person, the caller wants information. */
-const ILLNESSES: ReadonlySet<string> = new Set(
-  'heart_attack stroke sepsis meningitis anaphylaxis heatstroke hypothermia aneurysm overdose'.split(' '),
-);
-
 /** A question word counts as one only at the beginning. */
 const FIRST_WORDS = 4;
-
-/** Concepts that say when or how; a clause without one speaks as its sentence does. */
-const SAYS_WHEN: ReadonlySet<string> = new Set(['now', 'past', 'topic', 'fiction']);
 
 /** The setting of a concept where it stands. */
 type SettingOf = (sighting: Sighting) => Setting;
@@ -162,27 +172,32 @@ function findSettings({ list, sentences }: Tokens, sightings: readonly Sighting[
   const settings = parts.map(({ kinds, whole, isQuestion }) =>
     settingOf([...kinds].some((kind) => SAYS_WHEN.has(kind)) ? kinds : whole, isQuestion),
   );
+  const family = findFamily(list, sightings);
+  const isAnimals = findAnimals(list, sightings);
   return ({ concept, from }) => {
+    if (family(from, concept)) return 'past';
+    if (isAnimals(from) || (ILLNESSES.has(concept) && isFear(parts[partOf[from] ?? 0]?.whole))) return 'general';
     const known = settings[partOf[from] ?? 0] ?? 'present';
     if (known === 'asked') return ILLNESSES.has(concept) ? 'general' : 'present';
     return known;
   };
 }
 
+/** "I dread a stroke, although I am well": the illness is feared, and what is felt besides still counts. */
+function isFear(kinds: ReadonlySet<string> | undefined): boolean {
+  return kinds?.has('fear') === true && kinds.has('well') && !kinds.has('now');
+}
+
 function settingOf(kinds: ReadonlySet<string>, isQuestion: boolean): Setting | 'asked' {
-  const isNow = kinds.has('now') && !kinds.has('well');
-  if (kinds.has('fiction')) return 'general';
+  const isWondering = isQuestion && kinds.has('if') && kinds.has('would');
+  const isSupposed = (kinds.has('supposed') || isWondering) && !kinds.has('as_if');
+  const isNow = (kinds.has('now') || (kinds.has('what_to_do') && !isSupposed)) && !kinds.has('well');
+  if (kinds.has('fiction') || (isSupposed && !isNow)) return 'general';
   if (kinds.has('topic') && !isNow) return 'general';
   if (kinds.has('asks_first') && isQuestion && !isNow && !kinds.has('person')) return 'general';
   if (kinds.has('past') && !isNow) return 'past';
   return isQuestion && !isNow && !kinds.has('person') ? 'asked' : 'present';
 }
-
-/** What a body has by itself: also "no pulse" is a sign. */
-const LIFE_SIGNS: ReadonlySet<string> = new Set('pulse air strength feeling kicks urine wet_nappy'.split(' '));
-
-/** Complaints whose names hold a word of the body. */
-const WHOLE_COMPLAINTS: ReadonlySet<string> = new Set(['short_breath', 'difficulty']);
 
 /** Words that may stand between a denial and what it denies. */
 const REACH = 7;
@@ -357,6 +372,7 @@ function lookAround(
   }
   for (let after = index + 1; after <= index + VERB_REACH && list[after]?.before === ''; after += 1) {
     const signs = starting.get(after) ?? [];
+    if (words.get('complaint')?.has(after)) break;
     if (refuse(signs.filter(isOwn))) return true;
     if (signs.length > 0 && after > index + 1) break;
   }

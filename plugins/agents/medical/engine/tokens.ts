@@ -146,6 +146,7 @@ function extend(value: number, part: number): number | undefined {
   if (part === 20 && value % 100 === 4) return value - 4 + 80;
   const low = value % 100;
   if (low === 0 && value > 0) return value + part;
+  if (low === 10 && part > 6 && part < 10) return value + part;
   if (low >= 20 && low % 10 === 0 && part < 10) return value + part;
   return (low === 60 || low === 80) && part > 9 && part < 20 ? value + part : undefined;
 }

@@ -1,89 +1,56 @@
-import {
-  ANAPHYLAXIS,
-  BREATHING,
-  BREATHLESSNESS,
-  CARDIAC_ARREST,
-  CHEST_PAIN,
-  CHOKING,
-  DROWNING,
-  PALPITATIONS,
-} from './breathing-and-heart.ts';
-import {
-  ACUTE_ABDOMEN,
-  DIABETIC_KETOACIDOSIS,
-  HYPOGLYCAEMIA,
-  IMMUNOCOMPROMISED_FEVER,
-  SEPSIS,
-  TESTICULAR_TORSION,
-  TISSUE_INFECTION,
-} from './infection-and-metabolism.ts';
-import {
-  AMPUTATION,
-  BURNS,
-  ELECTRIC_SHOCK,
-  EYE_INJURY,
-  HEAT_STROKE,
-  HYPOTHERMIA,
-  MAJOR_TRAUMA,
-  SEVERE_BLEEDING,
-} from './injury.ts';
-import {
-  CAUDA_EQUINA,
-  HEAD_INJURY,
-  MENINGITIS,
-  STROKE,
-  THUNDERCLAP_HEADACHE,
-  UNCONSCIOUS_OR_FIT,
-} from './neurology.ts';
-import {
-  FETAL_MOVEMENT,
-  ILL_CHILD,
-  INFANT_FEVER,
-  LABOUR,
-  PRE_ECLAMPSIA,
-  PREGNANCY_BLEEDING,
-} from './obstetrics-and-children.ts';
-import { CARBON_MONOXIDE, OVERDOSE_OR_POISONING, SUICIDAL_INTENT } from './poisoning-and-self-harm.ts';
-import type { Rule } from './rule.ts';
+import type { Texts } from '../engine/language.ts';
+import breathingAndHeart from './breathing-and-heart.json' with { type: 'json' };
+import infectionAndMetabolism from './infection-and-metabolism.json' with { type: 'json' };
+import injury from './injury.json' with { type: 'json' };
+import neurology from './neurology.json' with { type: 'json' };
+import obstetricsAndChildren from './obstetrics-and-children.json' with { type: 'json' };
+import poisoningAndSelfHarm from './poisoning-and-self-harm.json' with { type: 'json' };
 
-/** All rules, in the order in which they are reported: what threatens life fastest first. */
-export const RULES: readonly Rule[] = Object.freeze([
-  SUICIDAL_INTENT,
-  OVERDOSE_OR_POISONING,
-  CARBON_MONOXIDE,
-  CARDIAC_ARREST,
-  CHEST_PAIN,
-  PALPITATIONS,
-  BREATHING,
-  BREATHLESSNESS,
-  CHOKING,
-  ANAPHYLAXIS,
-  STROKE,
-  THUNDERCLAP_HEADACHE,
-  MENINGITIS,
-  UNCONSCIOUS_OR_FIT,
-  SEVERE_BLEEDING,
-  AMPUTATION,
-  SEPSIS,
-  IMMUNOCOMPROMISED_FEVER,
-  TISSUE_INFECTION,
-  DIABETIC_KETOACIDOSIS,
-  HYPOGLYCAEMIA,
-  TESTICULAR_TORSION,
-  ACUTE_ABDOMEN,
-  INFANT_FEVER,
-  ILL_CHILD,
-  PREGNANCY_BLEEDING,
-  PRE_ECLAMPSIA,
-  FETAL_MOVEMENT,
-  LABOUR,
-  HEAD_INJURY,
-  CAUDA_EQUINA,
-  MAJOR_TRAUMA,
-  BURNS,
-  EYE_INJURY,
-  HEAT_STROKE,
-  HYPOTHERMIA,
-  ELECTRIC_SHOCK,
-  DROWNING,
-]);
+/** What every rule has, of whatever it looks at. */
+export interface RuleData {
+  readonly id: string;
+  /** Raised when the rule says something else than before. */
+  readonly version: number;
+  /** Which clinician read this version, and on what day; null when none has. */
+  readonly reviewed: { readonly by: string; readonly on: string } | null;
+  /** Conditions over the concepts of a lexicon (see `engine/condition.ts`); the rule holds when one of them does. */
+  readonly when: readonly string[];
+  /** Where it comes from. */
+  readonly source: { readonly title: string; readonly url: string };
+  /** What a test holds it to. */
+  readonly examples: {
+    /** At least one in every language. */
+    readonly positive: readonly string[];
+    readonly negative: readonly string[];
+    /** Cases at the edge, and what the rule says to them. */
+    readonly boundary: readonly (readonly [text: string, holds: boolean])[];
+  };
+}
+
+/** A sign that needs care at once, found in what somebody wrote. */
+export interface Rule extends RuleData {
+  /** The order in which signs are reported: what threatens life fastest has the lowest. */
+  readonly rank: number;
+  /** How fast: at once by the emergency number, or today. */
+  readonly urgency: 'emergency' | 'urgent';
+  /** Which notice is shown first. */
+  readonly kind: 'emergency' | 'poison' | 'crisis' | 'urgent';
+  readonly sign: Texts;
+}
+
+/** All rules, in the order in which they are reported. Their shape is checked by `test/plugins/agents/medical/rules.test.ts`. */
+export const RULES: readonly Rule[] = Object.freeze(
+  (
+    [
+      ...breathingAndHeart,
+      ...infectionAndMetabolism,
+      ...injury,
+      ...neurology,
+      ...obstetricsAndChildren,
+      ...poisoningAndSelfHarm,
+    ] as unknown as readonly Rule[]
+  ).toSorted((one, other) => one.rank - other.rank),
+);
+
+/** How old an infant may be for the infant rules, in years: three months. */
+export const INFANT_YEARS = 0.25;

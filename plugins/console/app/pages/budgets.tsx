@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { change, get, getVersion, type Page, type Versioned } from '../api.ts';
+import { change, get, getVersion, may, type Page, type Versioned } from '../api.ts';
 import { BudgetLine } from '../budget-line.tsx';
 import { day, until, usd } from '../format.ts';
 import type { Budget } from '../shapes.ts';
@@ -34,9 +34,11 @@ export function Budgets() {
         title="Budgets"
         note="Of calls that match, over all keys. A key’s own budget stands with the key, an account’s with its plan."
       >
-        <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
-          New budget
-        </Button>
+        {may('budgets:write') && (
+          <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
+            New budget
+          </Button>
+        )}
       </PageHead>
       <Problem error={budgets.error} retry={budgets.reload} />
       <Spinner of={budgets} />
@@ -56,6 +58,14 @@ export function Budgets() {
   );
 }
 
+/** What a budget counts. */
+function namesOf(budget: Budget): string {
+  const names = KINDS.flatMap((kind) =>
+    kind === 'all' || budget[kind] === undefined ? [] : [`${kind} ${budget[kind]}`],
+  );
+  return names.join(', ') || 'all';
+}
+
 function columnsOf(work: (work: Work) => void): readonly Column<Budget>[] {
   return [
     {
@@ -66,36 +76,37 @@ function columnsOf(work: (work: Work) => void): readonly Column<Budget>[] {
         </>
       ),
     },
-    { name: 'Of', cell: ({ of }) => of },
+    { name: 'Of', cell: namesOf },
     { name: 'Each', cell: ({ every, timezone }) => `${every}, ${timezone}` },
     { name: 'Spent', cell: (budget) => <BudgetLine budget={budget} isShort /> },
     {
       name: 'Left',
       isNumber: true,
-      cell: ({ left }) => usd(left),
+      cell: ({ left_usd }) => usd(left_usd),
     },
     { name: 'Begins anew', cell: ({ resets_at }) => (resets_at ? until(resets_at) : 'never') },
     {
       name: 'Raised',
       isExtra: true,
       cell: ({ raises }) =>
-        raises.map(({ amount, until: end }) => `${usd(amount)} until ${day(end)}`).join(', ') || '–',
+        raises.map(({ amount_usd, until: end }) => `${usd(amount_usd)} until ${day(end)}`).join(', ') || '–',
     },
     {
       name: 'Actions',
       isQuiet: true,
-      cell: (budget) => (
-        <div class="actions">
-          <Button kind="quiet" aria-label={`Raise ${budget.name}`} onClick={() => work({ kind: 'raise', budget })}>
-            Raise
-          </Button>
-          {budget.owner === 'store' && (
-            <Button kind="quiet" aria-label={`Edit ${budget.name}`} onClick={() => work({ kind: 'edit', budget })}>
-              Edit
+      cell: (budget) =>
+        may('budgets:write') && (
+          <div class="actions">
+            <Button kind="quiet" aria-label={`Raise ${budget.name}`} onClick={() => work({ kind: 'raise', budget })}>
+              Raise
             </Button>
-          )}
-        </div>
-      ),
+            {budget.owner === 'store' && (
+              <Button kind="quiet" aria-label={`Edit ${budget.name}`} onClick={() => work({ kind: 'edit', budget })}>
+                Edit
+              </Button>
+            )}
+          </div>
+        ),
     },
   ];
 }
@@ -126,7 +137,7 @@ function BudgetForm({
   onClose: () => void;
 }) {
   const [name, setName] = useState(known?.value.name ?? '');
-  const [amount, setAmount] = useState(known?.value.amount ?? '');
+  const [amount, setAmount] = useState(known?.value.amount_usd ?? '');
   const [every, setEvery] = useState(known?.value.every ?? 'month');
   const shownKind = KINDS.find((word) => word !== 'all' && known?.value[word] !== undefined) ?? 'all';
   const [kind, setKind] = useState<Kind>(shownKind);
@@ -138,13 +149,13 @@ function BudgetForm({
     event.preventDefault();
     setError(undefined);
     const before: Partial<Budget> = known?.value ?? {};
-    const { soft, timezone, starts_on } = before;
+    const { soft_usd, timezone, starts_on } = before;
     const others = KINDS.flatMap((word) =>
       word === 'all' || word === shownKind || before[word] === undefined ? [] : [[word, before[word]]],
     );
     const body = {
       // What this form does not show stays.
-      ...{ ...Object.fromEntries(others), ...(soft !== undefined && { soft_usd: soft }) },
+      ...{ ...Object.fromEntries(others), ...(soft_usd !== undefined && { soft_usd }) },
       ...{ ...(timezone !== undefined && { timezone }), ...(starts_on !== undefined && { starts_on }) },
       ...{ amount_usd: amount.trim(), every, ...(kind !== 'all' && { [kind]: of.trim() }) },
     };
@@ -210,7 +221,7 @@ function Raise({ budget, onClose }: { budget: Budget; onClose: () => void }) {
     <Dialog title={`Raise ${budget.name}`} onClose={onClose}>
       <form onSubmit={submit}>
         <p>
-          {usd(budget.left)} of {usd(budget.amount)} are left. More is given until the budget begins anew
+          {usd(budget.left_usd)} of {usd(budget.amount_usd)} are left. More is given until the budget begins anew
           {budget.resets_at && (
             <>
               : <Time at={budget.resets_at} />

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { change, get } from '../api.ts';
+import { change, get, may } from '../api.ts';
 import type { Reload, Configuration as Values } from '../shapes.ts';
 import { Badge, Button, PageHead, Panel, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
 
@@ -29,8 +29,12 @@ export function Configuration() {
           )
         }
       >
-        <Button onClick={() => reload(true)}>What would a reload change?</Button>
-        <Button onClick={() => reload(false)}>Reload</Button>
+        {may('config:reload') && (
+          <>
+            <Button onClick={() => reload(true)}>What would a reload change?</Button>
+            <Button onClick={() => reload(false)}>Reload</Button>
+          </>
+        )}
       </PageHead>
       <Problem error={error ?? values.error} />
       {report && <Changes report={report} />}

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { change, get, type Page, session } from '../api.ts';
+import { change, get, may, type Page, session } from '../api.ts';
 import { BudgetLine } from '../budget-line.tsx';
 import { CLIENTS, type Client, connectLines } from '../connect-lines.ts';
 import { count, percent, until, usd } from '../format.ts';
@@ -11,14 +11,17 @@ import { Button, Code, Copy, type Loaded, PageHead, Panel, Problem, Spinner, Tim
 
 /** Does it work, what does it cost, what fails, how to connect: the answers of the first look. */
 export function Home() {
-  const targets = useLoad('targets', () => get<Page<Target>>('/targets'));
-  const today = useLoad('today', () =>
+  // What the session may not see is neither loaded nor shown.
+  const ifMay = (scope: string, key: string): string | undefined => (may(scope) ? key : undefined);
+  const targets = useLoad(ifMay('targets:read', 'targets'), () => get<Page<Target>>('/targets'));
+  const today = useLoad(ifMay('usage:read', 'today'), () =>
     get<Usage>('/usage', { period: 'today', by: 'provider', sort: 'cost', limit: 5 }),
   );
-  const budgets = useLoad('budgets', () => get<Page<Budget>>('/budgets'));
-  const errors = useLoad('errors', () => get<Page<Call>>('/calls', { outcome: 'error', limit: 3 }));
-  const refusals = useLoad('refusals', () => get<Page<Call>>('/calls', { outcome: 'refused', limit: 3 }));
-  const any = useLoad('any', () => get<Page<Call>>('/calls', { limit: 1 }));
+  const budgets = useLoad(ifMay('budgets:read', 'budgets'), () => get<Page<Budget>>('/budgets'));
+  const calls = (name: string): string | undefined => ifMay('calls:read', name);
+  const errors = useLoad(calls('errors'), () => get<Page<Call>>('/calls', { outcome: 'error', limit: 3 }));
+  const refusals = useLoad(calls('refusals'), () => get<Page<Call>>('/calls', { outcome: 'refused', limit: 3 }));
+  const any = useLoad(calls('any'), () => get<Page<Call>>('/calls', { limit: 1 }));
   const reload = (): void => {
     for (const each of [targets, today, budgets, errors, refusals, any]) each.reload();
   };
@@ -31,10 +34,14 @@ export function Home() {
       {isEmpty && <Connect isFirst />}
       {!isEmpty && (
         <div class="grid">
-          <Works targets={targets} />
-          <Costs today={today} budgets={budgets} />
-          <Fails title="What failed" outcome="error" calls={errors} empty="No call has failed." />
-          <Fails title="What was refused" outcome="refused" calls={refusals} empty="No call was refused." />
+          {may('targets:read') && <Works targets={targets} />}
+          {may('usage:read') && <Costs today={today} budgets={budgets} />}
+          {may('calls:read') && (
+            <>
+              <Fails title="What failed" outcome="error" calls={errors} empty="No call has failed." />
+              <Fails title="What was refused" outcome="refused" calls={refusals} empty="No call was refused." />
+            </>
+          )}
         </div>
       )}
       {!isEmpty && <Connect />}
@@ -176,9 +183,11 @@ function Connect({ isFirst = false }: { isFirst?: boolean }) {
             </Button>
           ))}
         </fieldset>
-        <Button kind={key === undefined ? 'main' : 'plain'} onClick={makeKey}>
-          {key === undefined ? 'Make a key for me' : 'Make another key'}
-        </Button>
+        {may('keys:write') && (
+          <Button kind={key === undefined ? 'main' : 'plain'} onClick={makeKey}>
+            {key === undefined ? 'Make a key for me' : 'Make another key'}
+          </Button>
+        )}
       </div>
       <Problem error={error} />
       {key !== undefined && (

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { change, get, type Page } from '../api.ts';
+import { change, get, may, type Page } from '../api.ts';
 import { day, usd } from '../format.ts';
 import { EditKey, NewKey } from '../key-forms.tsx';
 import { linkTo, route, setWords } from '../routing.ts';
@@ -23,9 +23,11 @@ export function Keys() {
         title="Keys and people"
         note="Programs call the gateway with a key. What it may do and spend stands with it."
       >
-        <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
-          New key
-        </Button>
+        {may('keys:write') && (
+          <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
+            New key
+          </Button>
+        )}
       </PageHead>
       <search class="filters" aria-label="Which keys">
         <Search
@@ -35,7 +37,7 @@ export function Keys() {
           placeholder="all"
         />
       </search>
-      {user && <Person key={user} id={user} />}
+      {user && may('users:read') && <Person key={user} id={user} />}
       <Problem error={keys.error} retry={keys.reload} />
       <Spinner of={keys} />
       {keys.data && (
@@ -67,7 +69,11 @@ function columnsOf(edit: (key: Key) => void): readonly Column<Key>[] {
       cell: (key) => (
         <>
           <code>{key.prefix}</code> <b>{key.name || 'without a name'}</b>{' '}
-          {key.role === 'admin' && <Badge tone="warn">admin</Badge>}
+          {[key.role ?? [], key.scopes ?? []].flat().map((right) => (
+            <Badge key={right} tone="warn">
+              {right}
+            </Badge>
+          ))}
         </>
       ),
     },
@@ -88,7 +94,8 @@ function columnsOf(edit: (key: Key) => void): readonly Column<Key>[] {
       name: 'Actions',
       isQuiet: true,
       cell: (key) =>
-        key.revoked_at === null && (
+        key.revoked_at === null &&
+        may('keys:write') && (
           <Button kind="quiet" aria-label={`Edit ${key.prefix}`} onClick={() => edit(key)}>
             Edit
           </Button>
@@ -134,7 +141,7 @@ function Person({ id }: { id: string }) {
       <div class="actions">
         <a href={linkTo('usage', { user: id })}>Usage</a>
         <a href={linkTo('calls', { user: id })}>Calls</a>
-        <Button onClick={act}>{isBlocked ? 'Unblock this person' : 'Block this person'}</Button>
+        {may('users:write') && <Button onClick={act}>{isBlocked ? 'Unblock this person' : 'Block this person'}</Button>}
       </div>
       <Problem error={error ?? user.error} />
     </div>

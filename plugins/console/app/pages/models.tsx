@@ -39,6 +39,7 @@ export function Models() {
               ),
             },
             { name: 'Context', isNumber: true, isExtra: true, cell: ({ context_window }) => count(context_window) },
+            { name: 'Ends', isExtra: true, cell: ({ shutdown }) => shutdown ?? '' },
             { name: 'Input', isNumber: true, cell: ({ price }) => dollars(price?.input) },
             { name: 'Cached', isNumber: true, isExtra: true, cell: ({ price }) => dollars(price?.cached_input) },
             { name: 'Output', isNumber: true, cell: ({ price }) => dollars(price?.output) },

@@ -30,6 +30,7 @@ export function Plugins() {
             },
             { name: 'Kind', cell: ({ kind }) => kind },
             { name: 'Hooks', cell: ({ hooks }) => <div class="wrap">{hooks.join(', ') || '–'}</div> },
+            { name: 'Failures', cell: ({ hook_counts }) => <Failures counts={hook_counts} /> },
             { name: 'Routes', cell: ({ routes }) => <Few names={routes} /> },
             { name: 'Commands', isExtra: true, cell: ({ commands }) => commands.join(', ') || '–' },
             { name: 'Hosts', isExtra: true, cell: ({ hosts }) => hosts.join(', ') || '–' },
@@ -37,6 +38,21 @@ export function Plugins() {
         />
       )}
     </>
+  );
+}
+
+/** Hooks that failed or were left alone, of how many calls. */
+function Failures({ counts }: { counts: Plugin['hook_counts'] }) {
+  const bad = counts.filter(({ failures, skipped }) => failures + skipped > 0);
+  if (bad.length === 0) return <>–</>;
+  return (
+    <ul class="lines">
+      {bad.map(({ hook, calls, failures, skipped }) => (
+        <li key={hook}>
+          {hook}: {failures} of {calls} failed{skipped > 0 && `, ${skipped} went without it`}
+        </li>
+      ))}
+    </ul>
   );
 }
 

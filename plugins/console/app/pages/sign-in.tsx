@@ -29,7 +29,7 @@ export function SignInAgain() {
   );
 }
 
-/** How somebody comes in: by a link, an admin key or an OpenID provider. */
+/** How somebody comes in: by a link, an operator’s key or an OpenID provider. */
 function Ways() {
   const [key, setKey] = useState('');
   const [error, setError] = useState<unknown>();
@@ -56,8 +56,8 @@ function Ways() {
         <h2>With an admin key</h2>
         <form onSubmit={submit}>
           <Text
-            label="Admin key"
-            hint="tollgate keys create --admin --user you makes one. It is not kept in this browser."
+            label="Admin key or one with a role"
+            hint="tollgate keys create --user you --admin makes one, and --role viewer one that only looks. It is not kept in this browser."
             type="password"
             required
             placeholder="tg_…"

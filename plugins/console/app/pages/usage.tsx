@@ -58,7 +58,7 @@ export function Usage() {
         title="Usage"
         note={
           byTime.data &&
-          `${byTime.data.from.slice(0, 10)} to ${byTime.data.to.slice(0, 10)}, ${byTime.data.tz}. Calls count when they are settled.`
+          `${byTime.data.from.slice(0, 10)} to ${byTime.data.to.slice(0, 10)}, ${byTime.data.tz}. Calls count when they begin.`
         }
       >
         <a

@@ -9,7 +9,7 @@ import {
   type RouteContext,
 } from '../../../../core/index.ts';
 import { auditActor, createPlanBook, FOR_OPERATORS, listOf, sendList } from '../../kit/index.ts';
-import { checkAccountId } from '../accounts.ts';
+import { checkAccountId } from '../account-id.ts';
 import { isoSeconds, type Raise } from './budget-window.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
 import { RAISE_FIELDS, RAISES_SHOWN } from './view.ts';
@@ -111,8 +111,8 @@ interface Change {
 export function showRaise({ account, budget, raises }: AccountRaise) {
   return {
     ...{ account, budget },
-    raised: formatUsd(raises.reduce((sum, { amount }) => sum + amount, 0)),
-    raises: raises.map(({ amount, until }) => ({ amount: formatUsd(amount), until: isoSeconds(until) })),
+    raised_usd: formatUsd(raises.reduce((sum, { amount }) => sum + amount, 0)),
+    raises: raises.map(({ amount, until }) => ({ amount_usd: formatUsd(amount), until: isoSeconds(until) })),
   };
 }
 
@@ -161,10 +161,10 @@ const END_QUERY = {
 const TEXT = { type: 'string' } as const;
 const RAISED = {
   type: 'object',
-  required: ['account', 'budget', 'raised', 'raises'],
+  required: ['account', 'budget', 'raised_usd', 'raises'],
   properties: {
     ...{ account: TEXT, budget: TEXT },
-    raised: { type: 'string', description: 'What its raises add at the moment, US dollars as a decimal string.' },
+    raised_usd: { type: 'string', description: 'What its raises add at the moment, US dollars as a decimal string.' },
     raises: RAISES_SHOWN,
   },
 } as const;
@@ -173,12 +173,24 @@ const RAISED = {
 export function accountRaiseRoutes(raises: AccountRaises): readonly Route[] {
   const responses = { 200: { description: 'The raises of this budget since.', schema: RAISED } };
   const list: Route = {
-    ...{ ...FOR_OPERATORS, method: 'GET', path: PATH, summary: 'List the raises of an account that run' },
+    ...{
+      ...FOR_OPERATORS,
+      scope: 'budgets:read',
+      method: 'GET',
+      path: PATH,
+      summary: 'List the raises of an account that run',
+    },
     responses: { 200: { description: 'All of them, by budget.', schema: listOf(RAISED) } },
     handler: async (ctx) => sendList(ctx, (await raises.list(idOf(ctx))).map(showRaise), undefined),
   };
   const raise: Route = {
-    ...{ ...FOR_OPERATORS, method: 'POST', path: PATH, summary: 'Raise a budget of an account’s plan for a while' },
+    ...{
+      ...FOR_OPERATORS,
+      scope: 'budgets:write',
+      method: 'POST',
+      path: PATH,
+      summary: 'Raise a budget of an account’s plan for a while',
+    },
     description: 'For this account alone. Until its end it adds to the amount of each period.',
     body: RAISE_BODY,
     responses,
@@ -188,7 +200,13 @@ export function accountRaiseRoutes(raises: AccountRaises): readonly Route[] {
     },
   };
   const end: Route = {
-    ...{ ...FOR_OPERATORS, method: 'DELETE', path: PATH, summary: 'End the raises of a budget for an account' },
+    ...{
+      ...FOR_OPERATORS,
+      scope: 'budgets:write',
+      method: 'DELETE',
+      path: PATH,
+      summary: 'End the raises of a budget for an account',
+    },
     query: END_QUERY,
     responses,
     async handler(ctx) {

@@ -12,7 +12,7 @@ export type BudgetOwner = { readonly account: string } | { readonly key: string 
 
 /** More money for a while: it counts until its end, whichever window that is in. */
 export interface Raise {
-  /** Micro-dollars. */
+  /** Nano-dollars. */
   readonly amount: number;
   /** Unix milliseconds. */
   readonly until: number;
@@ -21,15 +21,17 @@ export interface Raise {
 /** A budget at one moment. */
 export interface CountedBudget {
   readonly rule: BudgetRule;
+  /** The models of its rule: the name, and where it is an alias the targets of that. */
+  readonly models?: readonly string[];
   readonly scope: BudgetScope;
   /** Whose it is, where each account or key has its own. */
   readonly owner?: BudgetOwner;
   /** The ledger's id of its window. */
   readonly id: string;
   readonly window: CalendarWindow;
-  /** Micro-dollars, raises included. */
+  /** Nano-dollars, raises included. */
   readonly limit: number;
-  /** Micro-dollars that raises add at the moment. */
+  /** Nano-dollars that raises add at the moment. */
   readonly raised: number;
   readonly hold: BudgetHold;
 }
@@ -47,9 +49,15 @@ interface CounterParts {
   readonly scope: BudgetScope;
   readonly owner?: BudgetOwner;
   readonly raises?: readonly Raise[];
+  readonly aliases?: Aliases;
 }
 
-export function createCounter({ prefix, rule, scope, owner, raises = [] }: CounterParts): BudgetCounter {
+/** What aliases stand for: `provider/model`. */
+export type Aliases = ReadonlyMap<string, readonly string[]>;
+
+export function createCounter({ prefix, rule, scope, owner, raises = [], aliases }: CounterParts): BudgetCounter {
+  const { model } = rule;
+  const models = model === undefined ? {} : { models: [model, ...(aliases?.get(model) ?? [])] };
   let known: CountedBudget | undefined;
   let from = 0;
   let to = 0;
@@ -65,6 +73,7 @@ export function createCounter({ prefix, rule, scope, owner, raises = [] }: Count
     const hold = isEndless ? { id, limit } : { id, limit, until: end + KEEP_MS };
     known = Object.freeze({
       rule,
+      ...models,
       scope,
       ...(owner && { owner }),
       id,
@@ -87,11 +96,14 @@ export function scopeOf({ user, key, tag, plan }: BudgetRule): BudgetScope {
   return plan === undefined ? 'all' : 'plan';
 }
 
-/** Whether a budget counts what this target does. */
-export function countsTarget({ provider, model }: BudgetRule, target: Target): boolean {
-  if (provider !== undefined && provider !== target.provider) return false;
-  if (model === undefined || model === target.model) return true;
-  return model.endsWith('*') && target.model.startsWith(model.slice(0, -1));
+/** Whether a budget counts what this target does; its models are named as the provider knows them, or as requests do. */
+export function countsTarget({ rule, models }: Pick<CountedBudget, 'rule' | 'models'>, target: Target): boolean {
+  if (rule.provider !== undefined && rule.provider !== target.provider) return false;
+  if (!models) return true;
+  const names = [target.model, `${target.provider}/${target.model}`];
+  return models.some((model) =>
+    names.some((name) => (model.endsWith('*') ? name.startsWith(model.slice(0, -1)) : name === model)),
+  );
 }
 
 /** Whether a budget counts some targets only. */
@@ -99,22 +111,26 @@ export function isByTarget({ provider, model }: BudgetRule): boolean {
   return provider !== undefined || model !== undefined;
 }
 
-/** What one reservation of the ledger may count in beside the totals of its key and its user. */
-const MAX_BUDGETS = 30;
-
 const DAY_MS = 86_400_000;
 
-/** What the ledger holds for a call in these budgets. Throws when there are more of them than it takes. */
-export function holdsOf(budgets: readonly CountedBudget[]): readonly BudgetHold[] {
-  if (budgets.length <= MAX_BUDGETS) return budgets.map(({ hold }) => hold);
-  throw new GatewayError(
-    'permission_denied',
-    `More than ${MAX_BUDGETS} budgets count this call, the most that are counted at once. The operator of this gateway has to remove some.`,
-  );
+/** A call that a budget does not cover. */
+export interface OverBudget {
+  /** What of the budget was spent and held before the call. */
+  readonly used: number;
+  /** The most that the call may cost. */
+  readonly amount: number;
+  /** The output tokens that what is left pays for; undefined where that is not known. */
+  readonly affordable: number | undefined;
 }
 
-/** The refusal of a call that a budget does not cover. `used` is what of it was spent and held before the call. */
-export function refusalOf(budget: CountedBudget, used: number, amount: number, now: number): GatewayError {
+/** What a caller can do about a call that costs too much. */
+export function lessOf(affordable: number | undefined): string {
+  if (affordable === 0) return 'send a shorter prompt';
+  return `ask for ${affordable === undefined ? 'fewer' : `at most ${affordable}`} tokens with "max_tokens"`;
+}
+
+/** The refusal of a call that a budget does not cover. */
+export function refusalOf(budget: CountedBudget, { used, amount, affordable }: OverBudget, now: number): GatewayError {
   const { rule, limit, window } = budget;
   const left = Math.max(limit - used, 0);
   const resets = resetsAt(budget);
@@ -126,7 +142,7 @@ export function refusalOf(budget: CountedBudget, used: number, amount: number, n
     'insufficient_balance',
     `The budget "${rule.name}" of ${formatUsd(limit)} USD ${PER[rule.every]} does not cover the call: ${formatUsd(left)} USD are left, and the call may cost ${formatUsd(amount)} USD. ${
       resets === null ? 'It does not begin anew.' : `It begins anew at ${resets}.`
-    } Ask for fewer tokens with "max_tokens"${resets === null ? '' : ', or wait'}.`,
+    } ${lessOf(affordable).replace(/^./, (letter) => letter.toUpperCase())}${resets === null ? '' : ', or wait'}.`,
     { headers, refusedBy: `budget "${rule.name}"` },
   );
 }

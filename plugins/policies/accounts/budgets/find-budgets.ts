@@ -14,12 +14,14 @@ import {
 import { KEY_ORIGINS, type KeyOrigin, keyWindowPrefix } from '../../kit/index.ts';
 import type { AccountRaise, AccountRaises } from './account-raises.ts';
 import {
+  type Aliases,
   type BudgetCounter,
   type BudgetOwner,
   type CountedBudget,
   countsTarget,
   createCounter,
   isByTarget,
+  type OverBudget,
   type Raise,
   refusalOf,
   resetsAt,
@@ -47,6 +49,8 @@ interface BookParts {
   readonly findPlan: PlanFinder;
   /** The first key of those that replaced one another; the key itself where none did. */
   readonly firstKeyOf: (keyId: string) => Promise<string>;
+  /** What the aliases of the configuration stand for. */
+  readonly aliases?: () => Aliases;
 }
 
 /** How often the store is asked whether budgets changed: a change holds everywhere within five seconds. */
@@ -54,7 +58,7 @@ export const REFRESH_MS = 2000;
 /** How often it is looked up anew which key a rotated one goes back to. */
 const ORIGINS_MS = 60_000;
 
-export function createBudgetBook({ records, raises, findPlan, firstKeyOf }: BookParts): BudgetBook {
+export function createBudgetBook({ records, raises, findPlan, firstKeyOf, aliases }: BookParts): BudgetBook {
   let matcher: BudgetMatcher | undefined;
   let version = '';
   let readAt = 0;
@@ -65,7 +69,7 @@ export function createBudgetBook({ records, raises, findPlan, firstKeyOf }: Book
     const current = `${shared.version} ${own.version}`;
     const now = Date.now();
     if (matcher && current === version && Math.abs(now - readAt) < ORIGINS_MS) return;
-    matcher = createMatcher(await Promise.all(shared.budgets.map(withOrigin)), own.raises);
+    matcher = createMatcher(await Promise.all(shared.budgets.map(withOrigin)), own.raises, aliases?.());
     version = current;
     readAt = now;
   };
@@ -157,10 +161,11 @@ const MAX_OWNERS = 10_000;
 export function createMatcher(
   budgets: readonly SharedBudget[],
   accountRaises: readonly AccountRaise[] = [],
+  aliases: Aliases = new Map(),
 ): BudgetMatcher {
   const shared = budgets.map((budget): Shared => {
     const { rule, raises } = budget;
-    return { ...budget, counter: createCounter({ prefix: SHARED, rule, scope: scopeOf(rule), raises }) };
+    return { ...budget, counter: createCounter({ prefix: SHARED, rule, scope: scopeOf(rule), raises, aliases }) };
   });
   const byName = new Map<string, Shared[]>();
   const others: Shared[] = [];
@@ -169,7 +174,7 @@ export function createMatcher(
     for (const name of names) byName.set(name, [...(byName.get(name) ?? []), budget]);
     if (names.length === 0) others.push(budget);
   }
-  const owned = createOwned();
+  const owned = createOwned(aliases);
   const raised = groupRaises(accountRaises);
 
   return {
@@ -178,8 +183,9 @@ export function createMatcher(
       const { userId, account, keyId, limitsId = keyId, budgets: ofKey } = principal;
       const found = new Set<CountedBudget>();
       const note = ({ rule, counter }: Pick<Shared, 'rule' | 'counter'>): void => {
-        if (targets && isByTarget(rule) && !targets.some((target) => countsTarget(rule, target))) return;
-        found.add(counter(now));
+        const budget = counter(now);
+        if (targets && isByTarget(rule) && !targets.some((target) => countsTarget(budget, target))) return;
+        found.add(budget);
       };
       const noteShared = (budget: Shared): void => {
         if (matches(budget, caller)) note(budget);
@@ -207,7 +213,7 @@ export function createMatcher(
 }
 
 /** Budgets that each account of a plan, or each key, has for itself. */
-function createOwned() {
+function createOwned(aliases: Aliases) {
   const known = new Map<string, { readonly rules: readonly BudgetRule[]; readonly counters: readonly Owned[] }>();
   return (rules: readonly BudgetRule[], whose: Whose): readonly Owned[] => {
     const { prefix, raised, ...parts } = whose;
@@ -216,7 +222,7 @@ function createOwned() {
     const counters = rules.map(
       (rule): Owned => ({
         rule,
-        counter: createCounter({ ...parts, prefix, rule, raises: raised?.get(rule.name) ?? [] }),
+        counter: createCounter({ ...parts, prefix, rule, raises: raised?.get(rule.name) ?? [], aliases }),
       }),
     );
     if (known.size >= MAX_OWNERS) known.clear();
@@ -272,14 +278,14 @@ export function keyIdOf(key: string): string {
 
 /** What the books do about the budgets of a call. */
 export interface CallBudgets {
-  /** The budgets that count it, as of now. */
-  find(call: Call): Promise<readonly CountedBudget[]>;
+  /** The budgets that count it, in the windows of this moment. */
+  find(call: Call, now: number): Promise<readonly CountedBudget[]>;
   /** Those that count a call which an `answer` hook responded to, so that no provider did. */
-  findWithoutTarget(call: Call): Promise<readonly CountedBudget[]>;
+  findWithoutTarget(call: Call, now: number): Promise<readonly CountedBudget[]>;
   /** Warns the caller of soft limits that are passed. `used` has what the call holds itself, which is `amount`. */
   noteHeld(call: Call, hold: BudgetsHeld): void;
   /** The error for a call that one of them does not cover. */
-  refuse(budget: CountedBudget, used: number, amount: number): GatewayError;
+  refuse(budget: CountedBudget, over: OverBudget): GatewayError;
   /** Tells operators once what a settled call has led to. Never rejects. */
   noteSettled(hold: BudgetsHeld): Promise<void>;
 }
@@ -303,9 +309,9 @@ const WARNING = 'x-tollgate-budget-warning';
 
 export function createCallBudgets({ book, notices, ledger, now }: Parts): CallBudgets {
   return {
-    find: (call) => book.find(call, now(), call.targets),
-    async findWithoutTarget(call) {
-      return (await book.find(call, now())).filter(({ rule }) => !isByTarget(rule));
+    find: (call, at) => book.find(call, at, call.targets),
+    async findWithoutTarget(call, at) {
+      return (await book.find(call, at)).filter(({ rule }) => !isByTarget(rule));
     },
 
     noteHeld(call, { budgets, used, amount }) {
@@ -316,10 +322,10 @@ export function createCallBudgets({ book, notices, ledger, now }: Parts): CallBu
       if (warnings.length > 0) call.headers.set(WARNING, warnings.join(', '));
     },
 
-    refuse(budget, used, amount) {
+    refuse(budget, over) {
       // A call that is too large for a budget that is hardly used says nothing about the budget.
-      if (used * 2 >= budget.limit) void notices.tell('used_up', budget, used);
-      return refusalOf(budget, used, amount, now());
+      if (over.used * 2 >= budget.limit) void notices.tell('used_up', budget, over.used);
+      return refusalOf(budget, over, now());
     },
 
     async noteSettled({ budgets, used }) {

@@ -1,4 +1,5 @@
 import {
+  type BudgetRule,
   type BudgetValues,
   type CommandInput,
   GatewayError,
@@ -6,11 +7,24 @@ import {
   parseDuration,
   type Subcommand,
 } from '../../../../core/index.ts';
-import { BUDGET, changedMeanwhile, checkBudget, createPlanBook, readBudget } from '../../kit/index.ts';
+import {
+  ALL_TEAMS,
+  BUDGET,
+  changedMeanwhile,
+  checkBudget,
+  createModelNames,
+  createPlanBook,
+  type ModelNamesApi,
+  readBudget,
+  type StoredTeams,
+  TEAMS,
+  teamOf,
+} from '../../kit/index.ts';
 import { type Action, type Actions, type List, type Resource, resource, textOf } from '../../kit/resource.ts';
 import { type AccountRaises, showRaise } from './account-raises.ts';
 import { type BudgetClock, createCounter, isoSeconds, scopeOf } from './budget-window.ts';
 import { SHARED } from './find-budgets.ts';
+import { checkModel } from './model-check.ts';
 import { type RaiseValues, readRaise, runningOf, withRaise } from './raises.ts';
 import { type BudgetRecord, type BudgetRecords, entityTag, type NamedBudget, writtenBudget } from './records.ts';
 import { OPERATOR_BUDGET, RAISE_FIELDS, readStates, showToOperator } from './view.ts';
@@ -19,7 +33,8 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
 const { name: _name, ...VALUES } = BUDGET.properties;
 
-const PUT_BODY = {
+/** A budget as it is put. */
+export const PUT_BODY = {
   type: 'object',
   additionalProperties: false,
   required: ['amount_usd', 'every'],
@@ -37,17 +52,20 @@ interface Parts {
   readonly records: BudgetRecords;
   /** Those of accounts, which the command raises too. */
   readonly raises: AccountRaises;
-  readonly now: BudgetClock;
+  readonly view: Viewer;
+  readonly readRule: ReadRule;
+  /** Lists those that are nearest to their end. */
+  readonly near: Action;
 }
 
 /** `/api/core/admin/budgets` and `tollgate budgets`: the budgets that all calls share which match them. */
-export function registerBudgets(api: PluginApi, { records, raises, now }: Parts): void {
-  const view = createViewer(api, now);
+export function registerBudgets(api: PluginApi, { records, raises, view, readRule, near }: Parts): void {
   const show = async (budget: NamedBudget): Promise<Record<string, unknown>> => (await view([budget]))[0] ?? {};
   const list = async () => (await records.read()).budgets.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const changes = createChanges(records, show);
   const table: Resource<NamedBudget | undefined, string> = {
     ...{ name: 'budget', path: '/api/core/admin/budgets', id: 'name', schema: OPERATOR_BUDGET },
+    scopes: { read: 'budgets:read', write: 'budgets:write' },
     response: 'The budget, with its version as ETag.',
     command: {
       name: 'budgets',
@@ -58,6 +76,7 @@ export function registerBudgets(api: PluginApi, { records, raises, now }: Parts)
       const value = (await records.read()).budgets.find((budget) => budget.name === name);
       return { version: tagOf(value), value };
     },
+    show,
     notFound: unknownBudget,
   };
 
@@ -76,12 +95,13 @@ export function registerBudgets(api: PluginApi, { records, raises, now }: Parts)
       cli: {
         summary: 'List the budgets that calls share, with what is spent of each',
         columns: COLUMNS,
-        ...{ empty: 'There are no budgets.', isArray: true },
+        empty: 'There are no budgets.',
       },
     }),
     make.show({ http: { summary: 'Show a budget' }, show }),
-    ...ownActions(make, api, changes),
+    ...ownActions(make, api, { ...changes, readRule }),
     ...raiseActions(make, raises, changes),
+    near,
   ]);
 }
 
@@ -89,8 +109,11 @@ type Make = Actions<NamedBudget | undefined, string>;
 type Changes = ReturnType<typeof createChanges>;
 
 /** What is done with those of the store. */
-function ownActions(make: Make, api: PluginApi, { change }: Changes): readonly Action[] {
-  const readPlans = createPlanBook(api);
+function ownActions(
+  make: Make,
+  api: PluginApi,
+  { change, readRule }: Changes & Pick<Parts, 'readRule'>,
+): readonly Action[] {
   return [
     make.change({
       word: 'put',
@@ -99,12 +122,8 @@ function ownActions(make: Make, api: PluginApi, { change }: Changes): readonly A
         description: 'Makes or replaces it, whole. One that the configuration file has is 409 `conflict`.',
       },
       async apply({ id: name, body, expected }) {
-        assertCounted(api);
         assertName(name);
-        // Defaults are not filled into requests.
-        const { timezone = 'UTC' }: Partial<typeof body> = body;
-        const plans = [...(await readPlans()).keys()];
-        const rule = readBudget(checkValues(api, plans, { ...body, timezone, name }));
+        const rule = await readRule(body, name);
         return await change(name, expected, (before) => {
           assertOwn(before);
           return { rule, raises: before?.raises ?? [] };
@@ -123,11 +142,13 @@ function ownActions(make: Make, api: PluginApi, { change }: Changes): readonly A
     make.change({
       word: 'remove',
       http: { method: 'DELETE', summary: 'Remove a budget', response: 'The budget that was removed.' },
-      apply: ({ id, expected }) =>
-        change(id, expected, (before) => {
+      async apply({ id, expected }) {
+        await refuseOfTeam(api, id);
+        return change(id, expected, (before) => {
           assertOwn(known(id, before));
           return undefined;
-        }),
+        });
+      },
       cli: {
         summary: 'Remove a budget that the store owns',
         text: (_budget, { args: [name] }) => `the budget ${name} is removed`,
@@ -194,24 +215,30 @@ function cell(field: string): (budget: Readonly<Record<string, unknown>>) => str
   return (budget) => String(budget[field] ?? '-');
 }
 
+/** Whose it is by name alone; a provider and a model with what they are. */
+function shownFilter(field: (typeof FILTERS)[number], value: unknown): readonly string[] {
+  if (typeof value !== 'string') return [];
+  return [field === 'provider' || field === 'model' ? `${field} ${value}` : value];
+}
+
 const COLUMNS: List<Record<string, unknown>>['cli']['columns'] = [
   ['NAME', cell('name')],
-  // The name of whose it is, such as a user, else the kind.
-  ['OF', (budget) => (budget['of'] === 'all' ? 'all' : cell(String(budget['of']))(budget))],
+  // The names of what it counts.
+  ['OF', (budget) => FILTERS.flatMap((field) => shownFilter(field, budget[field])).join(' ') || 'all'],
   ['EVERY', cell('every')],
   ['ZONE', cell('timezone')],
-  ['LIMIT USD', ({ amount, raised }) => (raised === undefined ? `${amount}` : `${amount}+${raised}`)],
-  ['SPENT USD', cell('spent')],
-  ['HELD USD', cell('held')],
-  ['LEFT USD', cell('left')],
+  ['LIMIT USD', ({ amount_usd: own, raised_usd: more }) => (more === undefined ? `${own}` : `${own}+${more}`)],
+  ['SPENT USD', cell('spent_usd')],
+  ['HELD USD', cell('held_usd')],
+  ['LEFT USD', cell('left_usd')],
   ['RESETS UTC', cell('resets_at')],
   ['OWNER', cell('owner')],
 ];
 
 /** Shows budgets with what is spent of them now. */
-type Viewer = (budgets: readonly NamedBudget[]) => Promise<readonly Record<string, unknown>[]>;
+export type Viewer = (budgets: readonly NamedBudget[]) => Promise<readonly Record<string, unknown>[]>;
 
-function createViewer({ ledger }: Pick<PluginApi, 'ledger'>, now: BudgetClock): Viewer {
+export function createViewer({ ledger }: Pick<PluginApi, 'ledger'>, now: BudgetClock): Viewer {
   return async (budgets) => {
     const at = now();
     const counted = budgets.map(({ rule, raises }) =>
@@ -230,7 +257,7 @@ function known(name: string, budget: NamedBudget | undefined): NamedBudget {
   throw unknownBudget(name);
 }
 
-function unknownBudget(name: string): GatewayError {
+export function unknownBudget(name: string): GatewayError {
   return new GatewayError('not_found', `There is no budget "${name.replace(/[^\w.-]/g, '?').slice(0, 63)}".`);
 }
 
@@ -248,7 +275,8 @@ function assertCounted({ settings }: Pick<PluginApi, 'settings'>): void {
   throw new GatewayError('feature_disabled', 'Budgets are not counted with "billing: off"; write billing: track.');
 }
 
-function assertName(name: string): void {
+/** Throws for what is no name that operators and owners of teams may give. */
+export function assertName(name: string): void {
   if (NAME.test(name)) return;
   throw new GatewayError(
     'invalid_request',
@@ -257,17 +285,42 @@ function assertName(name: string): void {
   );
 }
 
+/** Reads the rule that a body puts, under this name; throws for a body that would count nothing, or otherwise than it says. */
+export type ReadRule = (
+  body: Omit<BudgetValues, 'name' | 'timezone'> & { readonly timezone?: string },
+  name: string,
+) => Promise<BudgetRule>;
+
+export function createReadRule(api: PluginApi): ReadRule {
+  const readPlans = createPlanBook(api);
+  return async (body, name) => {
+    assertCounted(api);
+    const plans = [...(await readPlans()).keys()];
+    // Defaults are not filled into requests.
+    const { timezone = 'UTC' } = body;
+    return readBudget(checkValues(api, plans, { ...body, timezone, name }));
+  };
+}
+
+/** What a team may spend is changed with the team. */
+async function refuseOfTeam({ records }: Pick<PluginApi, 'records'>, name: string): Promise<void> {
+  const { value = {} } = await records<StoredTeams>(TEAMS).find(ALL_TEAMS);
+  if (!teamOf(value, name)?.team.budget) return;
+  throw new GatewayError(
+    'conflict',
+    `This budget is what the team "${name}" may spend: change it with "tollgate teams put", or remove the team first.`,
+  );
+}
+
 /** Throws `invalid_request` for the first thing that is wrong with a budget. */
 function checkValues(
-  api: Pick<PluginApi, 'offers' | 'settings'>,
+  api: ModelNamesApi & Pick<PluginApi, 'settings'>,
   plans: readonly string[],
   values: BudgetValues,
 ): BudgetValues {
-  const offers = [api.offers('chat'), api.offers('embeddings'), api.offers('speech')].flatMap((each) => [
-    ...each.keys(),
-  ]);
-  const names = { plans, providers: [...new Set(offers)], tags: api.settings.tags };
-  const [problem] = checkBudget(values, names);
+  const models = createModelNames(api);
+  const names = { plans, providers: models.providers, tags: api.settings.tags };
+  const [problem = checkModel(models, values)] = checkBudget(values, names);
   if (!problem) return values;
   const param = problem.path.slice(1);
   throw new GatewayError('invalid_request', `"${param}" ${problem.message}. ${problem.hint}`, { param });
@@ -287,7 +340,7 @@ const PUT_OPTIONS = [
   { flags: '--tag <name=value>', summary: 'counts calls with this tag alone' },
   { flags: '--plan <name>', summary: 'counts calls of users with this plan alone' },
   { flags: '--provider <name>', summary: 'counts calls at this provider alone' },
-  { flags: '--model <id>', summary: 'counts this model alone; gpt-5* is all that begin so' },
+  { flags: '--model <id>', summary: 'counts this model alone; gpt-6* is all that begin so' },
 ];
 
 function readPut({ args: [, amount = ''], options }: CommandInput): Omit<BudgetValues, 'name'> {

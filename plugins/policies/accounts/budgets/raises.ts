@@ -12,8 +12,8 @@ const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[
 /** How many raises of one budget may run at once, and how long one may. */
 const MAX_RAISES = 20;
 const LONGEST_RAISE_MS = 5 * 366 * 86_400_000;
-/** Sums beyond it would not be whole numbers any more. */
-const MAX_RAISED = 1_000_000_000_000_000;
+/** As a budget: sums beyond it would not be whole numbers any more. */
+const MAX_RAISED = parseUsd(9_000_000);
 
 /** Reads a raise; throws `invalid_request` naming the field. */
 export function readRaise({ amount_usd, until }: RaiseValues, now: number): Raise {
@@ -34,14 +34,14 @@ export function withRaise(raises: readonly Raise[], raise: Raise): readonly Rais
 
 function readAmount(amount: string | number): number {
   try {
-    const micro = parseUsd(amount);
-    if (micro > 0) return micro;
+    const nano = parseUsd(amount);
+    if (nano > 0) return nano;
   } catch {
     // Refused below: every amount that is none gets the same sentence.
   }
   throw new GatewayError(
     'invalid_request',
-    'A raise is an amount of US dollars above 0: write "5", "0.50" or "12.345678".',
+    'A raise is an amount of US dollars above 0: write "5", "0.50" or "12.345678", at most 9000000.',
     { param: 'amount_usd' },
   );
 }

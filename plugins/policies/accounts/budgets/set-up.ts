@@ -1,6 +1,8 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Log, PluginApi } from '../../../../core/index.ts';
 import { createPlanFinder } from '../../kit/index.ts';
+import { registerTeams } from '../teams/manage.ts';
+import { registerTeamBudgets } from '../teams/team-budgets.ts';
 import { accountRaiseRoutes, createAccountRaises } from './account-raises.ts';
 import { createReadBudgets, type ReadBudgets } from './balance.ts';
 import type { BudgetClock } from './budget-window.ts';
@@ -11,7 +13,9 @@ import {
   createKeyOrigins,
   keepCurrent,
 } from './find-budgets.ts';
-import { registerBudgets } from './manage.ts';
+import { createReadRule, createViewer, registerBudgets } from './manage.ts';
+import { checkConfigured } from './model-check.ts';
+import { nearAction } from './near.ts';
 import { createNotices, type Notice } from './notices.ts';
 import { createBudgetRecords } from './records.ts';
 
@@ -30,15 +34,21 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
   const { ledger, log, stores } = api;
   const records = createBudgetRecords(api);
   const raises = createAccountRaises(api);
-  registerBudgets(api, { records, raises, now });
-  for (const route of accountRaiseRoutes(raises)) api.route(route);
+  checkConfigured(api);
 
   const book = createBudgetBook({
     records,
     raises,
     findPlan: createPlanFinder(api),
     firstKeyOf: createKeyOrigins(api),
+    aliases: () => new Map(api.aliases()),
   });
+  const view = createViewer(api, now);
+  const readRule = createReadRule(api);
+  registerBudgets(api, { records, raises, view, readRule, near: nearAction({ records, book, ledger, now }) });
+  registerTeams(api, { budgets: records, readRule });
+  registerTeamBudgets(api, { records, view, readRule });
+  for (const route of accountRaiseRoutes(raises)) api.route(route);
   if (api.settings.billing !== 'off') keepCurrent(api, book);
   // What waits for the webhook outlives a reload.
   const deliveries =

@@ -11,12 +11,12 @@ const MONEY = { type: 'string', description: 'US dollars as a decimal string.' }
 
 /** How much of a budget there is now. */
 const NUMBERS = {
-  amount: { ...MONEY, description: 'US dollars a period, without raises.' },
-  raised: { ...MONEY, description: 'What raises add at the moment; absent without any.' },
-  soft: { ...MONEY, description: 'From how much on it is warned of.' },
-  spent: MONEY,
-  held: { ...MONEY, description: 'Reserved for calls that run.' },
-  left: MONEY,
+  amount_usd: { ...MONEY, description: 'US dollars a period, without raises.' },
+  raised_usd: { ...MONEY, description: 'What raises add at the moment; absent without any.' },
+  soft_usd: { ...MONEY, description: 'From how much on it is warned of.' },
+  spent_usd: MONEY,
+  held_usd: { ...MONEY, description: 'Reserved for calls that run.' },
+  left_usd: MONEY,
   starts_at: TEXT_OR_NULL,
   resets_at: { ...TEXT_OR_NULL, description: 'When it begins anew, ISO 8601; null for one that never does.' },
 } as const;
@@ -33,13 +33,16 @@ export const RAISE_FIELDS = {
 /** The raises of a budget as operators see them. */
 export const RAISES_SHOWN = {
   type: 'array',
-  items: { type: 'object', properties: { amount: MONEY, until: TEXT }, required: ['amount', 'until'] },
+  items: { type: 'object', properties: { amount_usd: MONEY, until: TEXT }, required: ['amount_usd', 'until'] },
 } as const;
 
 /** A budget as its callers see it. */
 export const CALLER_BUDGET = {
   type: 'object',
-  required: ['name', 'of', 'every', 'timezone', 'amount', 'spent', 'held', 'left', 'starts_at', 'resets_at'],
+  required: [
+    ...['name', 'of', 'every', 'timezone', 'amount_usd', 'spent_usd', 'held_usd', 'left_usd'],
+    ...['starts_at', 'resets_at'],
+  ],
   properties: {
     name: TEXT,
     of: { enum: ['all', 'user', 'key', 'tag', 'plan'], description: 'Whose it is.' },
@@ -102,7 +105,7 @@ export function showToOperator(
     ...showToCaller(budget, state),
     owner,
     ...Object.fromEntries(named.filter(([, value]) => value !== undefined)),
-    raises: raises.map(({ amount, until }) => ({ amount: formatUsd(amount), until: isoSeconds(until) })),
+    raises: raises.map(({ amount, until }) => ({ amount_usd: formatUsd(amount), until: isoSeconds(until) })),
   };
 }
 
@@ -112,12 +115,12 @@ function numbersOf(
 ): Record<string, unknown> {
   const { rule, limit, raised } = budget;
   return {
-    amount: formatUsd(rule.amount),
-    ...(raised > 0 && { raised: formatUsd(raised) }),
-    ...(rule.soft !== undefined && { soft: formatUsd(rule.soft) }),
-    spent: formatUsd(spent),
-    held: formatUsd(held),
-    left: formatUsd(Math.max(limit - spent - held, 0)),
+    amount_usd: formatUsd(rule.amount),
+    ...(raised > 0 && { raised_usd: formatUsd(raised) }),
+    ...(rule.soft !== undefined && { soft_usd: formatUsd(rule.soft) }),
+    spent_usd: formatUsd(spent),
+    held_usd: formatUsd(held),
+    left_usd: formatUsd(Math.max(limit - spent - held, 0)),
     starts_at: startsAt(budget),
     resets_at: resetsAt(budget),
   };

@@ -1,4 +1,4 @@
-import type { Call, ChatChunk, Outcome, PluginApi } from '../../../../core/index.ts';
+import type { Call, ChatChunk, Outcome, PersonalData, PluginApi } from '../../../../core/index.ts';
 import type { BodyRules } from './config.ts';
 
 /** What is kept of a call beside its record. */
@@ -58,6 +58,28 @@ export function keepBodies(api: PluginApi, rules: BodyRules): void {
     };
     await documents.set(call.id, kept, rules.keepMs);
   });
+}
+
+/** How many records of calls are read at once to find what was said in them. */
+const PAGE = 200;
+
+/** What was said in the calls of a user, found by their records. */
+export function personalBodies(api: Pick<PluginApi, 'keyv' | 'ledger'>): PersonalData {
+  const documents = api.keyv<KeptBodies>(BODIES);
+  const walk = async (userId: string, look: (id: string) => Promise<boolean>): Promise<number> => {
+    let found = 0;
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const { calls, next } = await api.ledger.calls({ userId, limit: PAGE, ...(after !== '' && { after }) });
+      found += (await Promise.all(calls.map(({ id }) => look(id)))).filter(Boolean).length;
+      after = next;
+    }
+    return found;
+  };
+  return {
+    name: 'bodies',
+    count: ({ userId }) => walk(userId, async (id) => (await documents.get(id)) !== undefined),
+    erase: ({ userId }) => walk(userId, (id) => documents.delete(id)),
+  };
 }
 
 /** What is kept of a request or a response. */

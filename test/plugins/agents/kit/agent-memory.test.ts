@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { Principal, Store } from '../../../../core/index.ts';
-import { createAgentMemory } from '../../../../plugins/agents/kit/agent-memory.ts';
+import { createAgentMemory, personalMemories } from '../../../../plugins/agents/kit/agent-memory.ts';
 import type { MemoryLimits } from '../../../../plugins/agents/kit/session-store.ts';
+import { withKept } from '../../../../plugins/stores/kit/kept.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 
 const LIMITS: MemoryLimits = { turns: 4, bytes: 10_000, sessions: 3, ttlMs: 60_000 };
@@ -22,7 +23,7 @@ describe('agents/kit/agent-memory', () => {
 
   const create = (limits: Partial<MemoryLimits> = {}, instance = 'team') =>
     createAgentMemory(
-      { instance, keyv: (namespace) => store.keyv(namespace), stores: store },
+      { instance, stores: { ...store, kept: store.kept(instance) } },
       { ...LIMITS, ...limits },
       () => ++clock,
     );
@@ -54,6 +55,24 @@ describe('agents/kit/agent-memory', () => {
     });
   }
 
+  it('is counted and erased with the user, whoever paid, and others keep theirs (E50)', async () => {
+    const memory = create();
+    for (const [who, session] of [
+      [ann, 's'],
+      [ann, 't'],
+      [otherAnn, 's'],
+      [bob, 's'],
+    ] as const)
+      await say(memory, who, session, 1);
+    const personal = personalMemories(memory);
+    const user = { userId: 'ann', accounts: ['ann', 'acme', 'zeta'] };
+    expect([await personal.count(user), await personal.erase(user), await personal.count(user)]).to.deep.equal([
+      3, 3, 0,
+    ]);
+    expect(await messages(memory, ann, 's')).to.deep.equal([]);
+    expect(await messages(memory, bob, 's')).to.deep.equal(['message 1']);
+  });
+
   it('keeps two plugins’ memories apart', async () => {
     await say(create(), ann, 's', 1);
     expect(await messages(create({}, 'medical'), ann, 's')).to.deep.equal([]);
@@ -70,9 +89,10 @@ describe('agents/kit/agent-memory', () => {
       };
       return real as never;
     };
-    const memory = createAgentMemory({ instance: 'team', keyv: spied, stores: store }, LIMITS);
+    const stores = { ...store, kept: withKept({ keyv: spied, sets: store.sets }).kept('team') };
+    const memory = createAgentMemory({ instance: 'team', stores }, LIMITS);
     await (await memory.open(ann, 'my-diary')).remember(turn(1));
-    expect(keys).to.have.length(1);
+    expect(new Set(keys)).to.have.property('size', 1);
     expect(keys[0]).to.not.match(/ann|acme|diary/);
   });
 
@@ -175,7 +195,7 @@ describe('agents/kit/agent-memory', () => {
     await (await memory.open(ann, 'a')).compact('summary');
     const count = async () => {
       let documents = 0;
-      for await (const _ of store.keyv('agent-memory').iterator?.(undefined) ?? []) documents += 1;
+      for await (const _ of store.keyv('kept').iterator?.(undefined) ?? []) documents += 1;
       return documents;
     };
     expect(await count()).to.be.greaterThan(0);

@@ -5,9 +5,7 @@ import medical, { COMPILED, LEXICONS } from '../../../../plugins/agents/medical/
 import { openAgentGateway } from '../../../support/agents/agent-gateway.ts';
 import { scriptModel } from '../../../support/agents/scripted-model.ts';
 
-describe('the lexicons of the medical agent', function () {
-  this.timeout(60_000);
-
+describe('the lexicons of the medical agent', () => {
   it('E31: are made ready in slices, and none is made twice', async () => {
     let read = 0;
     const counting = { ...LEXICONS };

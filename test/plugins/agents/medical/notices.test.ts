@@ -122,12 +122,8 @@ describe('the notices of the medical agents', () => {
 
   it('stand in the error of a store that does not answer', async () => {
     const store = await openMemory();
-    const keyv = (name: string) => {
-      const documents = store.keyv(name);
-      const get = () => Promise.reject(new GatewayError('store_unavailable', 'The store does not answer.'));
-      return Object.assign(documents, { get });
-    };
-    const broken = { ...store, keyv };
+    const get = () => Promise.reject(new GatewayError('store_unavailable', 'The store does not answer.'));
+    const broken = { ...store, kept: (prefix: string) => ({ ...store.kept(prefix), get }) };
     const { post } = await open([], { country: 'DE' }, { store: broken });
     const { status, body } = await post(PATH, { message: 'Ich habe seit gestern Husten.', session: 's' });
     expect(status).to.equal(503);

@@ -44,8 +44,8 @@ describe('the indexer of the knowledge base', () => {
         if (asked === 1) throw new GatewayError('provider_unavailable', 'down');
         return texts.map(embedHashes);
       }, watchMs);
-      await until('words are indexed', () => index.sources('bananas').length === 1, 10_000);
-      await until('the passages are embedded', () => index.reader.vectors('m', 0, 9).length === 2, 12_000);
+      await until('words are indexed', () => index.sources('bananas').length === 1);
+      await until('the passages are embedded', () => index.reader.vectors('m', 0, 9).length === 2);
       const waiting = log.lines.filter(({ message }) => message.includes('wait for their embeddings'));
       expect(waiting.at(-1)?.fields).to.deep.equal({ reason: 'provider_unavailable: down' });
     });
@@ -57,7 +57,7 @@ describe('the indexer of the knowledge base', () => {
       isAsked = true;
       return new Promise(() => undefined);
     }, 20);
-    await until('the model is asked', () => isAsked, 10_000);
+    await until('the model is asked', () => isAsked);
     await indexer?.close();
     expect(await index.update({ holder: 'another' })).to.include({ lost: false });
   });

@@ -4,7 +4,15 @@ import { expect } from 'chai';
 import { toQueryWords } from '../../../../plugins/agents/rag/terms.ts';
 import { openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';
 import { useTempFolder } from '../../../support/folders.ts';
-import { type MeasuredQuery, meanOf, measureRag, type RagLanguage } from '../../../support/pages/measure-rag.ts';
+import {
+  type AbsentWord,
+  type MeasuredQuery,
+  meanOf,
+  measureAbsent,
+  measureRag,
+  openJudgedIndex,
+  type RagLanguage,
+} from '../../../support/pages/measure-rag.ts';
 import { withRagFigures } from '../../../support/pages/rag-page.ts';
 
 type Floor = Readonly<Record<RagLanguage, number>>;
@@ -18,9 +26,18 @@ const FLOORS: Readonly<Record<'made' | 'held', Floor>> = Object.freeze({
 describe('search by words in several languages', () => {
   const folder = useTempFolder('rag-languages');
   let measured: readonly MeasuredQuery[];
+  let absent: readonly AbsentWord[];
+  let documents: readonly string[];
   let index: TestIndex;
   before(async () => {
     measured = await measureRag(path.join(folder, 'judged'));
+    const judged = await openJudgedIndex(path.join(folder, 'absent'));
+    absent = measureAbsent(judged);
+    documents = Array.from({ length: judged.reader.count() }, (_, at) => {
+      const { title, text } = judged.reader.passage(at + 1) ?? { title: '', text: '' };
+      return `${title} ${text}`.toLowerCase();
+    });
+    judged.close();
     index = await openTestIndex(path.join(folder, 'single'));
   });
   after(() => index.close());
@@ -33,10 +50,25 @@ describe('search by words in several languages', () => {
         expect(meanOf(own, 'now')).to.be.at.least(floor).and.at.least(meanOf(own, 'before'));
       });
 
+  for (const isHeld of [false, true])
+    it(`finds nothing for 98 of 100 words of five languages that stand nowhere, ${isHeld ? 'which it was not' : 'which it was'} made with (E23)`, () => {
+      const own = absent.filter((one) => one.isHeld === isHeld);
+      expect(documents).to.have.length(100);
+      for (const { word } of own)
+        expect(
+          documents.filter((text) => text.includes(word.toLowerCase())),
+          word,
+        ).to.deep.equal([]);
+      const finding = own.filter(({ found }) => found.length > 0);
+      expect(new Set(own.map(({ language, word }) => `${language} ${word}`)).size).to.equal(250);
+      expect(finding.length, finding.map(({ word }) => word).join(' ')).to.be.at.most(5);
+      for (const { word, found } of finding) expect(found[0]?.score, word).to.be.below(1);
+    });
+
   it('has the figures of docs/plugins/rag.md, which npm run rag writes', () => {
     const page = readFileSync(new URL('../../../../docs/plugins/rag.md', import.meta.url), 'utf8');
     const figures = (text: string) => (text.match(/\b[01]\.\d{3}\b/g) ?? []).map(Number);
-    const now = figures(withRagFigures(page, measured));
+    const now = figures(withRagFigures(page, measured, absent));
     expect(figures(page)).to.have.length(now.length).and.above(20);
     // Node's dictionaries of Chinese and Japanese differ a little between its releases.
     for (const [at, figure] of figures(page).entries()) expect(figure).to.be.closeTo(now[at] ?? 0, 0.03);

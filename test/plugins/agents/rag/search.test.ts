@@ -82,15 +82,26 @@ describe('search in the knowledge base', () => {
     for (const [at, { score }] of hits.entries()) expect(score).to.be.within(0, hits[at - 1]?.score ?? 1);
   });
 
-  it('gives 1 to what is first in every ranking', () => {
+  it('puts what is first in every ranking first', () => {
     expect(
       fuseRankings([
-        [7, 8],
+        [8, 7],
         [7, 9],
       ])[0],
-    ).to.deep.equal({ id: 7, score: 1 });
+    ).to.equal(7);
     expect(fuseRankings([])).to.deep.equal([]);
   });
+
+  const SCORES: readonly (readonly [what: string, query: string, from: number, to: number])[] = [
+    ['1 to a passage with every word of the query', 'refunds', 1, 1],
+    ['less to one with a common word and not the rare one', 'refund saxophone', 0.05, 0.6],
+    ['less to one with a word that is only like the one that is looked for', 'warehouseman', 0.3, 0.9],
+  ];
+  for (const [what, query, from, to] of SCORES)
+    it(`gives ${what} (E23)`, () => {
+      const [best] = searchPassages(index.reader, query, 5, EVERYTHING, undefined);
+      expect(best?.score).to.be.within(from, to);
+    });
 
   it('ranks vectors by cosine, and equal ones by their order', () => {
     const vector = (...values: number[]) => Float32Array.from(values);
@@ -101,10 +112,12 @@ describe('search in the knowledge base', () => {
       { id: 11, folder: '', vector: vector(0.6, 0.8) },
     ]);
     const both = new Set(['', 'x']);
-    expect(table.nearest(vector(0, 1), 3, both)).to.deep.equal([5, 9, 11]);
+    const ids = (folders: ReadonlySet<string>) => table.nearest(vector(0, 1), 3, folders).map(({ id }) => id);
+    expect(ids(both)).to.deep.equal([5, 9, 11]);
+    expect(table.nearest(vector(0, 1), 1, both)[0]?.cosine).to.equal(1);
     expect(table.nearest(vector(0, 1), 10, both)).to.have.length(4);
     expect(table.nearest(vector(0, 1, 0), 3, both), 'a vector of another model').to.deep.equal([]);
-    expect(table.nearest(vector(0, 1), 3, new Set([''])), 'without another folder').to.deep.equal([5, 11, 3]);
+    expect(ids(new Set([''])), 'without another folder').to.deep.equal([5, 11, 3]);
     expect([table.hasAny(new Set(['x'])), table.hasAny(new Set(['y']))]).to.deep.equal([true, false]);
   });
 });

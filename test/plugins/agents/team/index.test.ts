@@ -296,7 +296,7 @@ describe('agents/team', () => {
     await until('both specialists are asked', () => model.calls.length === 3);
     client.abort();
     expect(await request).to.equal('gone');
-    await until('both calls are cancelled', () => model.calls.filter(({ aborted }) => aborted).length === 2, 1000);
+    await until('both calls are cancelled', () => model.calls.filter(({ aborted }) => aborted).length === 2);
   });
 
   it('shows context to all agents, inputs and images to specialists and writer, memory to nobody without it', async () => {
@@ -575,7 +575,7 @@ describe('agents/team', () => {
       expect(response.headers.get('x-request-id')).to.be.a('string');
       await until('both specialists are asked', () => model.calls.length === 3);
       client.abort();
-      await until('both calls are cancelled', () => model.calls.filter(({ aborted }) => aborted).length === 2, 1000);
+      await until('both calls are cancelled', () => model.calls.filter(({ aborted }) => aborted).length === 2);
     });
 
     it('sends nothing of an agent that goes on after the end', async () => {

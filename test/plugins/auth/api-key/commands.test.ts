@@ -15,8 +15,16 @@ describe('the command `tollgate keys`', () => {
     const { out, json, talk } = await gateway.run(['keys', 'create'], { user: 'u_42' });
     expect(out).to.match(KEY_PATTERN);
     expect(talk).not.to.include(out);
-    expect(json).to.have.all.keys('api_key', 'api_key_info');
+    expect(json).to.have.all.keys('message', 'api_key', 'api_key_info', 'similar');
     expect(await gateway.authenticate(out)).to.include({ userId: 'u_42', account: 'u_42' });
+  });
+
+  it('E39: says which ids look like the one that a key was made for, before the key', async () => {
+    await gateway.run(['keys', 'create'], { user: 'u_1' });
+    const { out, talk } = await gateway.run(['keys', 'create'], { user: 'u_l' });
+    expect(out).to.match(KEY_PATTERN);
+    expect(talk).to.include('There are keys for u_1, which looks like this id');
+    expect((await gateway.run(['keys', 'create'], { user: 'u_2' })).talk).to.not.include('looks like');
   });
 
   it('takes every option', async () => {
@@ -28,7 +36,7 @@ describe('the command `tollgate keys`', () => {
     const { keyId: _, ...principal } = await gateway.authenticate(out);
     expect(principal).to.deep.equal({
       ...{ credential: 'key', userId: 'u_42', account: 'acme', keyName: 'laptop', models: ['a', 'b'] },
-      ...{ providers: ['openai'], plan: 'pro', rpm: 60, tpm: 1000, budget: 5_000_000 },
+      ...{ providers: ['openai'], plan: 'pro', rpm: 60, tpm: 1000, budget: 5_000_000_000 },
     });
     const day = 86_400_000;
     expect(await gateway.authenticate(out, { now: Date.now() + 29 * day })).to.include({ userId: 'u_42' });

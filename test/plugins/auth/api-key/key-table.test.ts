@@ -8,8 +8,8 @@ describe('a key on the terminal', () => {
     ...{ id: 'M1F2ON5M0T9j', userId: 'ann', account: 'ann', name: 'laptop' },
     ...{ hash: '0'.repeat(64), pepperId: 'p', createdAt: 0 },
     budgets: [
-      { name: 'all', amount: 9_000_000, every: 'total', timezone: 'UTC' },
-      { name: 'day', amount: 2_000_000, every: 'day', timezone: 'Asia/Kolkata' },
+      { name: 'all', amount: 9_000_000_000, every: 'total', timezone: 'UTC' },
+      { name: 'day', amount: 2_000_000_000, every: 'day', timezone: 'Asia/Kolkata' },
     ],
   };
   const info = describeNewKey({ record, version: 0 });

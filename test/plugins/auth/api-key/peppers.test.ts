@@ -36,8 +36,7 @@ describe('the pepper of API keys', () => {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('is one for all processes that start at once', async function () {
-    this.timeout(60_000);
+  it('is one for all processes that start at once', async () => {
     const module = join(import.meta.dirname, '../../../../plugins/auth/api-key/peppers.ts');
     const script = `const { readPeppers } = await import(${JSON.stringify(`file://${module}`)});
       const found = await Promise.all(Array.from({ length: 5 }, () => readPeppers({}, ${JSON.stringify(folder)}, () => {})));

@@ -85,7 +85,7 @@ describe('the routes of API keys', () => {
         providers: ['openai'],
         rpm: 60,
         tpm: 1000,
-        budget: 2_500_000,
+        budget: 2_500_000_000,
       });
     });
 
@@ -121,7 +121,7 @@ describe('the routes of API keys', () => {
       ['a day that does not exist', { expires_at: '2999-02-31T25:00:00Z' }, 'expires_at'],
       ['a name with a line break', { name: 'a\nb' }, 'name'],
       ['a negative budget', { budget_usd: -1 }, 'budget_usd'],
-      ['a budget with seven decimals', { budget_usd: '0.0000001' }, 'budget_usd'],
+      ['a budget with ten decimals', { budget_usd: '0.0000000001' }, 'budget_usd'],
       ['a budget in words', { budget_usd: 'five' }, 'budget_usd'],
       ['an unknown field', { scopes: ['*'] }, null],
       ['an owner', { user_id: 'bob' }, null],

@@ -37,19 +37,34 @@ describe('what a token says', () => {
     });
   }
 
-  it('makes an operator of who has the admin permission, by the configured word and by that alone', () => {
-    expect(read({ roles: ['admin'] })).to.include({ isAdmin: true });
-    expect(read({ scope: 'openid admin' })).to.include({ isAdmin: true });
+  it('makes no operator unless the configuration names the claim and the word (E41)', () => {
+    for (const payload of [{ roles: ['admin'] }, { scope: 'openid admin' }, { admin: true }, { isAdmin: true }])
+      for (const config of [
+        {},
+        { permissionClaims: ['scope', 'roles'] },
+        { roleClaims: ['scope', 'roles'] },
+        { roles: { admin: 'admin' } },
+      ] as const)
+        expect(read(payload, config)).not.to.have.any.keys('isAdmin', 'scopes');
+  });
+
+  it('makes an operator by the named words in the named claims, and by these alone', () => {
+    const config: Partial<JwtConfig> = {
+      roleClaims: ['groups', 'realm_access.roles'],
+      roles: { ops: 'admin', finance: 'billing', scraper: ['metrics:read'] },
+    };
+    expect(read({ groups: ['ops'] }, config)).to.include({ isAdmin: true });
+    expect(read({ realm_access: { roles: ['ops'] } }, config)).to.include({ isAdmin: true });
+    expect(read({ groups: 'scraper' }, config).scopes).to.deep.equal(['metrics:read']);
+    expect(read({ groups: ['finance', 'scraper'] }, config).scopes)
+      .to.include.members(['accounts:write', 'metrics:read'])
+      .and.not.include('keys:write');
     for (const payload of [
-      { roles: ['Admin', 'keys:write'] },
-      { admin: true },
-      { isAdmin: true },
-      { roles: { admin: 1 } },
+      { scope: 'ops' },
+      { groups: ['admin', 'Ops', 'toString', '__proto__'] },
+      { groups: { ops: 1 } },
     ])
-      expect(read(payload)).not.to.have.any.keys('isAdmin');
-    const config = { adminPermission: 'tollgate-operators' };
-    expect(read({ roles: ['tollgate-operators'] }, config)).to.include({ isAdmin: true });
-    expect(read({ roles: ['admin'] }, config)).not.to.have.any.keys('isAdmin');
+      expect(read(payload, config)).not.to.have.any.keys('isAdmin', 'scopes');
   });
 
   it('gives the permission by a path into a claim, when told to look there', () => {
@@ -82,7 +97,7 @@ describe('what a token says', () => {
     const payload = { m: 'fast smart', p: ['openai'], s: 'mcp web_search', r: 5, t: 6, b: '2.50' };
     expect(read(payload, { claims })).to.deep.include({
       ...{ serverTools: ['mcp', 'web_search'] },
-      ...{ models: ['fast', 'smart'], providers: ['openai'], rpm: 5, tpm: 6, budget: 2_500_000 },
+      ...{ models: ['fast', 'smart'], providers: ['openai'], rpm: 5, tpm: 6, budget: 2_500_000_000 },
     });
   });
 

@@ -8,7 +8,7 @@ export function jwtConfig(config: Partial<JwtConfig> = {}): JwtConfig {
     audience: AUDIENCE,
     otherAudiences: [],
     permission: 'keys:write',
-    adminPermission: 'admin',
+    roles: {},
     permissionClaims: ['permission', 'permissions', 'scope', 'scp', 'roles'],
     claims: { user: 'sub' },
     userPrefix: '',

@@ -18,8 +18,7 @@ const USERS = { ann: { plan: 'pro', 'https://acme.example/account': 'acme', limi
 const CREATE = '/api/core/api_keys/create';
 const KEYS = '/api/core/api_keys';
 
-describe('tokens of a real OpenID provider', function () {
-  this.timeout(20_000);
+describe('tokens of a real OpenID provider', () => {
   let provider: OpenIdProvider;
   beforeEach(async () => {
     provider = await startOpenIdProvider({ users: USERS, audience: AUDIENCE });

@@ -7,8 +7,7 @@ import { freePort } from '../../../support/processes/server-process.ts';
 const ADMIN = '/api/core/admin';
 const PEOPLE = { ann: { roles: 'ops admin', realm: { access: { roles: ['ops'] } } } };
 
-describe('signing in as each kind of client of a real OpenID provider', function () {
-  this.timeout(30_000);
+describe('signing in as each kind of client of a real OpenID provider', () => {
   let people: OpenIdPeople;
   let gateway: TestGateway;
   let port: number;

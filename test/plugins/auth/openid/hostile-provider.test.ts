@@ -18,7 +18,7 @@ const JWT = { typ: 'JWT' };
 /** As the loader hands it over, with every default filled in. */
 const CONFIG = {
   ...{ issuer: '', clientId: 'gateway', publicUrl: 'https://gateway.example', userPrefix: '' },
-  ...{ scopes: ['openid'], roleClaims: ['roles'], adminRoles: ['admin'], sessionFor: '8h', idleFor: '30m' },
+  ...{ scopes: ['openid'], roleClaims: ['roles'], roles: {}, adminRoles: ['admin'], sessionFor: '8h', idleFor: '30m' },
 };
 
 /** What came of a sign-in. */
@@ -29,8 +29,7 @@ interface Ended {
   readonly isIn: boolean;
 }
 
-describe('signing in at a provider that is hostile, broken or down', function () {
-  this.timeout(30_000);
+describe('signing in at a provider that is hostile, broken or down', () => {
   let provider: ScriptedOpenId;
   let gateway: TestGateway;
   let origin: string;

@@ -3,6 +3,7 @@ import { type Browser, bodyOf, openBrowser } from '../../../support/clients/brow
 import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
 import { CLIENT_SECRET, type OpenIdPeople, startOpenIdPeople } from '../../../support/identity/openid-people.ts';
 import { freePort } from '../../../support/processes/server-process.ts';
+import { eventually } from '../../../support/wait.ts';
 
 const ADMIN = '/api/core/admin';
 
@@ -10,6 +11,12 @@ interface Entry {
   readonly action: string;
   readonly actor: object;
 }
+
+interface Refused extends Entry {
+  readonly subject: string;
+  readonly after: object;
+}
+
 const PEOPLE = {
   ann: { roles: ['dev', 'operator'], name: 'Ann Arbor', email: 'ann@acme.example' },
   bob: { roles: ['dev'] },
@@ -17,8 +24,7 @@ const PEOPLE = {
   cleo: {},
 };
 
-describe('signing in with a browser at a real OpenID provider', function () {
-  this.timeout(30_000);
+describe('signing in with a browser at a real OpenID provider', () => {
   let people: OpenIdPeople;
   let gateway: TestGateway;
   let browser: Browser;
@@ -198,7 +204,7 @@ describe('signing in with a browser at a real OpenID provider', function () {
     expect((await bodyOf(response)).error.code).to.equal('ambiguous_credentials');
   });
 
-  it('tells a person without the role so in plain words, and a program as any error', async () => {
+  it('tells a person without the role so in plain words, and a program as any error; the audit log has who it was (E47)', async () => {
     for (const person of ['bob', 'cleo']) {
       people.person = person;
       const visitor = openBrowser();
@@ -213,6 +219,19 @@ describe('signing in with a browser at a real OpenID provider', function () {
     const { url } = await stopAtCallback(program);
     const response = await program.send(url.href, { headers: { accept: 'application/json' } });
     expect([response.status, (await bodyOf(response)).error.code]).to.deep.equal([403, 'permission_denied']);
+    const entries = await eventually(async () => {
+      const { data } = await gateway.command<{ data: readonly Refused[] }>('audit', '--action', 'session.refused');
+      expect(data).to.have.lengthOf(2);
+      return data;
+    });
+    expect(entries.map(({ subject, after }) => [subject, after]).sort()).to.deep.equal(
+      ['bob', 'cleo'].map((person) => [person, { code: 'permission_denied' }]),
+    );
+    for (const { actor } of entries)
+      expect(actor)
+        .to.include({ via: 'console' })
+        .and.have.property('address')
+        .that.matches(/^\d+\./);
   });
 
   it('tells a person who refused at the provider', async () => {
@@ -352,7 +371,7 @@ describe('signing in with a browser at a real OpenID provider', function () {
   it('is told in the OpenAPI document', async () => {
     const document = await bodyOf(await gateway.get('/openapi.json'));
     expect(document.components.securitySchemes.session).to.include({ in: 'cookie', name: 'tollgate-session' });
-    expect(document.paths[`${ADMIN}/keys`].get.security).to.deep.include({ session: [] });
+    expect(document.paths[`${ADMIN}/keys`].get.security).to.deep.include({ session: ['keys:read'] });
     expect(document.paths[`${ADMIN}/login`].get.parameters[0].name).to.equal('return_to');
     expect(document.paths['/v1/chat/completions'].post.security).not.to.deep.include({ session: [] });
   });

@@ -22,8 +22,7 @@ for (const [name, needs, startStore] of STORES)
     let two: TestGateway;
     let origin: string;
 
-    before(async function () {
-      this.timeout(60_000);
+    before(async () => {
       const port = await freePort();
       origin = `http://127.0.0.1:${port}`;
       store = await startStore();
@@ -37,8 +36,7 @@ for (const [name, needs, startStore] of STORES)
       one = await startGateway({ ...config, server: { port } });
       two = await startGateway({ ...config, server: { port: 0 } });
     });
-    after(async function () {
-      this.timeout(60_000);
+    after(async () => {
       await Promise.all([one, two].map((gateway) => gateway.stop()));
       await Promise.all([people.stop(), store.close()]);
     });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Store } from '../../../../core/index.ts';
-import { createDocuments } from '../../../../plugins/auth/kit/documents.ts';
+import { createDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
 import { createSessions, OVERLAP_MS, REPLACE_MS, type Sessions } from '../../../../plugins/auth/openid/sessions.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../../support/errors.ts';
@@ -15,6 +15,7 @@ function open(store: Store): Sessions {
     ids: createDocuments(store.keyv<never>('ids')),
     sessions: createDocuments(store.keyv<never>('sessions')),
     seen: createDocuments(store.keyv<never>('seen')),
+    ofUsers: createUserDocuments(store.sets, 'sessions'),
     counters: store.counters,
   };
   return createSessions(parts, { sessionForMs: 8 * HOUR_MS, idleForMs: HOUR_MS / 2 });

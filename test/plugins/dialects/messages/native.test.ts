@@ -128,9 +128,9 @@ describe('the native lane of the Messages dialect', () => {
   });
 
   it('leaves out what has a price that nobody here knows, and tells so', () => {
-    const patched = patch({ speed: 'fast', inference_geo: 'us', service_tier: null });
+    const patched = patch({ speed: 'fast', service_tier: null });
     expect(patched?.body).to.have.all.keys('model', 'max_tokens', 'messages');
-    expect(patched?.dropped).to.deep.equal(['speed', 'inference_geo']);
+    expect(patched?.dropped).to.deep.equal(['speed']);
   });
 
   it('E38: opens the signatures that this gateway sealed, and leaves out those that it cannot open', () => {

@@ -9,12 +9,15 @@ const ANN: Principal = { credential: 'key', userId: 'ann', account: 'shop' };
 const REQUEST = { model: 'm', messages: [] };
 const BEN: Principal = { ...ANN, userId: 'ben' };
 
+type ResponseStoreApi = Parameters<typeof createResponseStore>[0];
+
 async function openStore(mode: StoreMode, maxBytes?: number) {
-  const memory = await openMemory();
+  const memory = await openMemory(undefined, maxBytes);
   const warnings: unknown[] = [];
-  const log = { warn: (...args: unknown[]) => void warnings.push(args) };
-  const api = { keyv: memory.keyv, stores: memory, log } as unknown as Parameters<typeof createResponseStore>[0];
-  const store = createResponseStore(api, mode, '1h', maxBytes);
+  const note = (...args: unknown[]) => void warnings.push(args);
+  const stores = { kept: memory.kept('responses') };
+  const api = { stores, log: { warn: note, info: note } } as unknown as ResponseStoreApi;
+  const store = createResponseStore(api, mode, '1h');
   const expand = async (body: object, caller = ANN) =>
     (await store.expand(contextOf(body, REQUEST).input, caller)).body.input;
   const remember = (id: string, body: object, text: string, caller = ANN) =>
@@ -93,7 +96,7 @@ describe('the store of responses', () => {
   });
 
   it('drops the oldest of an account that has too much, and leaves others alone', async () => {
-    const { expand, remember } = await openStore('short', 4000);
+    const { expand, remember } = await openStore('short', 10_000);
     const other: Principal = { ...ANN, account: 'office' };
     await remember('resp_other', { input: 'x' }, 'x', other);
     for (let at = 0; at < 8; at += 1)
@@ -109,8 +112,9 @@ describe('the store of responses', () => {
   });
 
   it('does not keep what is too large by itself', async () => {
-    const { expand, remember } = await openStore('short', 1000);
+    const { expand, remember, warnings } = await openStore('short', 4000);
     await remember('resp_1', { input: 'x'.repeat(2000) }, 'y');
+    expect(warnings).to.have.length(1);
     expect((await errorOf(expand({ previous_response_id: 'resp_1' }))).code).to.equal('previous_response_not_found');
   });
 
@@ -129,7 +133,7 @@ describe('the store of responses', () => {
     const memory = await openMemory();
     const warnings: unknown[] = [];
     const log = { warn: (...args: unknown[]) => void warnings.push(args) };
-    const api = { keyv: memory.keyv, stores: memory, log } as unknown as Parameters<typeof createResponseStore>[0];
+    const api = { stores: { kept: memory.kept('responses') }, log } as unknown as ResponseStoreApi;
     const store = createResponseStore(api, 'short', '1h');
     await memory.close();
     await store.remember({ id: 'resp_1', output: [] }, contextOf({}), ANN);

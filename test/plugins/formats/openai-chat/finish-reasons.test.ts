@@ -16,21 +16,24 @@ describe('finish reasons', () => {
     ['tool_use', true, 'tool_calls'],
     ['stop', true, 'tool_calls'],
     ['length', true, 'length'],
-    ['never heard of', false, 'stop'],
-    ['constructor', false, 'stop'],
+    ['sensitive', false, 'content_filter'],
+    ['model_context_window_exceeded', false, 'length'],
   ];
   for (const [reason, calledTools, mapped] of MAPPED) {
-    it(`maps ${reason}${calledTools ? ' after tool calls' : ''} to ${mapped}`, () => {
+    it(`maps ${reason}${calledTools ? ' after tool calls' : ''} to ${mapped} (E19)`, () => {
       expect(mapFinishReason(reason, calledTools, {})).to.equal(mapped);
     });
   }
 
   for (const [reason, failure] of [
-    ['error', 'upstream_error'],
-    ['abort', 'upstream_error'],
+    ['error', 'broken_off'],
+    ['abort', 'broken_off'],
     ['insufficient_system_resource', 'overloaded'],
+    ['network_error', 'broken_off'],
+    ['never heard of', 'broken_off'],
+    ['constructor', 'broken_off'],
   ] as const) {
-    it(`takes ${reason} for a failure of class ${failure}`, () => {
+    it(`takes ${reason} for a failure of class ${failure}, and not for an end (E19)`, () => {
       expect(() => mapFinishReason(reason, false, {}))
         .to.throw(StreamFailure)
         .with.nested.property('failure.class', failure);

@@ -81,7 +81,7 @@ describe('what a call of speech comes to', () => {
       http: 200,
       usd: '0.003',
       units: { characters: 3 },
-      cost: 3000,
+      cost: 3_000_000,
       status: 'ok',
     });
     one.script(answer(200, mp3, MP3));
@@ -89,7 +89,7 @@ describe('what a call of speech comes to', () => {
       http: 200,
       usd: null,
       units: { characters: 3 },
-      cost: 3000,
+      cost: 3_000_000,
     });
   });
 
@@ -107,7 +107,7 @@ describe('what a call of speech comes to', () => {
     expect({ http, units, cost, sent }).to.deep.equal({
       http: 503,
       units: { characters: 15 },
-      cost: 15_000,
+      cost: 15_000_000,
       sent: true,
     });
   });
@@ -120,7 +120,7 @@ describe('what a call of speech comes to', () => {
         await wire.send(LAST_CHUNK);
       });
       expect(await speak({ text: 'Bye', stream }).catch(() => ({ cost: gateway.outcomes.at(-1)?.cost }))).to.include({
-        cost: 3000,
+        cost: 3_000_000,
       });
       expect(gateway.outcomes.at(-1)?.status).to.equal('error');
     });
@@ -130,7 +130,7 @@ describe('what a call of speech comes to', () => {
     one.script(answer(500, 'no'));
     two.script(answer(200, mp3, MP3));
     const outcome = await speak({ text: 'Both.' });
-    expect(outcome).to.deep.include({ http: 200, units: { characters: 5 }, cost: 25 });
+    expect(outcome).to.deep.include({ http: 200, units: { characters: 5 }, cost: 25_000 });
     expect(outcome.target).to.deep.equal({ provider: 'two', model: 'tts-a' });
   });
 
@@ -138,7 +138,7 @@ describe('what a call of speech comes to', () => {
     one.script((wire) => wire.hang());
     two.script(answer(500, 'no'));
     const outcome = await speak({ text: 'Both.' });
-    expect(outcome).to.deep.include({ http: 503, units: { characters: 5 }, cost: 5000 });
+    expect(outcome).to.deep.include({ http: 503, units: { characters: 5 }, cost: 5_000_000 });
     expect(outcome.target).to.deep.equal({ provider: 'one', model: 'tts-a' });
   });
 });
@@ -153,7 +153,7 @@ describe('a sound that is kept', () => {
     try {
       upstream.script(answer(200, mp3, MP3));
       for (const [stream, cache, cost] of [
-        [true, 'miss', 3000],
+        [true, 'miss', 3_000_000],
         [true, 'hit', 0],
         [false, 'hit', 0],
       ] as const) {

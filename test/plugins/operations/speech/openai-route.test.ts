@@ -117,7 +117,6 @@ describe('speech for OpenAI’s clients', () => {
 
   for (const format of ['mp3', 'opus'] as const) {
     it(`takes 4,096 characters on espeak as ${format}`, async function () {
-      this.timeout(60_000);
       needProgram(this as never, 'espeak-ng');
       needProgram(this as never, 'ffmpeg');
       const input = 'a, '.repeat(1365).concat('b');

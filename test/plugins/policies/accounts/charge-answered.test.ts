@@ -10,7 +10,7 @@ import { createSilentLog } from '../../../support/log.ts';
 import { eventually } from '../../../support/wait.ts';
 import { makeFaulty } from './charged-calls.ts';
 
-/** Responds itself to all that is not `through`, for 30 micro-dollars when it is `dear` and for nothing when it is not. */
+/** Responds itself to all that is not `through`, for 30,000 nano-dollars when it is `dear` and for nothing when it is not. */
 const PLUGIN = `export default {
   name: 'canned', kind: 'policy', apiVersion: 1,
   setup(api) {
@@ -23,14 +23,13 @@ const PLUGIN = `export default {
           id: call.id, object: 'chat.completion', created: 0, model: call.request.model,
           choices: [{ index: 0, message, logprobs: null, finish_reason: 'stop' }],
         },
-        ...(text === 'dear' && { cost: 30 }),
+        ...(text === 'dear' && { cost: 30_000 }),
       };
     });
   },
 };`;
 
-describe('the cost that an answer hook gives', function () {
-  this.timeout(20_000);
+describe('the cost that an answer hook gives', () => {
   let gateway: TestGateway;
   before(async () => {
     const files = { 'canned.mjs': PLUGIN };
@@ -114,7 +113,7 @@ describe('the cost that an answer hook gives', function () {
       const call = { id, principal, state: new Map(), ...told } as unknown as Call;
       await chargeAnswered(
         { ledger: faulty.ledger },
-        { queues: { certain: queue, uncertain: queue }, budgets },
+        { queues: { certain: queue, uncertain: queue }, budgets, now: () => Date.now() },
         call,
         outcome,
       );

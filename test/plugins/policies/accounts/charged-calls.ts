@@ -2,11 +2,11 @@ import { Call } from '../../../../core/calls/call.ts';
 import type { CallDeps } from '../../../../core/calls/call-deps.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../../../core/index.ts';
 import { Pending } from '../../../../core/plugins/attribution.ts';
-import { compileHooks } from '../../../../core/plugins/hook-runner.ts';
+import { compileHooks } from '../../../../core/plugins/compile-hooks.ts';
 import { Kept } from '../../../../core/plugins/kept.ts';
 import type { CallServices } from '../../../../core/plugins/plugin-api.ts';
 import { Registry } from '../../../../core/plugins/registry.ts';
-import { createRouting } from '../../../../core/routing/health-book.ts';
+import { createRouting } from '../../../../routing/health-book.ts';
 import { setUpAccounts } from '../../../support/plugins/accounts-policy.ts';
 
 const TARGET = { provider: 'one', model: 'm' };
@@ -77,7 +77,7 @@ export async function startCharging(
     isRequest: () => true,
     isResponse: () => true,
     pending: { begin() {}, end() {} },
-    onObserverError(_owner, _name, error) {
+    onIgnored(_owner, _name, error) {
       throw error;
     },
   });

@@ -102,7 +102,7 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
         running.set(step.slot, { user, estimate: step.estimate, finish, swept: false });
       } catch (error) {
         const code = isGatewayError(error) ? error.code : String(error);
-        expect(code).to.be.oneOf(['insufficient_balance', 'store_unavailable']);
+        expect(code).to.be.oneOf(['insufficient_balance', 'rate_limited', 'store_unavailable']);
         // Nobody may be charged for it, unless the process dies or the sweeper comes before the store is back.
         if (faulty.fault === 'loses answers') doubts.set(user.account, (doubts.get(user.account) ?? 0) + step.estimate);
       }
@@ -168,8 +168,7 @@ async function run(steps: readonly Step[], billing: 'track' | 'enforce') {
 
 describe('the accounts policy', () => {
   for (const billing of ['enforce', 'track'] as const) {
-    it(`keeps exact books with billing ${billing}, whatever fails, crashes or is swept`, async function () {
-      this.timeout(60_000);
+    it(`keeps exact books with billing ${billing}, whatever fails, crashes or is swept`, async () => {
       await fc.assert(
         fc.asyncProperty(STEPS, async (steps) => {
           const { store, totals, overruns } = await run(steps, billing);
@@ -201,8 +200,7 @@ describe('the accounts policy', () => {
     });
   }
 
-  it('charges exactly what was used when nothing dies', async function () {
-    this.timeout(60_000);
+  it('charges exactly what was used when nothing dies', async () => {
     const calm = STEPS.map((steps) => steps.filter((step) => step.do === 'call' || step.do === 'end'));
     await fc.assert(
       fc.asyncProperty(calm, async (steps) => {
@@ -219,8 +217,7 @@ describe('the accounts policy', () => {
     );
   });
 
-  it('charges what was used, and no refused call, when the store fails now and then', async function () {
-    this.timeout(60_000);
+  it('charges what was used, and no refused call, when the store fails now and then', async () => {
     const shaky = STEPS.map((steps) => steps.filter((step) => step.do !== 'crash' && step.do !== 'sweep'));
     await fc.assert(
       fc.asyncProperty(shaky, async (steps) => {

@@ -13,6 +13,7 @@ describe('tollgate accounts credit', () => {
     const commands: Command[] = [];
     registerAccounts({
       ledger: faulty.ledger,
+      stores: { ...store, kept: store.kept('accounts') },
       settings: { plans: {} } as never,
       records: createRecordBook(store),
       shared: (name) => store.keyv(name) as never,
@@ -39,7 +40,7 @@ describe('tollgate accounts credit', () => {
 
     faulty.fault = 'none';
     await run(id);
-    expect((await store.ledger.balance('ann')).balance).to.equal(5_000_000);
+    expect((await store.ledger.balance('ann')).balance).to.equal(5_000_000_000);
     await store.close();
   });
 });

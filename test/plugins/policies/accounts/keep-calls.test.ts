@@ -23,7 +23,7 @@ describe('the records that the accounts policy keeps', () => {
       expect(calls.map(({ id }) => id)).to.deep.equal(['0 days ago', '89 days ago']);
     });
     const [all] = await ledger.report({ edges: [0, Date.now() + 1], by: [] });
-    expect([all?.requests, all?.cost]).to.deep.equal([4, 40]);
+    expect([all?.requests, all?.cost]).to.deep.equal([4, 40n]);
     await gateway.close();
     await store.close();
   });

@@ -50,6 +50,8 @@ describe('the limits of a call', () => {
 
   it('count what it sends and may get back as tokens', () => {
     expect(amountsOf(callOf(), { tpm: 1000 })).to.deep.equal([['tpm:user:ann', 15]]);
+    const newer = callOf({ request: { ...REQUEST, max_completion_tokens: 30 } });
+    expect(amountsOf(newer, { tpm: 1000 })).to.deep.equal([['tpm:user:ann', 35]]);
   });
 
   it('count a call that is larger than a limit as all of it', () => {

@@ -56,6 +56,36 @@ describe('parts of limits that a process takes', () => {
     expect(await leftIn(counters, 'seldom', 10_000)).to.equal(9995);
   });
 
+  it('are over with their window', async () => {
+    const { counters, asked } = countedCounters();
+    const leases = new Leases(counters, LEASE_MS);
+    for (let n = 0; n < 10; n++) await leases.take([windowOf('w', 100_000)], NOW);
+    const before = asked.take;
+    await leases.take([windowOf('w', 100_000)], NOW + MINUTE_MS + 1);
+    expect(asked.take).to.equal(before + 1);
+  });
+
+  it('remember a window that refused one request, so that the next need not ask', async () => {
+    const leases = new Leases(createLocalCounters(), LEASE_MS);
+    for (let n = 0; n < 2; n++) await leases.take([windowOf('w', 2)], NOW);
+    expect(leases.refused({ key: 'w', limit: 2 }, NOW)).to.equal(undefined);
+    await leases.take([windowOf('w', 2)], NOW);
+    expect(leases.refused({ key: 'w', limit: 2 }, NOW)).to.include({ remaining: 0 });
+  });
+
+  it('keep no place of a call that found another slot full', async () => {
+    const counters = createLocalCounters();
+    const leases = new Leases(counters, LEASE_MS);
+    await counters.lease('full', 'another', 1, LEASE_MS, NOW);
+    const slots = [
+      { key: 'free', limit: 5 },
+      { key: 'full', limit: 1 },
+    ];
+    expect((await leases.enter(slots, 'call', NOW)).full).to.equal(slots[1]);
+    const others = [1, 2, 3, 4, 5].map((n) => counters.lease('free', `other-${n}`, 5, LEASE_MS, NOW));
+    expect(await Promise.all(others)).to.deep.equal([true, true, true, true, true]);
+  });
+
   it('let no more through than the limit, whichever processes calls come to, and give all back that was not used', () =>
     fc.assert(
       fc.asyncProperty(

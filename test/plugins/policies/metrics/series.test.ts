@@ -20,7 +20,7 @@ function countAll(calls: readonly Counted[]): Registry {
       ],
       usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7, prompt_tokens_details: { cached_tokens: 1 } },
       estimated: false,
-      cost: 2_500_000,
+      cost: 2_500_000_000,
       sent: true,
       durationMs: 1500,
       firstByteMs: 20,

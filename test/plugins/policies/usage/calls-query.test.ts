@@ -6,7 +6,7 @@ import { FACTS, NOW } from '../../../conformance/store.ts';
 /** A ledger that answers at once with empty pages, `pages` of them before the one that has a call. */
 function createSparse(pages: number) {
   const asked: CallQuery[] = [];
-  const row: CallRow = { ...FACTS, id: 'call_1', account: 'a', cost: 1, at: NOW };
+  const row: CallRow = { ...FACTS, id: 'call_1', account: 'a', cost: 1, at: NOW, countedAt: NOW };
   return {
     asked,
     async calls(query: CallQuery): Promise<CallPage> {
@@ -34,13 +34,15 @@ describe('a list of calls', () => {
   it('E27: ends when its time is over, and its cursor goes on where it stopped until all is found', async () => {
     const ledger = createSparse(5);
     const found: string[] = [];
-    for (let after: string | undefined, page = 0; page === 0 || after !== undefined; page++) {
+    let rounds = 0;
+    for (let after: string | undefined; rounds === 0 || after !== undefined; rounds++) {
       const list = await listCalls(ledger, { filter: {}, limit: 5, ...(after !== undefined && { after }) }, 0);
       found.push(...list.calls.map(({ id }) => id));
       after = list.next;
     }
     expect(found).to.deep.equal(['call_1']);
     // Each page of ours was one of the store's: no time, no second look.
+    expect(rounds).to.equal(6);
     expect(ledger.asked.map(({ after }) => after)).to.deep.equal([undefined, '1', '2', '3', '4', '5']);
   });
 

@@ -29,11 +29,11 @@ describe('the commands about usage', () => {
   });
   afterEach(() => store.close());
 
-  const settle = async (facts: Partial<CallFacts>, amount: number): Promise<string> => {
+  const settle = async (facts: Partial<CallFacts>, micro: number): Promise<string> => {
     const requestId = `call_${String(calls++).padStart(22, '0')}`;
     const now = Date.now();
     const whole = { ...FACTS, ...facts };
-    const of = { account: whole.userId, requestId, amount, facts: whole, now };
+    const of = { account: whole.userId, requestId, amount: micro * 1000, facts: whole, now };
     await store.ledger.reserve({ ...of, floor: Number.NEGATIVE_INFINITY, expiresAt: now + 60_000 });
     await store.ledger.settle(of);
     return requestId;
@@ -90,7 +90,7 @@ describe('the commands about usage', () => {
     await settle({ estimated: true, priced: false, outcome: 'error', errorCode: 'provider_timeout' }, 0);
     const [head, line] = (await run('calls', {})).split('\n');
     expect(head).to.match(/^TIME UTC +ID +USER +KEY +PROVIDER\/MODEL +OUTCOME +ATTEMPTS +LATENCY MS +TOKENS IN/);
-    expect(line).to.include('error provider_timeout').and.to.include('0.00 unpriced estimated');
+    expect(line).to.include('error provider_timeout').and.to.include('unknown unpriced estimated');
   });
 
   it('follow calls until Ctrl-C: the newest first, then each once as it comes, a line of JSON each with --json', async () => {

@@ -62,8 +62,7 @@ describe('the range of a report', () => {
     });
 });
 
-describe('the intervals of a report', function () {
-  this.timeout(30_000);
+describe('the intervals of a report', () => {
   const cut = (unit: TimeUnit, from: string, to: string, tz = 'UTC') =>
     cutRange(readRange({ from, to, tz }, NOW), unit);
 

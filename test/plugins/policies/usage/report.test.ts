@@ -9,7 +9,7 @@ import { refusal } from '../../../support/errors.ts';
 const NO_UNITS = { prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0, characters: 0 };
 
 const row = (rest: Partial<ReportRow>): ReportRow => ({
-  ...{ interval: 0, requests: 1, errors: 0, estimated: 0, unpriced: 0, units: NO_UNITS, cost: 10, saved: 0 },
+  ...{ interval: 0, requests: 1, errors: 0, estimated: 0, unpriced: 0, units: NO_UNITS, cost: 10n, saved: 0n },
   ...rest,
 });
 
@@ -33,19 +33,19 @@ describe('the words that a report is grouped by', () => {
 describe('a usage report', () => {
   it('G83: counts a call with two tags once in its totals, and says what stands in several rows', () => {
     const found = [
-      row({ tags: '["project=x","team=search"]', cost: 30 }),
-      row({ tags: '["team=search"]', cost: 5 }),
-      row({ tags: '[]', cost: 7 }),
+      row({ tags: '["project=x","team=search"]', cost: 30n }),
+      row({ tags: '["team=search"]', cost: 5n }),
+      row({ tags: '[]', cost: 7n }),
     ];
     const { rows, totals, shared } = makeReport(found, ['tag'], ['']);
     expect(rows.map(({ names, sums }) => [names[0], sums.cost])).to.deep.equal([
-      ['project=x', 30],
-      ['team=search', 35],
-      ['-', 7],
+      ['project=x', 30n],
+      ['team=search', 35n],
+      ['-', 7n],
     ]);
-    expect(totals).to.include({ requests: 3, cost: 42 });
-    expect(shared?.calls).to.include({ requests: 1, cost: 30 });
-    expect(shared?.repeated).to.include({ requests: 1, cost: 30 });
+    expect(totals).to.include({ requests: 3, cost: 42n });
+    expect(shared?.calls).to.include({ requests: 1, cost: 30n });
+    expect(shared?.repeated).to.include({ requests: 1, cost: 30n });
   });
 
   it('sums, whatever it is grouped by, to what the store told, what is repeated taken off', () => {
@@ -60,7 +60,7 @@ describe('a usage report', () => {
       session: text,
       account: text,
       tags: fc.uniqueArray(fc.constantFrom('t=1', 'u=2', 'v=3'), { maxLength: 3 }).map((tags) => JSON.stringify(tags)),
-      cost: fc.nat(1_000_000),
+      cost: fc.bigInt(0n, 2n ** 60n),
       requests: fc.integer({ min: 1, max: 9 }),
     });
     fc.assert(
@@ -70,10 +70,11 @@ describe('a usage report', () => {
         const found = parts.map((part) => row(part));
         const { rows, totals, shared } = makeReport(found, words, ['d1', 'd2', 'd3']);
         for (const what of ['cost', 'requests'] as const) {
-          const sum = (list: readonly number[]): number => list.reduce((whole, each) => whole + each, 0);
-          expect(totals[what]).to.equal(sum(found.map((each) => each[what])));
+          const sum = (list: readonly (number | bigint)[]) =>
+            list.reduce((whole: bigint, each) => whole + BigInt(each), 0n);
+          expect(BigInt(totals[what])).to.equal(sum(found.map((each) => each[what])));
           const ofRows = sum(rows.map(({ sums }) => sums[what]));
-          expect(ofRows - (shared?.repeated[what] ?? 0)).to.equal(totals[what]);
+          expect(ofRows - BigInt(shared?.repeated[what] ?? 0)).to.equal(BigInt(totals[what]));
         }
       }),
     );
@@ -86,7 +87,7 @@ describe('the pages of a report', () => {
     [2, 0, 1].map((interval) => ({
       names: [`d${interval}`, user],
       interval,
-      sums: { ...makeReport([], by, []).totals, cost: (i * 7 + interval) % 4, requests: 1 },
+      sums: { ...makeReport([], by, []).totals, cost: BigInt((i * 7 + interval) % 4), requests: 1 },
     })),
   );
   const range = { from: 1, to: 2 };

@@ -25,9 +25,7 @@ const DAY_MS = 86_400_000;
 const dayBy = (name: string, at: number): string =>
   new Intl.DateTimeFormat('en-CA', { timeZone: name, year: 'numeric', month: '2-digit', day: '2-digit' }).format(at);
 
-describe('wall clocks of time zones', function () {
-  this.timeout(30_000);
-
+describe('wall clocks of time zones', () => {
   it('know IANA names, and no offsets, blanks or paths', () => {
     for (const name of [...ZONES, 'europe/berlin', 'Etc/GMT+5']) expect(isTimeZone(name), name).to.equal(true);
     for (const name of ['', 'Mars/Olympus', '+01:00', 'Europe/Berlin ', '../etc', 'x'.repeat(100), 'CET\n'])

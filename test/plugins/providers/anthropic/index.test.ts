@@ -23,8 +23,9 @@ describe('the anthropic provider', () => {
   it('lists the vendor’s models', () => {
     const { listModels } = setUpProvider(anthropic, {});
     expect(listModels?.request()).to.deep.equal({ method: 'GET', path: '/v1/models?limit=1000' });
-    expect(listModels?.response({ data: [{ type: 'model', id: 'claude-opus-5' }, {}], has_more: false })).to.deep.equal(
-      ['claude-opus-5'],
-    );
+    const listed = { type: 'model', id: 'claude-opus-5', max_input_tokens: 1_000_000, max_tokens: 128_000 };
+    expect(listModels?.response({ data: [listed, {}], has_more: false })).to.deep.equal([
+      { id: 'claude-opus-5', contextWindow: 1_000_000, maxOutput: 128_000 },
+    ]);
   });
 });

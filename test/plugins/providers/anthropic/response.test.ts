@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { type ChatResponse, StreamFailure } from '../../../../core/index.ts';
 import { anthropicRateLimits } from '../../../../plugins/formats/anthropic/errors.ts';
-import { anthropicResponse, anthropicUsage } from '../../../../plugins/formats/anthropic/read-response.ts';
+import { anthropicResponse } from '../../../../plugins/formats/anthropic/read-response.ts';
+import { anthropicUsage } from '../../../../plugins/formats/anthropic/usage.ts';
 import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
 import { codecCall, jsonFixture } from '../../../support/formats/codec.ts';
 

@@ -18,11 +18,19 @@ describe('the gemini provider', () => {
     const { listModels } = setUpProvider(gemini, {});
     expect(listModels?.request()).to.deep.equal({ method: 'GET', path: '/models?pageSize=1000' });
     const models = [
-      { name: 'models/gemini-3.8-flash', supportedGenerationMethods: ['generateContent', 'countTokens'] },
+      {
+        name: 'models/gemini-3.8-flash',
+        supportedGenerationMethods: ['generateContent', 'countTokens'],
+        inputTokenLimit: 1_048_576,
+        outputTokenLimit: 65_536,
+      },
       { name: 'models/gemini-embedding-001', supportedGenerationMethods: ['embedContent'] },
       { name: 'models/imagen-4', supportedGenerationMethods: ['predict'] },
       null,
     ];
-    expect(listModels?.response({ models })).to.deep.equal(['gemini-3.8-flash', 'gemini-embedding-001']);
+    expect(listModels?.response({ models })).to.deep.equal([
+      { id: 'gemini-3.8-flash', contextWindow: 1_048_576, maxOutput: 65_536 },
+      { id: 'gemini-embedding-001' },
+    ]);
   });
 });

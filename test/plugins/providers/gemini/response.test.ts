@@ -98,7 +98,7 @@ describe('gemini answers', () => {
       it(`E19: fail, to be tried again, when the model broke off with ${reason} after ${parts.length} parts`, () => {
         expect(() => translate(candidate(parts, { finishReason: reason })))
           .to.throw(StreamFailure)
-          .with.nested.property('failure.class', 'upstream_error');
+          .with.nested.property('failure.class', 'broken_off');
       });
     }
   }
@@ -155,18 +155,15 @@ describe('gemini answers', () => {
       .with.nested.property('failure.class', 'overloaded');
   });
 
-  it('ignore counts that are nonsense', () => {
-    const usageMetadata = {
-      promptTokenCount: 'many',
-      candidatesTokenCount: -4,
-      thoughtsTokenCount: 2.4,
-      cachedContentTokenCount: 99,
-    };
-    expect(translate({ ...candidate([{ text: 'x' }]), usageMetadata }).usage).to.deep.include({
-      prompt_tokens: 0,
-      completion_tokens: 2,
-      total_tokens: 2,
-      prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+  for (const [name, count] of [
+    ['promptTokenCount', 'many'],
+    ['candidatesTokenCount', -4],
+    ['thoughtsTokenCount', 2.4],
+    ['cachedContentTokenCount', 1e12],
+  ] as const) {
+    it(`have no usage where ${name} is ${count} (E7)`, () => {
+      const usageMetadata = { promptTokenCount: 4, candidatesTokenCount: 6, [name]: count };
+      expect(translate({ ...candidate([{ text: 'x' }]), usageMetadata }).usage).to.equal(undefined);
     });
-  });
+  }
 });

@@ -88,7 +88,7 @@ describe('gemini streams', () => {
       });
       expect(() => decoder.end())
         .to.throw(StreamFailure)
-        .with.nested.property('failure.class', 'upstream_error');
+        .with.nested.property('failure.class', 'broken_off');
     });
 
   it('ignore blank events and a [DONE] that a proxy added, and fail on what is not JSON', () => {

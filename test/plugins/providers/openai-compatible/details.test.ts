@@ -123,9 +123,8 @@ describe('the end of a choice', () => {
   it('has the vendor’s own word only where it is none of the usual ones', () => {
     expect(finishOf({ finish_reason: 'stop' })).to.equal(undefined);
     expect(finishOf({ finish_reason: 'stop', native_finish_reason: 'end_turn' })).to.equal(undefined);
-    expect(finishOf({ finish_reason: 'stop', native_finish_reason: 'pause_turn' })).to.deep.equal({
-      native: 'pause_turn',
-    });
+    for (const native of ['pause_turn', 'compaction', 'model_context_window_exceeded', 'RECITATION', 'SPII'])
+      expect(finishOf({ finish_reason: 'stop', native_finish_reason: native }), native).to.deep.equal({ native });
   });
 
   it('names the stop sequence where a server tells it', () => {

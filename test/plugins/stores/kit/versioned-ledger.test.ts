@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createLedgerChanges } from '../../../../plugins/stores/kit/ledger.ts';
+import { createLedgerChanges, type LedgerKeys } from '../../../../plugins/stores/kit/ledger.ts';
 import {
   createVersionedLedger,
   type LedgerCommit,
@@ -12,6 +12,8 @@ class Server {
   readonly rows = new Map<string, StoredRow>();
   readonly commits: LedgerCommit[] = [];
   reads = 0;
+  /** What the sweeper finds, once. */
+  expired: LedgerKeys[] = [];
   /** Runs before a commit is looked at: what another process does in between. */
   before: () => unknown = () => undefined;
   /** Runs when one was written, before that is told. */
@@ -36,7 +38,7 @@ class Server {
         return undefined;
       },
     });
-    return createLedgerChanges({ transact, findExpired: async () => [] });
+    return createLedgerChanges({ transact, findExpired: async () => this.expired.splice(0) });
   }
 
   find(ids: readonly string[]): readonly StoredRow[] {
@@ -51,6 +53,21 @@ class Server {
 describe('a ledger of rows with versions', () => {
   const key = budget('key', 100);
   const ask = (requestId: string, amount = 10) => reservation({ account: 'a', requestId, amount, budgets: [key] });
+
+  it('lets a hold be that has not expired, though the sweeper was told so', async () => {
+    const server = new Server();
+    const ledger = server.open();
+    await ledger.credit('a', 'c', 100, 'top-up', NOW);
+    await ledger.reserve(ask('r'));
+    for (const [now, swept] of [
+      [NOW + 1000, 0],
+      [NOW + 60_001, 1],
+    ] as const) {
+      server.expired = [{ account: 'a', name: 'a', kind: 'charge', ref: 'r' }];
+      expect(await ledger.sweep(now)).to.equal(swept);
+    }
+    expect(server.accountOf('a')).to.include({ held: 0, spent: 10 });
+  });
 
   it('makes one transaction of what waits at the same time, and a round trip of each when it knows the rows', async () => {
     const server = new Server();
@@ -116,8 +133,8 @@ describe('a ledger of rows with versions', () => {
   it('refuses a change by what the rows are, not by what it knew of them', async () => {
     const server = new Server();
     const [one, other] = [server.open(), server.open()];
-    await one.credit('a', 'all', 9_000_000_000_000, 'top-up', NOW);
-    expect(await one.credit('a', 'all', 9_000_000_000_000, 'top-up', NOW)).to.equal(false);
+    await one.credit('a', 'all', 9_000_000_000_000_000, 'top-up', NOW);
+    expect(await one.credit('a', 'all', 9_000_000_000_000_000, 'top-up', NOW)).to.equal(false);
     await other.credit('a', 'back', -50, 'refund', NOW);
     const [fits, rejected] = await Promise.allSettled([
       one.credit('a', 'again', 50, 'top-up', NOW),
@@ -125,7 +142,7 @@ describe('a ledger of rows with versions', () => {
     ]);
     expect(fits).to.have.property('value', true);
     expect(rejected).to.have.nested.property('reason.code', 'invalid_request');
-    expect(server.accountOf('a')).to.include({ credited: 9_000_000_000_000, last_entry: 3 });
+    expect(server.accountOf('a')).to.include({ credited: 9_000_000_000_000_000, last_entry: 3 });
   });
 
   it('refuses only the changes that are wrong, or need a row that cannot be read', async () => {

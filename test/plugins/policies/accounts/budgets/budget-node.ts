@@ -36,9 +36,10 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
   const notices = createNotices({ sets: store.sets, log, send: (notice) => void told.push(notice) });
   const queue = createWriteQueue({ log, otherwise: 'it is lost' });
   const books: Books = {
-    rules: { isEnforced: false, allowsUnknownPrice: false, longestCallMs: 600_000, marginMs: 60_000 },
+    rules: { isEnforced: false, allowsUnknownPrice: false, longestCallMs: 600_000, marginMs: 60_000, leastOutput: 256 },
     queues: { certain: queue, uncertain: queue },
     clock: { now: () => Date.now() },
+    now,
     running: new Map(),
     refusals: new RefusalCount(),
     budgets: createCallBudgets({ book, notices, ledger: store.ledger, now }),
@@ -46,7 +47,10 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
   return {
     notices: told,
     async call(id, estimate, { principal, tags = [], targets = [TARGET], headers = new Map() } = {}) {
-      const api = { ledger: store.ledger, estimate: () => ({ units: {}, cost: estimate }) } as unknown as PluginApi;
+      const api = {
+        ledger: store.ledger,
+        estimate: () => ({ units: {}, cost: estimate }),
+      } as unknown as PluginApi;
       const call = {
         ...{
           id,

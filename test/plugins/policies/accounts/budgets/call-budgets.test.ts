@@ -12,7 +12,7 @@ import { createBudgetNode } from './budget-node.ts';
 const MONDAY = Date.parse('2026-11-23T12:00Z');
 const HOUR_MS = 3_600_000;
 const daily = (rule: Partial<BudgetRule> = {}): BudgetRule => ({
-  ...{ name: 'daily', amount: 2_000_000, every: 'day', timezone: 'UTC' },
+  ...{ name: 'daily', amount: 2_000_000_000, every: 'day', timezone: 'UTC' },
   ...rule,
 });
 const caller = (principal: Partial<Principal> = {}): { readonly principal: Principal } => ({
@@ -40,55 +40,55 @@ describe('the budgets of a call', () => {
 
   it('begin anew with the next window, and what still runs counts where it was reserved', async () => {
     const { call } = node(daily());
-    const end = await call('a', 2_000_000);
+    const end = await call('a', 2_000_000_000);
     await refusal(call('b', 1));
     now += 12 * HOUR_MS;
-    const tomorrow = await call('c', 1_500_000);
-    await end(2_000_000);
-    await tomorrow(1_500_000);
-    await refusal(call('d', 600_000));
-    expect(await store.ledger.balance('a')).to.include({ spent: 3_500_000, held: 0 });
+    const tomorrow = await call('c', 1_500_000_000);
+    await end(2_000_000_000);
+    await tomorrow(1_500_000_000);
+    await refusal(call('d', 600_000_000));
+    expect(await store.ledger.balance('a')).to.include({ spent: 3_500_000_000, held: 0 });
   });
 
   it('tell when they begin anew, and give `retry-after` when that is within a day', async () => {
     const { call } = node(
       daily({ timezone: 'Europe/Berlin' }),
-      daily({ name: 'weekly', every: 'week', amount: 3_000_000 }),
+      daily({ name: 'weekly', every: 'week', amount: 3_000_000_000 }),
     );
-    await (await call('a', 1_900_000))(1_900_000);
-    const today = await refusal(call('b', 500_000));
+    await (await call('a', 1_900_000_000))(1_900_000_000);
+    const today = await refusal(call('b', 500_000_000));
     expect(today.message).to.equal(
       'The budget "daily" of 2.00 USD a day does not cover the call: 0.10 USD are left, and the call may cost 0.50 USD. It begins anew at 2026-11-23T23:00:00Z. Ask for fewer tokens with "max_tokens", or wait.',
     );
     expect(today.headers).to.deep.equal({ 'retry-after': String(11 * 3600) });
     now += 12 * HOUR_MS;
-    const week = await refusal(call('c', 1_200_000));
+    const week = await refusal(call('c', 1_200_000_000));
     expect(week.message).to.include('"weekly" of 3.00 USD a week').and.include('2026-11-30T00:00:00Z');
     expect(week.headers).to.deep.equal({});
   });
 
   it('give no time to wait for to a call that is larger than the whole budget', async () => {
-    const { headers } = await refusal(node(daily()).call('a', 2_000_001));
+    const { headers } = await refusal(node(daily()).call('a', 2_000_001_000));
     expect(headers).to.deep.equal({});
   });
 
   it('count only the calls of the user, the tag and the plan that they name', async () => {
-    const { call } = node(daily({ user: 'ann' }), daily({ name: 'team', tag: 'team=search', amount: 1_000_000 }));
-    await (await call('a', 9_000_000))(9_000_000);
-    await refusal(call('b', 2_000_001, caller({ userId: 'ann' })));
-    await refusal(call('c', 1_000_001, { tags: ['project=x', 'team=search'] }));
-    await call('d', 9_000_000, { tags: ['team=searching'] });
+    const { call } = node(daily({ user: 'ann' }), daily({ name: 'team', tag: 'team=search', amount: 1_000_000_000 }));
+    await (await call('a', 9_000_000_000))(9_000_000_000);
+    await refusal(call('b', 2_000_001_000, caller({ userId: 'ann' })));
+    await refusal(call('c', 1_000_001_000, { tags: ['project=x', 'team=search'] }));
+    await call('d', 9_000_000_000, { tags: ['team=searching'] });
   });
 
   it('are shared by a key and those that replaced it, by whichever of them a budget is named', async () => {
     const { call } = node(daily({ key: 'tg_k1' }));
-    await (await call('a', 1_500_000, caller({ keyId: 'k1' })))(1_500_000);
-    await refusal(call('b', 1_000_000, caller({ keyId: 'k2', limitsId: 'k1' })));
+    await (await call('a', 1_500_000_000, caller({ keyId: 'k1' })))(1_500_000_000);
+    await refusal(call('b', 1_000_000_000, caller({ keyId: 'k2', limitsId: 'k1' })));
     const own = { budgets: [daily({ name: 'day' })] };
     const other = node();
-    await (await other.call('c', 1_500_000, caller({ keyId: 'k5', ...own })))(1_500_000);
-    await refusal(other.call('d', 1_000_000, caller({ keyId: 'k6', limitsId: 'k5', ...own })));
-    await other.call('e', 1_000_000, caller({ keyId: 'k7', ...own }));
+    await (await other.call('c', 1_500_000_000, caller({ keyId: 'k5', ...own })))(1_500_000_000);
+    await refusal(other.call('d', 1_000_000_000, caller({ keyId: 'k6', limitsId: 'k5', ...own })));
+    await other.call('e', 1_000_000_000, caller({ keyId: 'k7', ...own }));
   });
 
   it('for a provider or a model hold what one of the targets may cost, and charge what it did', async () => {
@@ -101,47 +101,50 @@ describe('the budgets of a call', () => {
       daily({ name: 'models', model: 'm*' }),
       daily({ name: 'other', provider: 'r', amount: 1 }),
     );
-    const end = await call('a', 2_000_000, { targets });
-    expect((await refusal(call('b', 1, { targets }))).message).to.include('The budget "p"');
-    await end(1_500_000, targets[1]);
-    await (await call('c', 2_000_000, { targets }))(400_000, targets[0]);
-    expect((await refusal(call('d', 1_700_000, { targets }))).message).to.include('1.60 USD are left');
-    await call('e', 9_000_000, { targets: [{ provider: 'q', model: 'n' }] });
+    const end = await call('a', 2_000_000_000, { targets });
+    expect((await refusal(call('b', 1, { targets }))).message).to.include('the budget "p"');
+    await end(1_500_000_000, targets[1]);
+    await (await call('c', 2_000_000_000, { targets }))(400_000_000, targets[0]);
+    expect((await refusal(call('d', 1_700_000_000, { targets }))).message).to.include('1.60 USD are left');
+    await call('e', 9_000_000_000, { targets: [{ provider: 'q', model: 'n' }] });
   });
 
   it('warn while a soft limit is passed, in a header', async () => {
-    const { call } = node(daily({ soft: 1_000_000 }), daily({ name: 'far', amount: 9_000_000, soft: 8_000_000 }));
+    const { call } = node(
+      daily({ soft: 1_000_000_000 }),
+      daily({ name: 'far', amount: 9_000_000_000, soft: 8_000_000_000 }),
+    );
     const headers = new Map<string, string>();
-    await (await call('a', 1_200_000, { headers }))(1_100_000);
+    await (await call('a', 1_200_000_000, { headers }))(1_100_000_000);
     expect(headers).to.deep.equal(new Map());
-    await (await call('b', 100_000, { headers }))(100_000);
+    await (await call('b', 100_000_000, { headers }))(100_000_000);
     expect([...headers]).to.deep.equal([['x-tollgate-budget-warning', 'daily 1.10/2.00 resets 2026-11-24T00:00:00Z']]);
     headers.clear();
     now += 24 * HOUR_MS;
-    await call('c', 1_200_000, { headers });
+    await call('c', 1_200_000_000, { headers });
     expect(headers).to.deep.equal(new Map());
   });
 
   it('tell operators of a soft limit, and of a budget that refuses, once a window over all nodes', async () => {
-    const rule = daily({ soft: 1_000_000 });
+    const rule = daily({ soft: 1_000_000_000 });
     const nodes = [node(rule), node(rule)];
     const told = () =>
       nodes.flatMap(({ notices }) => notices.map(({ type, used, resets_at }) => [type, used, resets_at]));
     const today = '2026-11-24T00:00:00Z';
-    await Promise.all(nodes.map(async ({ call }, at) => (await call(`a${at}`, 600_000))(600_000)));
-    await Promise.all(nodes.map(async ({ call }, at) => (await call(`b${at}`, 100_000))(100_000)));
+    await Promise.all(nodes.map(async ({ call }, at) => (await call(`a${at}`, 600_000_000))(600_000_000)));
+    await Promise.all(nodes.map(async ({ call }, at) => (await call(`b${at}`, 100_000_000))(100_000_000)));
     expect(told()).to.deep.equal([['budget.soft_limit', '1.20', today]]);
-    await Promise.all(nodes.map(({ call }, at) => refusal(call(`c${at}`, 1_000_000))));
-    await Promise.all(nodes.map(({ call }, at) => refusal(call(`d${at}`, 1_000_000))));
+    await Promise.all(nodes.map(({ call }, at) => refusal(call(`c${at}`, 1_000_000_000))));
+    await Promise.all(nodes.map(({ call }, at) => refusal(call(`d${at}`, 1_000_000_000))));
     expect(told().map(([type]) => type)).to.have.members(['budget.soft_limit', 'budget.used_up']);
     now += 24 * HOUR_MS;
-    await (await nodes[0]?.call('e', 1_100_000))?.(1_100_000);
+    await (await nodes[0]?.call('e', 1_100_000_000))?.(1_100_000_000);
     expect(told().map(([type]) => type)).to.have.members(['budget.soft_limit', 'budget.used_up', 'budget.soft_limit']);
   });
 
   it('do not tell of a soft limit that only a reservation came to', async () => {
-    const one = node(daily({ soft: 1_000_000 }));
-    await (await one.call('a', 1_900_000))(10);
+    const one = node(daily({ soft: 1_000_000_000 }));
+    await (await one.call('a', 1_900_000_000))(10);
     expect(one.notices).to.deep.equal([]);
   });
 

@@ -12,8 +12,7 @@ const PLACES = [
 for (const { kind, needs, open } of PLACES)
   describeWith(`spending in calendar windows on ${kind}`, needs, () => {
     let server: TestServer;
-    before(async function () {
-      this.timeout(60_000);
+    before(async () => {
       server = await open();
     });
     after(() => server?.close());

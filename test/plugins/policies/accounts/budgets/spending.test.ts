@@ -9,15 +9,13 @@ const TITLE =
 describe('spending in calendar windows', () => {
   const folder = useTempFolder('spending');
 
-  it(`${TITLE}: in memory`, async function () {
-    this.timeout(60_000);
+  it(`${TITLE}: in memory`, async () => {
     const store = await openMemory();
     await checkSpending([store, store], 150);
     await store.close();
   });
 
-  it(`${TITLE}: on sqlite`, async function () {
-    this.timeout(60_000);
+  it(`${TITLE}: on sqlite`, async () => {
     const [one, two] = [await openSqlite({ folder }), await openSqlite({ folder })];
     await checkSpending([one, two], 25);
     await Promise.all([one.close(), two.close()]);

@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
 import { expect } from 'chai';
-import nock from 'nock';
 import { createHttpClient } from '../../../../../core/upstream/http-client.ts';
 import type { Notice } from '../../../../../plugins/policies/accounts/budgets/notices.ts';
 import { createDeliveries, createWebhook } from '../../../../../plugins/policies/accounts/budgets/set-up.ts';
@@ -15,9 +14,13 @@ const NOTICE: Notice = {
 };
 
 describe('the webhook of budgets', () => {
-  beforeEach(() => {
-    // Another file of tests may have taken it out of this process.
+  let nock: typeof import('nock');
+  // Loaded here alone: from its import on, nock stands in for the sockets of the whole process.
+  before(async () => {
+    ({ default: nock } = await import('nock'));
     if (!nock.isActive()) nock.activate();
+  });
+  beforeEach(() => {
     nock.disableNetConnect();
   });
   afterEach(() => {

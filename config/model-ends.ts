@@ -1,0 +1,72 @@
+import type { ModelCatalog, Target } from '../core/contract/call.ts';
+import { isObject } from '../core/contract/json.ts';
+import type { ModelInfo } from '../core/contract/provider.ts';
+import type { LoadedConfig } from './load-config.ts';
+import { targetTexts } from './model-routes.ts';
+import { childPointer, type ProblemAt } from './problems.ts';
+import { mapLeaves } from './schema-at.ts';
+
+/** Models that their vendors shut down: which of those that a configuration names are near their end, or over. */
+
+/** How long before its end a model is warned of. */
+const SOON_MS = 30 * 86_400_000;
+
+/** The end of a model in Unix milliseconds, where it is within 30 days or over. */
+export function nearEndOf(model: ModelInfo | undefined, now = Date.now()): number | undefined {
+  const end = model?.shutdown === undefined ? Number.NaN : Date.parse(model.shutdown);
+  return end - now < SOON_MS ? end : undefined;
+}
+
+/** Whether a model's vendor has shut it down. */
+export function hasEnded(model: ModelInfo | undefined): boolean {
+  return (nearEndOf(model) ?? Number.POSITIVE_INFINITY) <= Date.now();
+}
+
+/** A day, and how long ago that is: `2026-11-23, 3 days ago`. */
+export function describeAge(date: string | undefined, now = Date.now()): string {
+  if (date === undefined) return 'an unknown day';
+  const days = Math.floor((now - Date.parse(date)) / 86_400_000);
+  return `${date}, ${days < 1 ? 'today' : days === 1 ? 'yesterday' : `${days} days ago`}`;
+}
+
+/** The models that a list of a provider's configuration names: `+name` adds one, `*` names no model. */
+function namesInList(models: unknown): readonly (readonly [name: string, index: number])[] {
+  return (Array.isArray(models) ? models : []).flatMap((text: unknown, index) => {
+    const name = typeof text === 'string' ? text.replace(/^\+/, '') : '*';
+    return name === '*' ? [] : [[name, index] as const];
+  });
+}
+
+/** What to tell an operator whose configuration names models that end soon, or have ended: in aliases, lists of providers and options of plugins. */
+export function endingModels(
+  { config, plugins: [, ...plugins] }: Pick<LoadedConfig, 'config' | 'plugins'>,
+  catalog: Pick<ModelCatalog, 'find'>,
+  now = Date.now(),
+): readonly ProblemAt[] {
+  const named = new Map<string, Target>();
+  const note = (pointer: string, text: string): void => {
+    const slash = text.indexOf('/');
+    if (slash > 0) named.set(pointer, { provider: text.slice(0, slash), model: text.slice(slash + 1) });
+  };
+  const { models: aliases } = config.printable();
+  for (const [alias, route] of Object.entries(isObject(aliases) ? aliases : {}))
+    for (const [at, text] of targetTexts(route))
+      note(at.reduce<string>(childPointer, childPointer('/models', alias)), text);
+  for (const [at, { group, name, pointer, config: options }] of config.instances.entries()) {
+    if (group === 'providers')
+      for (const [model, index] of namesInList(options['models']))
+        named.set(childPointer(`${pointer}/models`, String(index)), { provider: name, model });
+    mapLeaves(options, { ...plugins[at]?.configSchema }, pointer, (leaf, { pointer: place, nodes }) => {
+      if (typeof leaf === 'string' && nodes.some(({ format }) => format === 'model')) note(place, leaf);
+      return undefined;
+    });
+  }
+  return [...named].flatMap(([pointer, { provider, model }]) => {
+    const info = catalog.find(provider, model);
+    const end = nearEndOf(info, now);
+    if (end === undefined) return [];
+    const message = `names "${provider}/${model}", which its vendor ${end <= now ? 'has shut down' : 'shuts down'} on ${info?.shutdown}`;
+    const hint = `Name another model: tollgate models --provider ${provider} shows which have no end.`;
+    return [{ pointer, message, hint }];
+  });
+}

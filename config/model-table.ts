@@ -1,0 +1,160 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { ListedModel } from '../core/contract/dialect.ts';
+import { readArray, type Schema } from '../core/contract/json.ts';
+import type { ModelFamily, ModelInfo, ModelTable, Offer } from '../core/contract/provider.ts';
+import { PACKAGE_ROOT } from './package-root.ts';
+import { problemsOfRows } from './price-rows.ts';
+import { pricingOf } from './prices.ts';
+import { formatPath } from './problems.ts';
+import { validateValue } from './validate.ts';
+
+/** The table of models and prices: what it holds, and the rows and rules of a vendor in it. */
+
+/** Reads `config/models.json` of this package. Throws when the file is missing or is no JSON: the install is broken. */
+export function loadModelTable(): ModelTable {
+  return JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'config', 'models.json'), 'utf8')) as ModelTable;
+}
+
+/** An operator's own list says all that is accepted. */
+export function familyOf({ vendor, models }: Offer, { families = {} }: ModelTable): ModelFamily {
+  const family = Object.hasOwn(families, vendor) ? families[vendor] : undefined;
+  if (!family || !models) return family ?? {};
+  const { accepts: _accepts, ...rest } = family;
+  return rest;
+}
+
+export function rowsOf(vendor: string, { vendors }: ModelTable): readonly ModelInfo[] {
+  const rows = Object.hasOwn(vendors, vendor) ? vendors[vendor] : undefined;
+  if (rows === undefined) return [];
+  if (typeof rows === 'string')
+    return rows === vendor ? [] : rowsOf(rows, { vendors }).map(({ shutdown: _, ...row }) => row);
+  return Object.entries(rows).map(([id, { source: _, ...facts }]) => ({ id, ...facts }));
+}
+
+const RATE = { type: 'number', minimum: 0, maximum: 1_000_000 } as const;
+const TEXT_RATES = {
+  ...{ input: RATE, output: RATE, cached_input: RATE, cache_write: RATE, cache_write_1h: RATE },
+  ...{ audio_input: RATE, cached_audio_input: RATE, audio_output: RATE, image_input: RATE, image_output: RATE },
+};
+const FEES = { type: 'object', additionalProperties: { type: 'number', minimum: 0, maximum: 1000 } } as const;
+const FACTORS = {
+  type: 'object',
+  additionalProperties: { type: 'number', exclusiveMinimum: 0, maximum: 100 },
+} as const;
+const DAY = { type: 'string', anyOf: [{ format: 'date' }, { format: 'date-time' }] } as const;
+const closed = (properties: object, ...required: readonly string[]) => ({
+  ...{ type: 'object', additionalProperties: false, required, properties },
+});
+const SERVICE = closed({ ...TEXT_RATES, fees: FEES, regions: FACTORS }, 'input', 'output');
+const TIER = closed(
+  { ...TEXT_RATES, input_tokens_above: { type: 'integer', minimum: 1 } },
+  'input_tokens_above',
+  'input',
+  'output',
+);
+const PRICE_PARTS = {
+  ...{ ...TEXT_RATES, characters: RATE, seconds: RATE, fees: FEES, regions: FACTORS },
+  tiers: { type: 'array', maxItems: 10, items: TIER },
+  service_tiers: { type: 'object', additionalProperties: SERVICE },
+};
+const MODALITIES = { type: 'array', maxItems: 10, items: { type: 'string', pattern: '^[a-z_]{1,30}$' } } as const;
+const TOKENS = { type: 'integer', minimum: 1, maximum: 1_000_000_000 } as const;
+const FACTS = closed({
+  source: { type: 'array', maxItems: 10, items: { type: 'string' } },
+  ...{ kind: { type: 'string' }, contextWindow: TOKENS, maxOutput: TOKENS, maxCharacters: TOKENS },
+  ...{ inputModalities: MODALITIES, outputModalities: MODALITIES, shutdown: DAY },
+  price: {
+    anyOf: [
+      closed(PRICE_PARTS, 'input', 'output'),
+      {
+        ...{ type: 'array', minItems: 1, maxItems: 50 },
+        items: closed(
+          { ...PRICE_PARTS, from: DAY, until: DAY, hours: { type: 'string', maxLength: 200 } },
+          'input',
+          'output',
+        ),
+      },
+    ],
+  },
+});
+/** Names of models, without spaces and signs that would write into a terminal. */
+const ROWS = {
+  ...{ type: 'object', maxProperties: 10_000, additionalProperties: FACTS },
+  propertyNames: { pattern: '^(?!__proto__$)[\\w~@][\\w.:/@+~-]{0,199}$' },
+};
+const TABLE: Schema = closed(
+  {
+    version: { type: 'integer', minimum: 1 },
+    date: { type: 'string', format: 'date' },
+    note: { type: 'string' },
+    sources: { type: 'object', additionalProperties: { type: 'string' } },
+    vendors: { type: 'object', maxProperties: 200, additionalProperties: { anyOf: [{ type: 'string' }, ROWS] } },
+    families: {
+      type: 'object',
+      maxProperties: 200,
+      additionalProperties: closed({
+        accepts: { type: 'array', items: { type: 'string', minLength: 1 } },
+        strips: { type: 'array', items: { type: 'string', minLength: 1 } },
+        ...{ endings: ROWS, fees: FEES, regions: FACTORS },
+      }),
+    },
+  },
+  ...['version', 'date', 'vendors'],
+);
+
+/** What is wrong with a table that is not the package's own, a sentence each; the first few. */
+export function problemsOfTable(value: unknown): readonly string[] {
+  const wrong = problemsBy(TABLE, value);
+  if (wrong.length > 0) return wrong;
+  const { vendors } = value as ModelTable;
+  return Object.entries(vendors).flatMap(([vendor, rows]) =>
+    typeof rows === 'string'
+      ? []
+      : Object.entries(rows).flatMap(([id, { price }]) => problemsOfPrice(`${vendor}/${id}`, price)),
+  );
+}
+
+/** What is wrong with what a vendor's list says of its models. */
+export function problemsOfModels(models: readonly ModelInfo[]): readonly string[] {
+  const rows = Object.fromEntries(models.map(({ id, ...facts }) => [id, facts]));
+  const wrong = problemsBy(ROWS, rows);
+  return wrong.length > 0 ? wrong : models.flatMap(({ id, price }) => problemsOfPrice(id, price));
+}
+
+const MOST_PROBLEMS = 3;
+
+function problemsBy(schema: Schema, value: unknown): readonly string[] {
+  const problems = validateValue(value, schema, { plugin: undefined, pointer: '', baseDir: '/', isHidden: () => true });
+  return problems.slice(0, MOST_PROBLEMS).map(({ pointer, message }) => `${formatPath(pointer) || 'it'} ${message}`);
+}
+
+function problemsOfPrice(model: string, price: ModelInfo['price']): readonly string[] {
+  return readArray(price).length === 0
+    ? []
+    : problemsOfRows(readArray(price)).map(({ message }) => `the price of ${model} ${message}`);
+}
+
+/** A model as OpenAI lists it, and behind that what is known of it under the names that OpenRouter gave these fields; clients that do not know them ignore them. */
+export function openAiModel({
+  id,
+  created,
+  ownedBy,
+  contextWindow,
+  maxOutput,
+  price,
+  shutdown,
+  ...model
+}: ListedModel) {
+  const { inputModalities, outputModalities = ['text'] } = model;
+  return {
+    ...{ id, object: 'model', created, owned_by: ownedBy },
+    ...(contextWindow !== undefined && { context_length: contextWindow }),
+    ...(maxOutput !== undefined && { max_completion_tokens: maxOutput }),
+    ...(inputModalities && {
+      architecture: { input_modalities: inputModalities, output_modalities: outputModalities },
+    }),
+    ...(price && { pricing: pricingOf(price) }),
+    ...(shutdown !== undefined && { expiration_date: shutdown }),
+  };
+}

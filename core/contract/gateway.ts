@@ -1,0 +1,97 @@
+import type { AuditActor } from './audit.ts';
+import type { RoutingState } from './call.ts';
+
+/** One place at which two configurations differ. Secrets are masked. */
+export interface ConfigChange {
+  /** As `providers.openai.apiKey`. */
+  readonly path: string;
+  /** As JSON; absent where the former one has nothing there. */
+  readonly before?: string;
+  /** As JSON; absent where the new one has nothing there. */
+  readonly after?: string;
+  /** Whether it counts only after a restart. */
+  readonly needsRestart: boolean;
+}
+
+/** What a reload came to, or would come to. */
+export interface ReloadReport {
+  /** The configuration's name for people. */
+  readonly file: string;
+  /** Whether it serves now; a trial changes nothing. */
+  readonly isReloaded: boolean;
+  readonly changes: readonly ConfigChange[];
+  /** Why the former configuration goes on. */
+  readonly problem?: string;
+  /** The same in words that anybody may read: without paths, and not too long. */
+  readonly summary?: string;
+  /** False for a reload that the audit log lacks, since the store did not take the entry. */
+  readonly isInAudit?: boolean;
+}
+
+/** Reads the configuration of a running gateway anew. Nothing rejects: what is wrong is in the report. */
+export interface ReloadControl {
+  /** Goes on with it, and writes it to the audit log; one after the other. `cause` is for the log, `actor` for the audit log. */
+  reload(cause: string, actor: AuditActor): Promise<ReloadReport>;
+  /** What a reload would change; changes nothing. */
+  compare(): Promise<ReloadReport>;
+}
+
+/** What an instance did with one hook since the process started. */
+export interface HookReport {
+  readonly hook: string;
+  /** How often its functions ran; of a stream's transform also once a chunk. */
+  readonly calls: number;
+  /** Bugs, and what it needs that does not work; a refusal is none. */
+  readonly failures: number;
+  readonly failedInARow: number;
+  /** How often it was left out because it took too long again and again. */
+  readonly skipped: number;
+  /** Calls that gave a promise, and the milliseconds of all of them. */
+  readonly timed: number;
+  readonly timedMs: number;
+}
+
+/** An instance of the configuration: what it is, and what it registered. */
+export interface PluginReport {
+  /** What the configuration calls it. */
+  readonly name: string;
+  /** The built-in name, package or path. */
+  readonly plugin: string;
+  readonly kind: string;
+  /** Whether it comes with Tollgate. */
+  readonly isBuiltin: boolean;
+  /** Where it may connect, in addition to its options. */
+  readonly hosts: readonly string[];
+  /** What of the gateway it uses beyond what every plugin may. */
+  readonly permissions: readonly string[];
+  /** In the order in which it registered them; `admit (pre)` where it says when. */
+  readonly hooks: readonly string[];
+  /** What its hooks came to since this process started. */
+  readonly counts: readonly HookReport[];
+  /** As `GET /api/things/:id`. */
+  readonly routes: readonly string[];
+  readonly commands: readonly string[];
+}
+
+/** The configuration that serves. */
+export interface ConfigurationReport {
+  /** Its name for people. */
+  readonly file: string;
+  /** Whether it is the built-in one. */
+  readonly isDefault: boolean;
+  /** What counts, defaults included, secrets masked. */
+  printable(): Readonly<Record<string, unknown>>;
+  /** By JSON pointer where a value came from, when not from the file. */
+  readonly sources: ReadonlyMap<string, string>;
+}
+
+/** The gateway as its operators see it. */
+export interface GatewayView {
+  /** What all of its processes know of their targets and retries. */
+  routing(): Promise<RoutingState>;
+  readonly configuration: ConfigurationReport;
+  /** All instances, the store's first, then in the order of the configuration; complete once the gateway listens. */
+  plugins(): readonly PluginReport[];
+  /** How its configuration is read anew; undefined in a program that does it itself. */
+  reloads(): ReloadControl | undefined;
+}

@@ -1,0 +1,239 @@
+import { type Call, COUNT, type Operation, type Outcome, type Principal, type Target } from '../contract/call.ts';
+import type { ChatChunk } from '../contract/chat.ts';
+import type { GatewayError } from '../contract/errors.ts';
+import {
+  type Answered,
+  type AttemptReport,
+  type AuthRequest,
+  HOOKS,
+  type HookName,
+  type StreamTransform,
+} from '../contract/hooks.ts';
+import { deepFreeze } from '../contract/json.ts';
+import type { HttpRequest } from '../contract/provider.ts';
+import { DEFAULT_RULES, HookBook, type HookRules } from './hook-guard.ts';
+import {
+  type Check,
+  checkResult,
+  type Handler,
+  type HookEntry,
+  type HookListeners,
+  isChatChunk,
+  isPromise,
+  isSkipped,
+  noteAction,
+  observe,
+  passFailure,
+  queueOf,
+  recover,
+  resultShapes,
+  runChain,
+  runStep,
+  type Step,
+  type Steps,
+  wrongResult,
+} from './hook-runner.ts';
+
+/** The changes that plugins make to the chunks of one stream, in one. */
+export interface ChunkTransform {
+  push(chunk: ChatChunk): Promise<readonly ChatChunk[]>;
+  end(): Promise<readonly ChatChunk[]>;
+  /** Whether any of them changes something; the others only {@link ChunkTransform.observe}. */
+  readonly changes: boolean;
+  /** Shows a chunk as the provider sent it to those that only watch. */
+  observe(chunk: ChatChunk): Promise<void>;
+}
+
+/** At once where all steps of the hook are synchronous, which costs no promise; else as a promise. Either may throw. */
+type Awaitable<T> = T | Promise<T>;
+
+/**
+ * The hooks of one operation, each as one function; one that no plugin uses is undefined. Requests and responses are plain objects
+ * here: which operation they belong to is known where they are run.
+ */
+export interface CompiledHooks {
+  readonly authenticate: ((request: AuthRequest) => Awaitable<Principal | undefined>) | undefined;
+  readonly arrive: ((principal: Principal) => Awaitable<void>) | undefined;
+  readonly admit: ((call: Call) => Awaitable<void>) | undefined;
+  readonly prepare: ((call: Call, request: object) => Awaitable<object>) | undefined;
+  readonly answer: ((call: Call) => Awaitable<Answered | undefined>) | undefined;
+  readonly route: ((call: Call) => Awaitable<readonly Target[] | undefined>) | undefined;
+  readonly reserve: ((call: Call) => Awaitable<void>) | undefined;
+  readonly send: ((call: Call, request: HttpRequest, target: Target) => Awaitable<HttpRequest>) | undefined;
+  /** Never throws. */
+  readonly attempt: ((call: Call, report: AttemptReport) => void) | undefined;
+  readonly receive: ((call: Call, response: object) => Awaitable<object>) | undefined;
+  readonly stream: ((call: Call) => Promise<ChunkTransform | undefined>) | undefined;
+  readonly error: ((call: Call, error: GatewayError) => Awaitable<GatewayError>) | undefined;
+  /** Never throws; calls `onEnd` when all of them are done. */
+  readonly finish: ((call: Call, outcome: Outcome, onEnd: () => void) => void) | undefined;
+}
+
+interface CompileOptions extends HookListeners {
+  readonly operation: Operation;
+  /** Whether a request is one that the operation's schema accepts. */
+  readonly isRequest: Check;
+  readonly isResponse: Check;
+  /** Where calls are counted; in a book of its own unless set. */
+  readonly book?: HookBook;
+  /** How an instance's hooks are bounded; by the defaults unless set. */
+  rulesOf?(owner: string): HookRules;
+}
+
+/** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
+export function compileHooks(entries: readonly HookEntry[], options: CompileOptions): CompiledHooks {
+  const shapes = resultShapes(options.operation, options.isRequest, options.isResponse);
+  const compile = (name: HookName): Handler | undefined => {
+    const steps = orderSteps(entries, name, options);
+    return steps.length === 0 ? undefined : combine({ ...options, steps, shape: shapes[name] }, name);
+  };
+  const names = Object.keys(HOOKS) as HookName[];
+  return Object.fromEntries(names.map((name) => [name, compile(name)])) as Partial<CompiledHooks> as CompiledHooks;
+}
+
+function orderSteps(entries: readonly HookEntry[], name: HookName, options: CompileOptions): readonly Step[] {
+  const { operation, book = new HookBook(), rulesOf, onPause } = options;
+  const rank = { pre: 0, none: 1, post: 2 } as const;
+  const steps = entries
+    .filter((entry) => entry.name === name && (entry.operations?.includes(operation) ?? operation !== COUNT))
+    .toSorted((a, b) => rank[a.order ?? 'none'] - rank[b.order ?? 'none'])
+    .map((entry): Step => {
+      const { timeoutMs, onFailure } = rulesOf?.(entry.owner) ?? DEFAULT_RULES;
+      return {
+        ...entry,
+        place: `plugin "${entry.owner}", hook "${name}"`,
+        counts: book.countsOf(entry.owner, name),
+        queue: queueOf(timeoutMs),
+        failsOpen: onFailure === 'open' || HOOKS[name].kind === 'observe',
+        onPause,
+      };
+    });
+  return HOOKS[name].direction === 'out' ? steps.reverse() : steps;
+}
+
+function combine(hook: Steps, name: HookName): Handler {
+  const { kind } = HOOKS[name];
+  switch (kind) {
+    case 'transform':
+      return transform(hook);
+    case 'observe':
+      return observe.bind(undefined, hook);
+    default:
+      // Who asks for a caller knows no call yet.
+      return runChain.bind(undefined, { ...hook, kind, hasCall: name !== 'authenticate' && name !== 'arrive' });
+  }
+}
+
+/** The transforms of one stream as one: a chunk passes all of them in order, and what one held back passes those after it. */
+function transform(hook: Steps): Handler {
+  const { steps, shape, onIgnored } = hook;
+  return async (call): Promise<ChunkTransform | undefined> => {
+    const changing: Transforming[] = [];
+    const watching: Step[] = [];
+    for (const step of steps)
+      try {
+        if (step.counts.pausedUntilMs > 0 && isSkipped(step)) continue;
+        const given = runStep(step, call);
+        const made = (isPromise(given) ? await given : given) as Partial<StreamTransform> | undefined;
+        if (made === undefined) continue;
+        const [push, end] = stepsOfTransform(step, checkResult(step, shape, made) as object);
+        if (made.observes === true) watching.push(push);
+        else {
+          noteAction(hook, call, step, 'changed');
+          changing.push({ push, end, isOut: false, onFailure: passFailure.bind(undefined, hook, step, call) });
+        }
+      } catch (error) {
+        passFailure(hook, step, call, error);
+      }
+    if (changing.length + watching.length === 0) return undefined;
+    return {
+      changes: changing.length > 0,
+      push: (chunk) => pushThrough(changing, [chunk]),
+      end: () => endThrough(changing),
+      async observe(chunk) {
+        for (const step of watching)
+          try {
+            const work = runStep(step, deepFreeze(chunk));
+            if (isPromise(work)) await work;
+          } catch (error) {
+            onIgnored(step.owner, step.name, error);
+          }
+      },
+    };
+  };
+}
+
+/** One transform of a running stream. */
+interface Transforming {
+  readonly push: Step;
+  readonly end: Step | undefined;
+  /** Whether it failed and the stream goes on without it. */
+  isOut: boolean;
+  /** Throws unless its plugin fails open. */
+  onFailure(error: unknown): void;
+}
+
+function stepsOfTransform(
+  step: Step,
+  made: { push?: unknown; end?: unknown },
+): readonly [push: Step, end: Step | undefined] {
+  const stepOf = (run: unknown): Step | undefined =>
+    typeof run === 'function'
+      ? { ...step, handler: (...args) => Reflect.apply(run, made, args) as unknown }
+      : undefined;
+  return [stepOf(made.push) ?? step, stepOf(made.end)];
+}
+
+async function pushThrough(
+  changing: readonly Transforming[],
+  chunks: readonly ChatChunk[],
+): Promise<readonly ChatChunk[]> {
+  let passing = chunks;
+  for (const each of changing) {
+    const next: ChatChunk[] = [];
+    for (const chunk of passing)
+      if (each.isOut) next.push(chunk);
+      else
+        try {
+          const made = runStep(each.push, deepFreeze(chunk));
+          next.push(...checkChunks(each.push, isPromise(made) ? await made : made));
+          if (each.push.counts.failedInARow > 0) recover(each.push);
+        } catch (error) {
+          each.onFailure(error);
+          next.push(...(await releaseHeld(each)), chunk);
+        }
+    passing = next;
+  }
+  return passing;
+}
+
+/** Takes a transform that failed out of its stream: what it held back goes on, as far as it still gives it. */
+async function releaseHeld(failed: Transforming): Promise<readonly ChatChunk[]> {
+  failed.isOut = true;
+  if (!failed.end) return [];
+  try {
+    return checkChunks(failed.end, await runStep(failed.end));
+  } catch {
+    return [];
+  }
+}
+
+async function endThrough(changing: readonly Transforming[]): Promise<readonly ChatChunk[]> {
+  let passing: readonly ChatChunk[] = [];
+  for (const [at, each] of changing.entries()) {
+    let held: readonly ChatChunk[] = [];
+    if (each.end && !each.isOut)
+      try {
+        held = checkChunks(each.end, await runStep(each.end));
+      } catch (error) {
+        each.onFailure(error);
+      }
+    passing = [...(await pushThrough(changing.slice(at, at + 1), passing)), ...held];
+  }
+  return passing;
+}
+
+function checkChunks(step: Step, result: unknown): readonly ChatChunk[] {
+  if (Array.isArray(result) && result.every(isChatChunk)) return result as readonly ChatChunk[];
+  throw wrongResult(step, result, 'a list of chunks');
+}

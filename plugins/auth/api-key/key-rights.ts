@@ -1,0 +1,130 @@
+import {
+  type CommandInput,
+  type CommandOption,
+  GatewayError,
+  OptionError,
+  type PluginApi,
+  parseDuration,
+} from '../../../core/index.ts';
+import { findMissing, type Rights, ROLES, rightsOf, SCOPE_NAMES } from '../../policies/kit/index.ts';
+import { textOf } from '../../policies/kit/resource.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
+import { prefixOf } from './format.ts';
+import type { KeyIndex } from './key-index.ts';
+import { isEnded, type KeyLimits, type KeyRecords, type KeyRights } from './records.ts';
+import { wrongOption } from './request.ts';
+
+/** What the holder of a key may as an operator. */
+export function rightsOfKey({ role, scopes = [] }: KeyRights): Rights {
+  return rightsOf([...(role === undefined ? [] : [role]), ...scopes]);
+}
+
+/** Of the body that makes a key. */
+export const RIGHTS_FIELDS = {
+  role: { enum: [...ROLES, null], description: 'Makes a key for operators, with the scopes of the role.' },
+  scopes: {
+    type: ['array', 'null'],
+    minItems: 1,
+    uniqueItems: true,
+    items: { enum: SCOPE_NAMES },
+    description: 'Makes a key for operators, with these scopes in addition to those of the role.',
+  },
+} as const;
+
+/** The same on the command line. */
+export const RIGHTS_OPTIONS: readonly CommandOption[] = Object.freeze([
+  { flags: '--admin', summary: 'a key for operators who may do everything, as --role admin' },
+  { flags: '--role <name>', summary: `a key for operators: ${ROLES.join(', ')}` },
+  { flags: '--scope <list>', summary: 'a key for operators who may do this alone, such as metrics:read' },
+]);
+
+export function readRightsOptions(options: CommandInput['options']): KeyRights {
+  const isAdmin = options['admin'] === true;
+  const text = textOf(options, 'role') ?? (isAdmin ? 'admin' : undefined);
+  const role = ROLES.find((each) => each === text);
+  if (text !== undefined && !role) throw wrongOption('--role', `takes ${ROLES.join(', ')}`);
+  if (isAdmin && role !== 'admin') throw wrongOption('--role', 'stands beside --admin: keep one of them');
+  const scopes = textOf(options, 'scope')
+    ?.split(',')
+    .map((word) => {
+      const scope = SCOPE_NAMES.find((each) => each === word.trim());
+      if (scope) return scope;
+      throw wrongOption('--scope', `takes ${SCOPE_NAMES.join(', ')}, with commas between`);
+    });
+  return omitUndefined({ role, scopes: scopes && [...new Set(scopes)] });
+}
+
+/** Nobody makes or changes a key that may more than they do: the successor of an admin key would be one. */
+export function refuseMore(by: Rights, rights: Rights, what: string): void {
+  const missing = findMissing(by, rights);
+  if (missing === undefined) return;
+  const right = missing === 'admin' ? 'the role "admin"' : `the scope "${missing}"`;
+  throw new GatewayError(
+    'permission_denied',
+    `You cannot ${what} that has ${right}, which you lack. Ask an operator who has it.`,
+    { refusedBy: right },
+  );
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** How long a key for operators lasts whose maker says nothing else; throws an {@link OptionError} for less than a day. */
+export function readOperatorKeyFor({ operatorKeyFor }: { readonly operatorKeyFor: string }): number {
+  const ms = parseDuration(operatorKeyFor);
+  if (ms >= DAY_MS) return ms;
+  throw new OptionError('/operatorKeyFor', `is ${operatorKeyFor}, and must be 1d or more`, 'Write 365d, or 90d.');
+}
+
+/** Gives an end to a key for operators that has none: what may change everything is not good for ever unless somebody says so. */
+export function withEnd(limits: KeyLimits, rights: KeyRights, now: number, lastsMs: number): KeyLimits {
+  const isPlain = rights.role === undefined && rights.scopes === undefined;
+  return isPlain || limits.expiresAt !== undefined ? limits : { ...limits, expiresAt: now + lastsMs };
+}
+
+/** Before the end of an operator's key it is warned of for this long. */
+const WARN_MS = 14 * DAY_MS;
+/** How many keys of operators are looked at. */
+const MAX_LOOKED = 1000;
+
+/** Warns of keys of operators that end soon: in the log once a day each, and by a figure. */
+export function watchOperatorKeys(
+  api: Pick<PluginApi, 'figure' | 'log' | 'onReady' | 'onClose'>,
+  index: Pick<KeyIndex, 'listOperators'>,
+  records: Pick<KeyRecords, 'find'>,
+): void {
+  let ending = 0;
+  const told = new Map<string, number>();
+  api.figure({
+    name: 'operator_keys_ending',
+    help: 'Keys of operators that end within 14 days.',
+    read: () => ending,
+  });
+  const look = async (): Promise<void> => {
+    const now = Date.now();
+    let count = 0;
+    for (const { id } of await index.listOperators(MAX_LOOKED)) {
+      const key = await records.find(id);
+      if (!key || isEnded(key, now)) continue;
+      const { expiresAt } = key;
+      // One that was rotated has a successor.
+      if (expiresAt === undefined || key.retiredAt !== undefined || expiresAt > now + WARN_MS) continue;
+      count += 1;
+      if (now - (told.get(id) ?? 0) < DAY_MS) continue;
+      told.set(id, now);
+      api.log.warn(
+        { key: prefixOf(id), user: key.record.userId, expires_at: new Date(expiresAt).toISOString() },
+        'A key of an operator ends soon. "tollgate keys update <key> --expires 365d" lets it last; or make another.',
+      );
+    }
+    ending = count;
+  };
+  const lookQuietly = (): Promise<void> =>
+    look().catch((error: unknown) => api.log.debug({ err: error }, 'The keys of operators could not be read.'));
+  api.onReady(async () => {
+    await lookQuietly();
+    const timer = setInterval(() => void lookQuietly(), HOUR_MS);
+    timer.unref();
+    api.onClose(() => clearInterval(timer));
+  });
+}

@@ -1,0 +1,135 @@
+import { setImmediate } from 'node:timers/promises';
+import { type CommandOption, GatewayError, type PersonalData } from '../../../core/index.ts';
+import { cpuBudget, ROLES } from '../../policies/kit/index.ts';
+import { textOf } from '../../policies/kit/resource.ts';
+import type { KeyIndex, Page } from './key-index.ts';
+import type { Keyring } from './manage-keys.ts';
+import type { KeyRecord, KeyRecords, StoredKey } from './records.ts';
+
+const STATES = ['active', 'blocked', 'expired', 'revoked'] as const;
+const WORD = { type: 'string', minLength: 1, maxLength: 256 } as const;
+
+/** What a list of keys may be narrowed by, beside the user. */
+export const SEARCH_FILTERS = {
+  name: { ...WORD, description: 'Whose name has this in it, in upper or lower case.' },
+  tag: { ...WORD, description: 'With this tag, as `team=search`.' },
+  plan: { ...WORD, description: 'With this plan of its own.' },
+  state: { enum: STATES, description: 'In this state.' },
+  role: { enum: ROLES, description: 'Of operators, with this role.' },
+} as const;
+
+export const SEARCH_OPTIONS: readonly CommandOption[] = [
+  { flags: '--name <text>', summary: 'whose name has this in it' },
+  { flags: '--tag <name=value>', summary: 'with this tag' },
+  { flags: '--plan <name>', summary: 'with this plan of its own' },
+  { flags: '--state <state>', summary: STATES.join(', ') },
+  { flags: '--role <name>', summary: `of operators: ${ROLES.join(', ')}` },
+];
+
+export const SEARCH_NOTE =
+  'With a filter one request looks at a bounded number of keys: a page that is not full may have a `next`.';
+
+/** How many keys one request looks at, how much CPU it takes for that, and how many of them are read at once. */
+const MAX_SCANNED = 2000;
+const MOST_CPU_MS = 25;
+const AT_ONCE = 100;
+
+type Filters = Readonly<Record<string, unknown>>;
+
+/** A page of the keys that filters let through, oldest first; `next` is the key where the next page goes on. */
+export async function searchKeys(
+  keyring: Pick<Keyring, 'list'>,
+  filters: Filters,
+  { limit, after }: Page,
+): Promise<{ readonly keys: readonly StoredKey[]; readonly next: string | undefined }> {
+  const user = textOf(filters, 'user');
+  const state = textOf(filters, 'state');
+  if (state !== undefined && !STATES.some((each) => each === state))
+    throw new GatewayError('invalid_request', `--state takes ${STATES.join(', ')}.`, { param: 'state' });
+  const isFiltered = Object.keys(SEARCH_FILTERS).some((name) => textOf(filters, name) !== undefined);
+  const found: StoredKey[] = [];
+  const now = Date.now();
+  const isSpent = cpuBudget(MOST_CPU_MS);
+  let last: KeyRecord | undefined = after;
+  for (let scanned = 0; ; ) {
+    const size = isFiltered ? Math.min(AT_ONCE, MAX_SCANNED - scanned) : limit;
+    const { keys, hasMore } = await keyring.list(user, { limit: size, ...(last && { after: last }) });
+    for (const [at, key] of keys.entries()) {
+      if (!matches(key, filters, now)) continue;
+      found.push(key);
+      const isLast = at === keys.length - 1 && !hasMore;
+      if (found.length === limit) return { keys: found, next: isLast ? undefined : key.record.id };
+    }
+    last = keys.at(-1)?.record ?? last;
+    scanned += size;
+    if (!hasMore || keys.length === 0) return { keys: found, next: undefined };
+    if (scanned >= MAX_SCANNED || isSpent()) return { keys: found, next: last?.id };
+    // A store may answer at once: what else waits comes first.
+    await setImmediate();
+  }
+}
+
+function matches(key: StoredKey, filters: Filters, now: number): boolean {
+  const { name, tags = [], plan, role } = key.record;
+  const wanted = (field: string, isSo: (word: string) => boolean): boolean => {
+    const word = textOf(filters, field);
+    return word === undefined || isSo(word);
+  };
+  return (
+    wanted('name', (word) => name.toLowerCase().includes(word.toLowerCase())) &&
+    wanted('tag', (word) => tags.includes(word)) &&
+    wanted('plan', (word) => plan === word) &&
+    wanted('role', (word) => role === word) &&
+    wanted('state', (word) => stateOf(key, now) === word)
+  );
+}
+
+function stateOf({ revokedAt, blockedAt, expiresAt }: StoredKey, now: number): (typeof STATES)[number] {
+  if (revokedAt !== undefined) return 'revoked';
+  if (blockedAt !== undefined) return 'blocked';
+  return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'active';
+}
+
+interface Parts {
+  readonly keyring: Pick<Keyring, 'list' | 'revoke'>;
+  readonly index: Pick<KeyIndex, 'countUser' | 'forget' | 'forgetLook'>;
+  readonly records: Pick<KeyRecords, 'erase'>;
+}
+
+/** The keys of a user, and those that were revoked before. */
+export function personalKeys({ keyring, index, records }: Parts): readonly PersonalData[] {
+  const walk = async (userId: string, look: (key: StoredKey) => Promise<boolean>): Promise<number> => {
+    let count = 0;
+    for (let last: KeyRecord | undefined; ; ) {
+      const { keys, hasMore } = await keyring.list(undefined, { limit: AT_ONCE, ...(last && { after: last }) });
+      for (const key of keys) if (key.record.userId === userId && (await look(key))) count += 1;
+      last = keys.at(-1)?.record;
+      if (!hasMore || !last) return count;
+    }
+  };
+  const erase = async (key: StoredKey): Promise<void> => {
+    // Revoked first: this node forgets it at once.
+    await keyring.revoke(key, Date.now());
+    await records.erase(key);
+    await index.forget(key.record);
+  };
+  return [
+    {
+      name: 'keys',
+      count: ({ userId }) => index.countUser(userId),
+      async erase({ userId }) {
+        await index.forgetLook(userId);
+        return walk(userId, async (key) => {
+          if (key.revokedAt !== undefined) return false;
+          await erase(key);
+          return true;
+        });
+      },
+    },
+    {
+      name: 'revoked_keys',
+      count: ({ userId }) => walk(userId, async ({ revokedAt }) => revokedAt !== undefined),
+      erase: ({ userId }) => walk(userId, (key) => erase(key).then(() => true)),
+    },
+  ];
+}

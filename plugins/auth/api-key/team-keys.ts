@@ -1,0 +1,192 @@
+import { GatewayError, type PluginApi } from '../../../core/index.ts';
+import {
+  auditActor,
+  beyondTeam,
+  createTeamRoutes,
+  listOf,
+  type OwnTeam,
+  PAGE_QUERY,
+  readPage,
+  refuseOtherTag,
+  sendList,
+} from '../../policies/kit/index.ts';
+import { omitUndefined } from '../kit/omit-undefined.ts';
+import { prefixOf, readKeyId } from './format.ts';
+import { ISSUED, KEY_INFO, shownInAudit } from './info.ts';
+import { narrow } from './key-limits.ts';
+import { refuseMore, rightsOfKey } from './key-rights.ts';
+import { type Keyring, mapKeys } from './manage-keys.ts';
+import { type KeyLimits, limitsOf, type StoredKey } from './records.ts';
+import { OPERATORS_BODY, readKeyRequest, refuseHidden } from './request.ts';
+import { SEARCH_NOTE, searchKeys } from './search-keys.ts';
+
+const CREATE_BODY = {
+  ...OPERATORS_BODY,
+  examples: [{ name: 'batch jobs', rpm: 60 }],
+  properties: {
+    user_id: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 256,
+      description: 'Whose key it is: a member of the team; the team itself, by its tag, unless given.',
+    },
+    ...OPERATORS_BODY.properties,
+    tags: { ...OPERATORS_BODY.properties.tags, description: 'The tag of the team, which the key has in any case.' },
+  },
+} as const;
+
+const DEFAULT_OVERLAP_SECONDS = 3600;
+const ROTATE_BODY = {
+  type: 'object',
+  additionalProperties: false,
+  properties: { overlap_seconds: { type: 'integer', minimum: 0, maximum: 30 * 86_400 } },
+} as const;
+
+const ISSUED_ONCE = { 200: { description: 'The new key, once.', schema: ISSUED } } as const;
+
+interface Parts {
+  readonly keyring: Keyring;
+  /** Throws for a plan, a provider or a model that there is not. */
+  readonly check: (limits: KeyLimits) => Promise<void>;
+  /** Counts keys that are made, by who makes them; throws for too many in an hour. */
+  readonly countCreation: (maker: string, now: number) => Promise<void>;
+}
+
+/** The keys with the tag of a team, for its owners. */
+export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation }: Parts): void {
+  const route = createTeamRoutes(api);
+  route({
+    ...{ method: 'GET', path: '/keys', summary: 'List the keys with the tag of your team, oldest first' },
+    description: SEARCH_NOTE,
+    query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
+    responses: { 200: { description: 'A page of keys.', schema: listOf(KEY_INFO) } },
+    async handler(ctx, { tag }) {
+      const { limit, after } = readPage(ctx);
+      const last = after === undefined ? undefined : await findOwn(keyring, after, tag);
+      const { keys, next } = await searchKeys(keyring, { tag }, { limit, ...(last && { after: last.record }) });
+      sendList(ctx, await mapKeys(keys, keyring.describe), next);
+    },
+  });
+  route({
+    ...{ method: 'POST', path: '/keys', summary: 'Make a key of your team', body: CREATE_BODY },
+    description:
+      'The key is in this response and nowhere else. It has the tag of the team, and no more than the team may give.',
+    bodyOptional: true,
+    responses: ISSUED_ONCE,
+    async handler(ctx, own) {
+      const now = Date.now();
+      const { user_id = own.tag, ...wanted } = { ...ctx.state.body };
+      for (const each of wanted.tags ?? []) refuseOtherTag(each, own.tag, 'tags');
+      const requested = readKeyRequest(wanted, now);
+      const limits = limitsWithin(requested, own);
+      refuseStranger(user_id, own);
+      await check(requested);
+      await countCreation(`team ${own.tag}`, now);
+      const key = await keyring.create({ userId: user_id, account: accountOf(own) }, limits, now);
+      await api.audit({
+        ...{ actor: auditActor(ctx), action: 'key.create', subject: key.info.prefix },
+        after: shownInAudit(key.info),
+      });
+      send(ctx, { message: 'The API key was made. Keep it: it cannot be shown again.', ...shown(key) });
+    },
+  });
+  registerChanges(api, route, { keyring, countCreation });
+}
+
+/** Replaces and revokes keys of a team. */
+function registerChanges(
+  api: PluginApi,
+  route: ReturnType<typeof createTeamRoutes>,
+  { keyring, countCreation }: Omit<Parts, 'check'>,
+): void {
+  route({
+    ...{ method: 'POST', path: '/keys/:id/rotate', summary: 'Replace a key that owners of your team made' },
+    ...{ body: ROTATE_BODY, bodyOptional: true },
+    responses: ISSUED_ONCE,
+    async handler(ctx, own) {
+      const now = Date.now();
+      const old = await findOwn(keyring, ctx.params['id'] ?? '', own.tag);
+      refuseOperators(old, own);
+      const { overlap_seconds: seconds = DEFAULT_OVERLAP_SECONDS } = { ...ctx.state.body };
+      await countCreation(`team ${own.tag}`, now);
+      const limits = limitsWithin(limitsOf(old.record), own);
+      const { userLimits } = old.record;
+      const key = await keyring.rotate(old, { limits, ...omitUndefined({ userLimits }) }, seconds * 1000, now);
+      const prefix = prefixOf(old.record.id);
+      const after = { successor: key.info.prefix, overlap_seconds: seconds };
+      await api.audit({ actor: auditActor(ctx), action: 'key.rotate', subject: prefix, after });
+      const rest = seconds === 0 ? 'is revoked' : `works for ${seconds} more seconds`;
+      send(ctx, {
+        message: `The API key was replaced; ${prefix} ${rest}. Keep the new one: it cannot be shown again.`,
+        ...shown(key),
+      });
+    },
+  });
+  route({
+    ...{ method: 'POST', path: '/keys/:id/revoke', summary: 'Revoke a key with the tag of your team, for good' },
+    responses: { 200: { description: 'The key since.', schema: KEY_INFO } },
+    async handler(ctx, { tag }) {
+      const key = await findOwn(keyring, ctx.params['id'] ?? '', tag);
+      refuseMore(ctx.state.principal, rightsOfKey(key.record), 'revoke a key');
+      const info = await keyring.describe(await keyring.revoke(key, Date.now()));
+      // Revoking twice is no change.
+      if (key.revokedAt === undefined)
+        await api.audit({
+          ...{ actor: auditActor(ctx), action: 'key.revoke', subject: info.prefix },
+          after: shownInAudit(info),
+        });
+      send(ctx, info);
+    },
+  });
+}
+
+function send(ctx: { set(name: string, value: string): void; body: unknown }, body: object): void {
+  ctx.set('cache-control', 'no-store');
+  ctx.body = body;
+}
+
+function shown({ text, info }: Awaited<ReturnType<Keyring['create']>>) {
+  return { api_key: text, api_key_info: info };
+}
+
+/** A key of others is told like one that never was. */
+async function findOwn(keyring: Pick<Keyring, 'find'>, reference: string, tag: string): Promise<StoredKey> {
+  const id = readKeyId(reference);
+  const key = id === undefined ? undefined : await keyring.find(id);
+  if (key?.record.tags?.includes(tag)) return key;
+  throw new GatewayError('not_found', `There is no API key with this id and the tag "${tag}".`, { param: 'id' });
+}
+
+function accountOf({ tag, team }: OwnTeam): string {
+  return team.account ?? tag;
+}
+
+/** Whose keys owners make: a key acts as its user, also where that has budgets and limits of its own. */
+function refuseStranger(userId: string, { tag, team: { members = [] } }: OwnTeam): void {
+  refuseHidden('user_id', userId);
+  if (userId === tag || members.includes(userId) || members.includes('*')) return;
+  throw beyondTeam('user_id', members.length === 0 ? `"${tag}" alone` : 'its members and itself');
+}
+
+/** Who has the successor of a key has all of the key: one that operators made with more is theirs to replace. */
+function refuseOperators({ record }: StoredKey, own: OwnTeam): void {
+  const { tags = [], account, userId, role, scopes } = record;
+  const isPlain = tags.length === 1 && account === accountOf(own) && (role ?? scopes) === undefined;
+  if (!isPlain)
+    throw new GatewayError(
+      'permission_denied',
+      `The key ${prefixOf(record.id)} has more than owners of "${own.tag}" may give: an account, a tag or a right. Ask an operator to rotate it.`,
+    );
+  refuseStranger(userId, own);
+}
+
+/** The limits of a key within those of its team; throws for more. */
+function limitsWithin(wanted: KeyLimits, { tag, team }: OwnTeam): KeyLimits {
+  const { plan } = wanted;
+  if (plan !== undefined && !team.plans?.includes(plan))
+    throw beyondTeam('plan', team.plans ? team.plans.join(', ') : 'none: its keys have the plan of its account');
+  const { models, providers, server_tools: tools = [] } = team;
+  // What runs with the operator's account is had by those alone that ask for it.
+  const serverTools = wanted.serverTools && tools;
+  return { ...narrow(wanted, omitUndefined({ plan, models, providers, serverTools })), tags: [tag] };
+}

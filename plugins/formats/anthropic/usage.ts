@@ -1,0 +1,136 @@
+import {
+  isCount,
+  isObject,
+  type JsonObject,
+  readArray,
+  readObject,
+  readString,
+  type Usage,
+} from '../../../core/index.ts';
+
+/** What a message used, both ways. Sources: https://platform.claude.com/docs/en/api/messages, …/about-claude/pricing, …/build-with-claude/refusals-and-fallback */
+
+/** Regions at the list price; `not_available` is what older models say. */
+const LISTED_REGIONS: ReadonlySet<string> = new Set(['global', 'not_available']);
+
+/**
+ * A message's usage in the canonical form: Anthropic counts cached tokens next to `input_tokens`, OpenAI within the prompt's. Undefined
+ * when the vendor sent nothing that can be counted, or something that cannot be a count.
+ */
+export function anthropicUsage(usage: unknown, model?: string, isRefused = false): Usage | undefined {
+  if (!isObject(usage) || (usage['input_tokens'] ?? usage['output_tokens'] ?? undefined) === undefined)
+    return undefined;
+  const iterations = readArray(usage['iterations']).filter(isObject);
+  const total = sumOf(countedIn(iterations).map(countsOf)) ?? countsOf(usage);
+  // What is refused before a word was written is not billed, except for the tools that ran.
+  const byModel = isRefused ? [] : sharesOf(iterations, model);
+  if (!total || byModel === null) return undefined;
+  const units = readUnits(usage['server_tool_use']);
+  const thinking = readObject(usage['output_tokens_details'])['thinking_tokens'];
+  const region = readString(usage['inference_geo']);
+  return {
+    ...usageOf(total),
+    ...(isCount(thinking) && { completion_tokens_details: { reasoning_tokens: Math.min(thinking, total.output) } }),
+    ...(units && { units }),
+    // Capacity bought before (`priority`) is at the list price, which is the most that its contract may say.
+    ...(usage['speed'] === 'fast' && { service_tier: 'fast' }),
+    ...(region !== undefined && !LISTED_REGIONS.has(region) && { inference_geo: region }),
+    ...(byModel && { by_model: byModel }),
+  };
+}
+
+interface Counts {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  /** The part of `cacheWrite` that is kept for an hour, at a higher price. */
+  readonly cacheWriteHour: number;
+}
+
+/** The model's own iterations where the totals leave some out: those of a compaction. A fallback's are in the totals already. */
+function countedIn(iterations: readonly JsonObject[]): readonly JsonObject[] {
+  const hasFallback = iterations.some(({ type }) => type === 'fallback_message');
+  return hasFallback ? [] : iterations.filter(({ type }) => type === 'message' || type === 'compaction');
+}
+
+/** Each iteration at its model, where another one than `model` had some; null for one without counts. What wrote nothing before a fallback is not billed. */
+function sharesOf(iterations: readonly JsonObject[], model = ''): Usage['by_model'] | null {
+  const hasFallback = iterations.some(({ type }) => type === 'fallback_message');
+  const billed = iterations.filter((iteration) => !hasFallback || iteration['output_tokens'] !== 0);
+  const modelOf = (iteration: JsonObject): string => readString(iteration['model']) ?? model;
+  if (billed.every((iteration) => modelOf(iteration) === model)) return undefined;
+  const shares: (Usage & { readonly model: string })[] = [];
+  for (const iteration of billed) {
+    const counts = countsOf(iteration);
+    if (!counts) return null;
+    shares.push({ model: modelOf(iteration), ...usageOf(counts) });
+  }
+  return shares;
+}
+
+function sumOf(all: readonly (Counts | undefined)[]): Counts | undefined {
+  const [first, ...rest] = all;
+  return rest.reduce(
+    (sum, item) =>
+      sum &&
+      item && {
+        input: sum.input + item.input,
+        output: sum.output + item.output,
+        cacheRead: sum.cacheRead + item.cacheRead,
+        cacheWrite: sum.cacheWrite + item.cacheWrite,
+        cacheWriteHour: sum.cacheWriteHour + item.cacheWriteHour,
+      },
+    first,
+  );
+}
+
+/** The counts of a usage; undefined where one of them cannot be one. */
+function countsOf(usage: JsonObject): Counts | undefined {
+  const counts = {
+    input: usage['input_tokens'] ?? 0,
+    output: usage['output_tokens'] ?? 0,
+    cacheRead: usage['cache_read_input_tokens'] ?? 0,
+    cacheWrite: usage['cache_creation_input_tokens'] ?? 0,
+    cacheWriteHour: readObject(usage['cache_creation'])['ephemeral_1h_input_tokens'] ?? 0,
+  };
+  return Object.values(counts).every(isCount) ? (counts as Counts) : undefined;
+}
+
+function usageOf({ input, output, cacheRead, cacheWrite, cacheWriteHour }: Counts): Usage {
+  const prompt = input + cacheRead + cacheWrite;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: output,
+    total_tokens: prompt + output,
+    prompt_tokens_details: {
+      cached_tokens: cacheRead,
+      cache_write_tokens: cacheWrite,
+      ...(cacheWriteHour > 0 && { cache_write_1h_tokens: cacheWriteHour }),
+    },
+  };
+}
+
+/** What the vendor's own tools did, by the vendor's names: `web_search_requests`, … */
+function readUnits(used: unknown): Readonly<Record<string, number>> | undefined {
+  const units = Object.entries(readObject(used)).filter((entry): entry is [string, number] => {
+    const [, quantity] = entry;
+    return typeof quantity === 'number' && quantity !== 0;
+  });
+  return units.length > 0 ? Object.fromEntries(units) : undefined;
+}
+
+/** Counts of this format, which has cached tokens and those written to a cache next to the input, not in it. */
+export function writeUsage(usage: Usage | null | undefined, estimatedInput: number): JsonObject {
+  const { cached_tokens: cached = 0, cache_write_tokens: written = 0 } = usage?.prompt_tokens_details ?? {};
+  const hour = usage?.prompt_tokens_details?.cache_write_1h_tokens ?? 0;
+  return {
+    input_tokens: usage ? Math.max(usage.prompt_tokens - cached - written, 0) : estimatedInput,
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: cached,
+    ...(written > 0 && {
+      cache_creation: { ephemeral_5m_input_tokens: Math.max(written - hour, 0), ephemeral_1h_input_tokens: hour },
+    }),
+    output_tokens: usage?.completion_tokens ?? 0,
+  };
+}

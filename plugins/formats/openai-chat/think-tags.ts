@@ -1,0 +1,119 @@
+import type { ChatCodec, ChatResponse, ChunkChoice } from '../../../core/index.ts';
+
+const OPEN = '<think>';
+const CLOSE = '</think>';
+
+/** What a piece of content comes to. */
+interface Split {
+  readonly reasoning: string;
+  readonly content: string;
+}
+
+interface Splitter {
+  push(text: string): Split;
+  /** What was held back at the end. */
+  end(): Split;
+}
+
+/** Takes the thinking out of content that begins with it in tags, whatever pieces it comes in. */
+function createSplitter(): Splitter {
+  let mode: 'before' | 'thinking' | 'after' | 'content' = 'before';
+  let held = '';
+
+  function push(text: string): Split {
+    let [reasoning, content] = ['', ''];
+    held += text;
+    if (mode === 'before') {
+      const begun = held.trimStart();
+      // What may still become the tag is held back; a text that only has it later means something else by it.
+      if (OPEN.startsWith(begun)) return { reasoning, content };
+      mode = begun.startsWith(OPEN) ? 'thinking' : 'content';
+      if (mode === 'thinking') held = begun.slice(OPEN.length);
+    }
+    if (mode === 'thinking') {
+      const end = held.indexOf(CLOSE);
+      const length = end < 0 ? held.length - lengthOfBegun(held) : end;
+      reasoning = held.slice(0, length);
+      held = held.slice(end < 0 ? length : length + CLOSE.length);
+      if (end >= 0) mode = 'after';
+    }
+    if (mode === 'after') {
+      held = held.trimStart();
+      if (held !== '') mode = 'content';
+    }
+    if (mode === 'content') [content, held] = [held, ''];
+    return { reasoning, content };
+  }
+
+  function end(): Split {
+    const rest = held;
+    held = '';
+    return mode === 'thinking' ? { reasoning: rest, content: '' } : { reasoning: '', content: rest };
+  }
+
+  return { push, end };
+}
+
+/** How much of the end of a text may be the beginning of the tag that closes. */
+function lengthOfBegun(text: string): number {
+  for (let length = Math.min(CLOSE.length - 1, text.length); length > 0; length -= 1)
+    if (CLOSE.startsWith(text.slice(-length))) return length;
+  return 0;
+}
+
+type Reading = Pick<ChatCodec, 'response' | 'stream'>;
+
+/**
+ * A codec for servers that leave a model's thinking in its words, as `<think>…</think>` at their beginning (vLLM and llama.cpp without
+ * a reasoning parser, LM Studio, Ollama's older models): it becomes `reasoning_content`.
+ */
+export function withThinkTags<Codec extends Reading>(codec: Codec): Codec {
+  return {
+    ...codec,
+    response: (body, call) => splitResponse(codec.response(body, call)),
+    stream(call) {
+      const decoder = codec.stream(call);
+      const splitters = new Map<number, Splitter>();
+      return {
+        push: (event) =>
+          decoder
+            .push(event)
+            .map((chunk) => ({ ...chunk, choices: chunk.choices.map((each) => split(each, splitters)) })),
+        end: () => decoder.end(),
+      };
+    },
+  };
+}
+
+function splitResponse(response: ChatResponse): ChatResponse {
+  const choices = response.choices.map((choice) => {
+    const { content, reasoning_content: known } = choice.message;
+    if (typeof content !== 'string' || !content.trimStart().startsWith(OPEN)) return choice;
+    const splitter = createSplitter();
+    const [first, last] = [splitter.push(content), splitter.end()];
+    const thought = `${known ?? ''}${first.reasoning}${last.reasoning}`;
+    const words = first.content + last.content;
+    const message = { ...choice.message, content: words === '' && choice.message.tool_calls ? null : words };
+    return { ...choice, message: thought.trim() === '' ? message : { ...message, reasoning_content: thought } };
+  });
+  return { ...response, choices };
+}
+
+function split(choice: ChunkChoice, splitters: Map<number, Splitter>): ChunkChoice {
+  const { content, reasoning_content: known, ...rest } = choice.delta;
+  const isEnd = choice.finish_reason !== null || rest.tool_calls !== undefined;
+  if (!content && !(isEnd && splitters.has(choice.index))) return choice;
+  const splitter = splitters.get(choice.index) ?? createSplitter();
+  splitters.set(choice.index, splitter);
+  const first = splitter.push(content ?? '');
+  const last = isEnd ? splitter.end() : { reasoning: '', content: '' };
+  const reasoning = `${known ?? ''}${first.reasoning}${last.reasoning}`;
+  const words = first.content + last.content;
+  const isOpening = rest.role !== undefined;
+  const delta = {
+    ...rest,
+    ...(reasoning !== '' && { reasoning_content: reasoning }),
+    ...((words !== '' || (isOpening && reasoning === '')) && { content: words }),
+  };
+  return { ...choice, delta };
+}

@@ -1,0 +1,15 @@
+import { GatewayError } from '../../../core/index.ts';
+
+const MAX_ID = 300;
+/** Control characters and lone surrogates. */
+export const CONTROL = /\p{Cc}|\p{Cs}/u;
+
+/** Throws `invalid_request` for a text that names no account. */
+export function checkAccountId(id: string): void {
+  if (id !== '' && id.length <= MAX_ID && !CONTROL.test(id)) return;
+  throw new GatewayError(
+    'invalid_request',
+    `An account is a text of 1 to ${MAX_ID} characters without control characters: the id of a user, or what a token's claim names.`,
+    { param: 'id' },
+  );
+}

@@ -1,0 +1,275 @@
+import { type CommandInput, type CommandOption, GatewayError, type PluginApi } from '../../../../core/index.ts';
+import {
+  ALL_TEAMS,
+  changedMeanwhile,
+  createModelNames,
+  createPlanBook,
+  FOR_OPERATORS,
+  listOf,
+  OWN_TEAMS,
+  ownsTeam,
+  refuseTag,
+  type StoredTeam,
+  type StoredTeams,
+  sendList,
+  TEAM,
+  TEAMS,
+  type Team,
+  teamOf,
+} from '../../kit/index.ts';
+import { printable } from '../../kit/printable.ts';
+import { type Action, type Actions, type List, type Resource, resource, textOf, WITHIN } from '../../kit/resource.ts';
+import { createKeyOrigins, keyIdOf } from '../budgets/find-budgets.ts';
+import type { ReadRule } from '../budgets/manage.ts';
+import type { BudgetRecords } from '../budgets/records.ts';
+
+/** A team with its tag, as it is shown. */
+type ShownTeam = { readonly object: 'team'; readonly tag: string } & Team;
+
+const SHOWN_TEAM = {
+  type: 'object',
+  required: ['object', 'tag', 'owners'],
+  properties: { object: { const: 'team' }, tag: { type: 'string' }, ...TEAM.properties },
+} as const;
+
+const MAX_TEAMS = 500;
+
+const COLUMNS: List<ShownTeam>['cli']['columns'] = [
+  ['TEAM', ({ tag }) => tag],
+  [
+    'OWNERS',
+    ({ owners: { users = [], groups = [], keys = [] } }) =>
+      printable([...users, ...groups, ...keys.map((id) => `tg_${id}`)].join(', '), 80),
+  ],
+  ['PAYS', ({ tag, account = tag }) => printable(account)],
+  ['LIMIT USD', ({ budget }) => (budget ? `${budget.amount_usd} ${budget.every}` : '-')],
+  ['MODELS', ({ models }) => printable(models?.join(', ') ?? 'all', 80)],
+];
+
+interface Parts {
+  /** What a team may spend is a budget with the name of its tag. */
+  readonly budgets: BudgetRecords;
+  readonly readRule: ReadRule;
+}
+
+/** `/api/core/admin/teams` and `tollgate teams`: tags whose owners make keys and budgets within them. */
+export function registerTeams(api: PluginApi, parts: Parts): void {
+  const records = api.records<StoredTeams>(TEAMS);
+  const read = async (): Promise<StoredTeams> => (await records.find(ALL_TEAMS)).value ?? {};
+  const all = async () =>
+    Object.entries(await read())
+      .map(([tag, { team }]) => show(tag, team))
+      .sort((a, b) => (a.tag < b.tag ? -1 : 1));
+  const table: Resource<ShownTeam | undefined, number> = {
+    ...{ name: 'team', path: '/api/core/admin/teams', id: 'name', schema: SHOWN_TEAM },
+    scopes: { read: 'teams:read', write: 'teams:write' },
+    response: 'The team since.',
+    command: {
+      name: 'teams',
+      summary: 'List, put and remove teams: tags whose owners make keys and budgets within them',
+      id: { name: '<tag>', summary: 'the tag that the team is, such as team=search' },
+    },
+    async find(tag) {
+      const stored = teamOf(await read(), tag);
+      return { version: stored?.version ?? 0, value: stored && show(tag, stored.team) };
+    },
+    show: (team) => team,
+    notFound: noTeam,
+  };
+  resource(api, table, (make) => [
+    make.list({
+      http: { ...{ summary: 'List teams by tag', response: 'All teams.' }, ...{ schema: SHOWN_TEAM, isWhole: true } },
+      read: async () => ({ rows: await all() }),
+      cli: { columns: COLUMNS, empty: 'There are no teams.' },
+    }),
+    make.show({
+      http: { summary: 'Show a team', response: 'The team, with its version as ETag.' },
+      show: (team) => team,
+      cli: { summary: 'Show a team, as JSON', text: (team) => JSON.stringify(team, undefined, 2) },
+    }),
+    putAction(make, api, parts),
+    removeAction(make, api),
+  ]);
+  api.route({
+    ...{ ...FOR_OPERATORS, scope: 'teams:own', method: 'GET', path: OWN_TEAMS },
+    summary: 'List the teams that you own',
+    responses: { 200: { description: 'Your teams.', schema: listOf(SHOWN_TEAM) } },
+    async handler(ctx) {
+      const { principal } = ctx.state;
+      const own = (await all()).filter((team) => ownsTeam(team, principal));
+      sendList(ctx, own, undefined);
+    },
+  });
+}
+
+type Make = Actions<ShownTeam | undefined, number>;
+
+function putAction(make: Make, api: PluginApi, { budgets, readRule }: Parts): Action {
+  const records = api.records<StoredTeams>(TEAMS);
+  const firstKeyOf = createKeyOrigins(api);
+  const readPlans = createPlanBook(api);
+  return make.change({
+    word: 'put',
+    http: {
+      ...{ method: 'PUT', summary: 'Put a team' },
+      description:
+        'Makes or replaces it, whole. What its owners may give holds for what they make from then on; `budget` holds at once, for all calls with the tag.',
+      body: {
+        ...TEAM,
+        examples: [{ owners: { groups: ['search-leads'] }, budget: { amount_usd: 500, every: 'month' } }],
+      },
+    },
+    async apply({ id: tag, body, expected }) {
+      checkTeam(api, tag, body, [...(await readPlans()).keys()]);
+      const { keys } = body.owners;
+      const firsts = keys && (await Promise.all(keys.map((key) => firstKeyOf(keyIdOf(key)))));
+      const team = firsts ? { ...body, owners: { ...body.owners, keys: firsts } } : body;
+      const rule = team.budget && (await readRule({ ...team.budget, tag }, tag));
+      const { version } = teamOf((await records.find(ALL_TEAMS)).value ?? {}, tag) ?? { version: 0 };
+      if (expected !== undefined && expected !== version) throw changedMeanwhile();
+      // The limit first: when the second write fails, a limit stands without a team, and no team without its limit.
+      await budgets.change(tag, (before) => rule && { rule, raises: before?.raises ?? [] });
+      const change = await records.change(ALL_TEAMS, (teams = {}) => withTeam(teams, tag, team, expected));
+      const before = teamOf(change.before ?? {}, tag)?.team;
+      return {
+        version: teamOf(change.value, tag)?.version ?? 0,
+        ...{ before, after: team },
+        show: () => show(tag, team),
+      };
+    },
+    cli: {
+      summary: 'Make a team, or replace it whole',
+      options: PUT_OPTIONS,
+      read: readPut,
+      text: ({ tag }) => `the team ${tag} is put; ${WITHIN}`,
+    },
+  });
+}
+
+function removeAction(make: Make, api: PluginApi): Action {
+  const records = api.records<StoredTeams>(TEAMS);
+  return make.change({
+    word: 'remove',
+    http: {
+      ...{ method: 'DELETE', summary: 'Remove a team', response: 'The team that was removed.' },
+      description: 'Its owners lose it at once. Its keys, its budgets and its limit stay, and are the operators’.',
+    },
+    async apply({ id: tag, expected }) {
+      const { before = {} } = await records.change(ALL_TEAMS, (teams = {}) => {
+        const known = teamOf(teams, tag);
+        if (!known) throw noTeam(tag);
+        if (expected !== undefined && expected !== known.version) throw changedMeanwhile();
+        const { [tag]: _gone, ...others } = teams;
+        return others;
+      });
+      const team = teamOf(before, tag)?.team ?? { owners: {} };
+      return { before: team, show: () => show(tag, team) };
+    },
+    cli: {
+      summary: 'Remove a team; its keys, its budgets and its limit stay',
+      text: ({ tag }) => `the team ${tag} is removed; ${WITHIN}`,
+    },
+  });
+}
+
+function show(tag: string, team: Team): ShownTeam {
+  return { object: 'team', tag, ...team };
+}
+
+function withTeam(teams: StoredTeams, tag: string, team: Team, expected: number | undefined): StoredTeams {
+  const known: StoredTeam | undefined = teamOf(teams, tag);
+  if (expected !== undefined && expected !== (known?.version ?? 0)) throw changedMeanwhile();
+  if (!known && Object.keys(teams).length >= MAX_TEAMS)
+    throw new GatewayError('conflict', `There are ${MAX_TEAMS} teams, the most there can be; remove one.`);
+  // One that is removed and put again is another version.
+  const version = Math.max(Date.now(), ...Object.values(teams).map((each) => each.version + 1));
+  return { ...teams, [tag]: { team, version } };
+}
+
+function noTeam(tag: string): GatewayError {
+  return new GatewayError(
+    'not_found',
+    `There is no team "${tag.replace(/[^\w .:/@+=-]/g, '?').slice(0, 129)}". "tollgate teams list" shows them.`,
+  );
+}
+
+/** Throws for a tag, plan, provider or model that there is not. */
+function checkTeam(api: PluginApi, tag: string, team: Team, plans: readonly string[]): void {
+  const reason = refuseTag(tag, api.settings.tags);
+  if (reason !== undefined) throw new GatewayError('invalid_request', reason, { param: 'tag' });
+  const { users = [], groups = [], keys = [] } = team.owners;
+  if (users.length + groups.length + keys.length === 0)
+    throw new GatewayError('invalid_request', 'A team needs an owner: name a user, a group or a key.', {
+      param: 'owners',
+    });
+  const models = createModelNames(api);
+  const lists: readonly (readonly [
+    field: string,
+    named: readonly string[] | undefined,
+    isKnown: (name: string) => boolean,
+  ])[] = [
+    ['plans', team.plans, (name) => plans.includes(name)],
+    ['providers', team.providers, (name) => models.providers.includes(name)],
+    [
+      'models',
+      team.models,
+      (name) => models.isModel(name) || (team.providers ?? []).some((each) => models.isModelOf(each, name)),
+    ],
+  ];
+  for (const [field, named = [], isKnown] of lists)
+    for (const [at, name] of named.entries())
+      if (!isKnown(name))
+        throw new GatewayError(
+          'invalid_request',
+          `There is no "${name.replace(/[\p{Cc}\p{Cf}]/gu, '?').slice(0, 80)}" here: ${field} names what this gateway has.`,
+          { param: `${field}[${at}]` },
+        );
+}
+
+const PUT_OPTIONS: readonly CommandOption[] = [
+  { flags: '--owner-user <list>', summary: 'users who own it, with commas between; each needs the role team, too' },
+  { flags: '--owner-group <list>', summary: 'groups of the identity provider that own it' },
+  { flags: '--owner-key <list>', summary: 'keys with the role team that own it' },
+  { flags: '--account <id>', summary: 'who pays for its keys; the tag itself by default' },
+  { flags: '--members <list>', summary: 'whose keys owners may make; * is anybody' },
+  { flags: '--models <list>', summary: 'models that its keys may use at most' },
+  { flags: '--providers <list>', summary: 'providers that its keys may use at most' },
+  { flags: '--server-tools <list>', summary: 'tools of vendors that its keys may have' },
+  { flags: '--plans <list>', summary: 'plans that its keys may have' },
+  { flags: '--budget <usd>', summary: 'US dollars that all calls with the tag may spend' },
+  { flags: '--every <period>', summary: 'of --budget: total, hour, day, week or month, which is the default' },
+  { flags: '--timezone <zone>', summary: 'of --budget: whose clock begins a period; UTC unless given' },
+];
+
+const EVERY = ['total', 'hour', 'day', 'week', 'month'] as const;
+
+function readPut({ options }: CommandInput): Team {
+  const list = (name: string): readonly string[] | undefined => {
+    const words = textOf(options, name)
+      ?.split(',')
+      .map((word) => word.trim());
+    if (words === undefined || (words.length <= 100 && words.every((word) => word !== '' && word.length <= 256)))
+      return words && [...new Set(words)];
+    const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    throw new GatewayError('invalid_request', `--${flag} is up to 100 names with commas between.`, { param: flag });
+  };
+  const word = textOf(options, 'every') ?? 'month';
+  const every = EVERY.find((each) => each === word);
+  if (!every) throw new GatewayError('invalid_request', `--every is one of ${EVERY.join(', ')}.`, { param: 'every' });
+  const [amount, account] = [textOf(options, 'budget'), textOf(options, 'account')];
+  const named = {
+    ...{ members: list('members'), models: list('models'), providers: list('providers') },
+    ...{ server_tools: list('serverTools'), plans: list('plans'), account },
+    ...(amount !== undefined && {
+      budget: { amount_usd: amount, every, timezone: textOf(options, 'timezone') ?? 'UTC' },
+    }),
+  };
+  const owners = { users: list('ownerUser'), groups: list('ownerGroup'), keys: list('ownerKey') };
+  return { owners: dropUndefined(owners), ...dropUndefined(named) };
+}
+
+function dropUndefined<T extends object>(values: T): { [Name in keyof T]: Exclude<T[Name], undefined> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
+    [Name in keyof T]: Exclude<T[Name], undefined>;
+  };
+}

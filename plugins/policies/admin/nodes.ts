@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { PluginApi, Route, Schema, Sets } from '../../../core/index.ts';
+import { FOR_OPERATORS, listOf, sendList } from '../kit/index.ts';
+
+/** A process that runs a gateway on the store, as it said a moment ago. */
+interface Node {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  /** Unix milliseconds. */
+  readonly startedAt: number;
+  readonly seenAt: number;
+  readonly generation: number;
+  readonly targets: Readonly<Record<string, number>>;
+}
+
+/** The documents and the set of the nodes; `tollgate export` and `import` look into them. */
+const NODES = 'nodes';
+const EVERY_MS = 10_000;
+/** Of one that was killed. */
+const FORGOTTEN_MS = 30_000;
+const MAX_NODES = 1000;
+
+const COUNT: Schema = { type: 'integer', minimum: 0 };
+const NODE: Schema = {
+  type: 'object',
+  required: ['id', 'host', 'pid', 'version', 'started_at', 'uptime_seconds', 'seen_at', 'generation', 'targets'],
+  properties: {
+    id: { type: 'string', description: 'Another one with each start.' },
+    host: { type: 'string' },
+    pid: { type: 'integer' },
+    version: { type: 'string' },
+    started_at: { type: 'string' },
+    uptime_seconds: COUNT,
+    seen_at: { type: 'string', description: 'When it last said how it is, which it does every ten seconds.' },
+    generation: { ...COUNT, description: 'How many configurations it has served; one more with each reload.' },
+    targets: { type: 'object', additionalProperties: COUNT, description: 'The targets that it tried, by their state.' },
+  },
+};
+
+type Api = Pick<PluginApi, 'keyv' | 'stores' | 'settings' | 'routing' | 'keep' | 'onReady' | 'onClose' | 'route'>;
+
+/** Tells the store every ten seconds that this process runs on it, and shows operators all that do. */
+export function registerNodes(api: Api): void {
+  const { sets } = api.stores;
+  const documents = api.keyv<Node>(NODES);
+  const own = api.keep(
+    'node',
+    () => ({ id: randomUUID(), host: hostname(), pid: process.pid, startedAt: Date.now(), generation: 0 }),
+    async ({ id }) => {
+      await Promise.all([documents.delete(id), sets.remove(NODES, id)]).catch(() => undefined);
+    },
+  );
+  // A store that is away learns it later.
+  const tell = async (): Promise<void> => {
+    const { version } = api.settings;
+    const node = { ...own, version, targets: countStates(api), seenAt: Date.now() };
+    await documents.set(own.id, node, FORGOTTEN_MS);
+    await sets.add(NODES, own.id);
+  };
+  api.route(nodesRoute(documents, sets));
+  api.onReady(async () => {
+    own.generation += 1;
+    await tell().catch(() => undefined);
+    const timer = setInterval(() => void tell().catch(() => undefined), EVERY_MS);
+    timer.unref();
+    api.onClose(() => clearInterval(timer));
+  });
+}
+
+function countStates({ routing }: Pick<Api, 'routing'>): Node['targets'] {
+  const counts: Record<string, number> = {};
+  for (const { state } of routing().targets) counts[state] = (counts[state] ?? 0) + 1;
+  return counts;
+}
+
+/** The processes of all gateways on the store, the oldest first. Forgets those that ended without a word. */
+function nodesRoute(
+  documents: { get(id: string): Promise<Node | undefined> },
+  sets: Pick<Sets, 'list' | 'remove'>,
+): Route {
+  return {
+    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/nodes', scope: 'targets:read' },
+    summary: 'The processes that run on the store: version, since when, generation, targets by state',
+    description: 'One that was killed is shown for half a minute.',
+    responses: { 200: { description: 'The oldest first.', schema: listOf(NODE) } },
+    async handler(ctx) {
+      const ids = await sets.list(NODES, { limit: MAX_NODES });
+      const found = await Promise.all(ids.map((id) => documents.get(id)));
+      await Promise.all(ids.filter((_, at) => !found[at]).map((id) => sets.remove(NODES, id)));
+      const nodes = found.filter((node) => node !== undefined).sort((a, b) => a.startedAt - b.startedAt);
+      const rows = nodes.map(({ startedAt, seenAt, ...node }) => ({
+        ...node,
+        started_at: new Date(startedAt).toISOString(),
+        seen_at: new Date(seenAt).toISOString(),
+        uptime_seconds: Math.max(0, Math.floor((seenAt - startedAt) / 1000)),
+      }));
+      sendList(ctx, rows, undefined);
+    },
+  };
+}

@@ -1,0 +1,328 @@
+import { formatUsd, GatewayError, type PluginApi, type Records, type UserRecord } from '../../../core/index.ts';
+import { cpuBudget, findAccount, USERS } from '../kit/index.ts';
+import { printable } from '../kit/printable.ts';
+import {
+  type Action,
+  type Actions,
+  REASON_BODY,
+  REASON_OPTION,
+  type Resource,
+  readReason,
+  resource,
+  textOf,
+  WITHIN,
+} from '../kit/resource.ts';
+import { eraseAction } from './erase-user.ts';
+
+/** A user as the API shows it. Whoever a token or a key names is a user. */
+interface ShownUser {
+  readonly object: 'user';
+  readonly id: string;
+  readonly name: string | null;
+  readonly plan: string | null;
+  readonly account: string;
+  readonly keys: number;
+  readonly spent_this_month_usd: string;
+  readonly last_call_at: string | null;
+  readonly blocked: boolean;
+  readonly blocked_at: string | null;
+  readonly blocked_reason: string | null;
+}
+
+/** What is stored of a user, with the id. */
+interface User extends UserRecord {
+  readonly id: string;
+}
+
+/** What the user ids of keys and tokens are held to. */
+const USER_ID_PATTERN = '^[^\\u0000-\\u001f\\u007f]{1,300}$';
+
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+const WORD = { type: 'string', minLength: 1, maxLength: 300 } as const;
+const FIELDS = {
+  object: { const: 'user' },
+  id: { type: 'string' },
+  name: { ...TEXT_OR_NULL, description: 'As the identity provider or an operator wrote it.' },
+  plan: { ...TEXT_OR_NULL, description: 'Of the account, else the default plan; a key or token may have another.' },
+  account: { type: 'string', description: 'Who paid for the last call; the user’s own before one.' },
+  keys: { type: 'integer', description: 'API keys that are not revoked.' },
+  spent_this_month_usd: { type: 'string', description: 'What calls cost since the month began (UTC), as a decimal.' },
+  last_call_at: { ...TEXT_OR_NULL, description: 'The end of the last call whose record is kept; ISO 8601.' },
+  blocked: { type: 'boolean', description: 'Whether all keys and tokens are refused.' },
+  blocked_at: { ...TEXT_OR_NULL, description: 'Since when; ISO 8601.' },
+  blocked_reason: { ...TEXT_OR_NULL, description: 'Why; for operators.' },
+} as const;
+const USER = { type: 'object', required: Object.keys(FIELDS), properties: FIELDS };
+
+const PATCH_BODY = {
+  type: 'object',
+  additionalProperties: false,
+  examples: [{ name: 'Ann', blocked: false }],
+  properties: {
+    name: {
+      type: ['string', 'null'],
+      maxLength: 200,
+      pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+      description: 'For operators; null takes it away.',
+    },
+    blocked: { type: 'boolean', description: 'Whether all keys and tokens are refused.' },
+    blocked_reason: {
+      type: ['string', 'null'],
+      maxLength: 200,
+      pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+      description: 'Why; shown to operators.',
+    },
+  },
+} as const;
+
+type Api = Pick<
+  PluginApi,
+  'records' | 'shared' | 'settings' | 'ledger' | 'allPersonalData' | 'audit' | 'route' | 'command'
+>;
+
+/** `/api/core/admin/users` and `tollgate users`; an id with a slash is sent as `%2F`. */
+export function registerUsers(api: Api): void {
+  const users = api.records<UserRecord>(USERS);
+  const show = (user: User): Promise<ShownUser> => showUser(api, user);
+  const table: Resource<User, number> = {
+    ...{ name: 'user', path: '/api/core/admin/users', id: 'id', schema: USER },
+    scopes: { read: 'users:read', write: 'users:write' },
+    response: 'The user, with its version as ETag.',
+    command: {
+      name: 'users',
+      summary: 'List, block, unblock and erase users',
+      id: { name: '<id>', summary: 'the user id, as in the tokens or in "keys create --user"' },
+    },
+    async find(id) {
+      checkId(id);
+      const { version, value } = await users.find(id);
+      return { version, value: { ...value, id } };
+    },
+    show,
+  };
+  resource(api, table, (make) => [
+    listUsers(make, api),
+    make.show({
+      http: { summary: 'Show a user: plan, account, keys, what was spent, whether it is blocked' },
+      show,
+      cli: {
+        summary: 'Show a user, and whether it is blocked',
+        text: (user) =>
+          [
+            describe(user),
+            `name      ${printable(user.name ?? '-')}`,
+            `plan      ${user.plan ?? '-'}`,
+            `account   ${printable(user.account)}`,
+            `keys      ${user.keys}`,
+            `spent     ${user.spent_this_month_usd} USD this month`,
+            `last call ${user.last_call_at ?? '-'}`,
+          ].join('\n'),
+        note: () => 'Their keys: "tollgate keys list --user <id>"; their account: "tollgate accounts show <id>".',
+      },
+    }),
+    ...changeActions(make, users, show),
+    eraseAction(api, checkId),
+  ]);
+}
+
+type Make = Actions<User, number>;
+
+function changeActions(
+  make: Make,
+  users: Records<UserRecord>,
+  show: (user: User) => Promise<ShownUser>,
+): readonly Action[] {
+  const change = async (id: string, alter: (user: UserRecord) => UserRecord, expected: number | undefined) => {
+    const { version, before, value } = await users.change(id, (user) => alter(user ?? {}), expected);
+    await users.note(id);
+    return {
+      ...{ version, before: shownInAudit(id, before), after: shownInAudit(id, value) },
+      show: () => show({ ...value, id }),
+    };
+  };
+  return [
+    make.change({
+      word: 'update',
+      http: {
+        ...{ method: 'PATCH', summary: 'Write a user back, with another name or state', body: PATCH_BODY },
+        description: 'Takes it as it was read. What the body does not name stays.',
+      },
+      apply: ({ id, body, expected, now }) =>
+        change(
+          id,
+          (user) => {
+            const { name = user.name ?? null, blocked = user.blockedAt !== undefined } = body;
+            const { blocked_reason: reason = user.reason ?? null } = body;
+            const { name: _name, ...unnamed } = user;
+            const named = { ...unnamed, ...(name !== null && name !== '' && { name }) };
+            const { reason: _reason, ...blockedUser } = block(named, now, undefined);
+            return blocked ? { ...blockedUser, ...(reason !== null && { reason }) } : unblock(named);
+          },
+          expected,
+        ),
+    }),
+    make.change({
+      word: 'block',
+      http: {
+        summary: 'Block a user, with all keys and tokens, until unblocked',
+        ...{ body: REASON_BODY, bodyOptional: true },
+      },
+      apply: ({ id, body: { reason }, expected, now }) => change(id, (user) => block(user, now, reason), expected),
+      cli: {
+        summary: 'Refuse a user, with all keys and tokens, until unblocked',
+        options: [REASON_OPTION],
+        read: readReason,
+        text: (user) => `${describe(user)}; ${WITHIN}`,
+      },
+    }),
+    make.change({
+      word: 'unblock',
+      http: { summary: 'Unblock a user' },
+      apply: ({ id, expected }) => change(id, unblock, expected),
+      cli: { summary: 'Let a blocked user in again', text: (user) => `${describe(user)}; ${WITHIN}` },
+    }),
+  ];
+}
+
+/** Blocked twice is blocked since the first time. */
+function block(user: UserRecord, now: number, reason: string | undefined): UserRecord {
+  return { ...user, blockedAt: user.blockedAt ?? now, ...(reason !== undefined && { reason }) };
+}
+
+function unblock({ blockedAt: _at, reason: _reason, ...user }: UserRecord): UserRecord {
+  return user;
+}
+
+/** How many users one request looks at. */
+const MAX_LOOKED_AT = 500;
+/** The CPU that a page may take from others, in milliseconds. */
+const MOST_CPU_MS = 20;
+/** How many are read at once: each is several reads of the store. */
+const AT_ONCE = 8;
+
+function listUsers(make: Make, api: Api): Action {
+  const users = api.records<UserRecord>(USERS);
+  return make.list({
+    http: {
+      summary: 'List users: whoever called with a key or token, got a key or was blocked',
+      ...{ response: 'A page of users, by id.', schema: USER },
+      description: `One request looks at ${MAX_LOOKED_AT} users: a page that is not full may have a \`next\`.`,
+      filters: {
+        name: { ...WORD, description: 'Whose id or name has this in it, in upper or lower case.' },
+        plan: { ...WORD, description: 'Whose account has this plan, given or by default.' },
+        state: { enum: ['active', 'blocked'], description: 'Whether they are blocked.' },
+      },
+    },
+    async read({ limit: wanted, after, filters }) {
+      const { name, plan, state } = readFilters(filters);
+      const hasFilter = [name, plan, state].some((filter) => filter !== undefined);
+      const limit = hasFilter ? MAX_LOOKED_AT : Math.min(wanted, MAX_LOOKED_AT);
+      const ids = await users.ids({ limit: limit + 1, ...(after !== undefined && { after }) });
+      const spent = await readSpent(api);
+      const rows: ShownUser[] = [];
+      const isSpent = cpuBudget(MOST_CPU_MS);
+      let last: string | undefined;
+      for (let at = 0; at < Math.min(ids.length, limit) && rows.length < wanted; at += AT_ONCE) {
+        if (at > 0 && isSpent()) break;
+        const some = ids.slice(at, Math.min(at + AT_ONCE, limit));
+        const found = await Promise.all(
+          some.map(async (id): Promise<User> => ({ ...(await users.find(id)).value, id })),
+        );
+        const fitting = found.filter((user) => isWanted(user, name, state));
+        const shown = await Promise.all(fitting.map((user) => showUser(api, user, spent)));
+        for (const row of shown) if (plan === undefined || row.plan === plan) rows.push(row);
+        last = some.at(-1);
+      }
+      const page = rows.slice(0, wanted);
+      const isCut = rows.length > wanted;
+      const next = isCut ? page.at(-1)?.id : last === ids.at(-1) ? undefined : last;
+      return { rows: page, next };
+    },
+    cli: {
+      options: [
+        { flags: '--name <text>', summary: 'whose id or name has this in it' },
+        { flags: '--plan <name>', summary: 'whose account has this plan, given or by default' },
+        { flags: '--state <state>', summary: 'active or blocked' },
+      ],
+      page: { after: '--after <id>', one: 'user', first: 100, most: 1000 },
+      columns: [
+        ['USER', ({ id }) => printable(id, id.length)],
+        ['NAME', ({ name }) => printable(name ?? '-')],
+        ['PLAN', ({ plan }) => plan ?? '-'],
+        ['ACCOUNT', ({ account }) => printable(account)],
+        ['KEYS', ({ keys }) => String(keys)],
+        ['MONTH USD', ({ spent_this_month_usd }) => spent_this_month_usd],
+        ['LAST CALL UTC', ({ last_call_at }) => last_call_at ?? '-'],
+        ['STATE', ({ blocked }) => (blocked ? 'blocked' : 'active')],
+      ],
+      empty: 'There are no users yet: they are listed with their first key, call or block.',
+    },
+  });
+}
+
+function readFilters(filters: Readonly<Record<string, unknown>>) {
+  const state = textOf(filters, 'state');
+  if (state !== undefined && state !== 'active' && state !== 'blocked')
+    throw new GatewayError('invalid_request', 'The state of a user is active or blocked.', { param: 'state' });
+  return { name: textOf(filters, 'name')?.toLowerCase(), plan: textOf(filters, 'plan'), state };
+}
+
+/** Whether a user has the text in the id or name, and is in the state; `name` is in lower case. */
+function isWanted(user: User, name: string | undefined, state: string | undefined): boolean {
+  return (
+    (name === undefined || user.id.toLowerCase().includes(name) || user.name?.toLowerCase().includes(name) === true) &&
+    (state === undefined || (user.blockedAt !== undefined) === (state === 'blocked'))
+  );
+}
+
+/** What each user spent since the month began, by id; of one user alone where that is given. */
+async function readSpent({ ledger }: Pick<Api, 'ledger'>, userId?: string): Promise<ReadonlyMap<string, bigint>> {
+  const now = new Date();
+  const from = Date.UTC(now.getUTCFullYear(), now.getUTCMonth());
+  const edges = [from, now.getTime() + 1];
+  const rows = await ledger.report({ edges, by: ['user'], ...(userId !== undefined && { userId }) });
+  return new Map(rows.map(({ user = '', cost }) => [user, cost]));
+}
+
+async function showUser(api: Api, { id, ...user }: User, spent?: ReadonlyMap<string, bigint>): Promise<ShownUser> {
+  const sums = spent ?? (await readSpent(api, id));
+  const { calls } = await api.ledger.calls({ userId: id, limit: 1 });
+  const account = calls[0]?.account ?? id;
+  const { plan = api.settings.defaultPlan ?? null } = await findAccount(api, account);
+  const counts = api.allPersonalData().filter(({ name }) => name === 'keys');
+  const keys = await Promise.all(counts.map((data) => data.count({ userId: id, accounts: [account] })));
+  const at = calls[0]?.at;
+  return {
+    ...{ object: 'user', id, name: user.name ?? null, plan, account },
+    keys: keys.reduce((sum, count) => sum + count, 0),
+    spent_this_month_usd: formatUsd(sums.get(id) ?? 0n),
+    last_call_at: at === undefined ? null : new Date(at).toISOString(),
+    ...showState(user),
+  };
+}
+
+function showState({ blockedAt, reason }: UserRecord) {
+  return {
+    blocked: blockedAt !== undefined,
+    blocked_at: blockedAt === undefined ? null : new Date(blockedAt).toISOString(),
+    blocked_reason: reason ?? null,
+  };
+}
+
+function shownInAudit(id: string, user: UserRecord = {}): object {
+  return { id, name: user.name ?? null, ...showState(user) };
+}
+
+function checkId(id: string): void {
+  if (new RegExp(USER_ID_PATTERN).test(id)) return;
+  throw new GatewayError(
+    'invalid_request',
+    'A user id is a text of 1 to 300 characters without control characters, as in tokens and in "keys create --user".',
+    { param: 'id' },
+  );
+}
+
+function describe({ id, blocked_at, blocked_reason }: ShownUser): string {
+  if (blocked_at === null) return `${id} is not blocked`;
+  return `${id} is blocked since ${blocked_at}${blocked_reason ? ` (${blocked_reason})` : ''}`;
+}

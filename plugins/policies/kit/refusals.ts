@@ -1,0 +1,64 @@
+import type { AuditChange, PluginApi } from '../../../core/index.ts';
+import { networkOf } from '../../../core/operators.ts';
+
+/** Somebody who was refused what operators do. */
+export interface Refusal extends Pick<AuditChange, 'actor' | 'subject'> {
+  readonly action: 'admin.refused' | 'session.refused';
+  /** The code of the error. */
+  readonly code: string;
+  /** What lacked, as the error names it. */
+  readonly lacking?: string | undefined;
+}
+
+interface Repeated {
+  readonly first: AuditChange;
+  readonly after: object;
+  /** How often since that entry was written. */
+  times: number;
+}
+
+/** How long repeats are counted before one entry says how many there were. */
+const WINDOW_MS = 10 * 60_000;
+/** Who beyond this is refused in one window is counted together. */
+const MAX_CALLERS = 100;
+
+/**
+ * Writes refusals to the audit log: the first of a caller at once, all that follow within ten minutes as one entry with their number. So
+ * nobody fills the log by trying, however often and from however many addresses.
+ */
+export function createRefusals(api: Pick<PluginApi, 'audit' | 'onClose'>): (refusal: Refusal) => void {
+  let window = new Map<string, Repeated>();
+  let timer: NodeJS.Timeout | undefined;
+  // What the store does not take is in the gateway's log.
+  const write = (change: AuditChange): Promise<void> => api.audit(change).catch(() => undefined);
+
+  const end = async (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    const ended = [...window.values()];
+    window = new Map();
+    for (const { first, after, times } of ended)
+      if (times > 0) await write({ ...first, after: { ...after, more_times: times } });
+  };
+  api.onClose(end);
+
+  return ({ actor, action, subject, code, lacking }) => {
+    timer ??= setTimeout(() => void end(), WINDOW_MS).unref();
+    const isFull = window.size >= MAX_CALLERS;
+    const { userId, keyId, address = '' } = actor;
+    const own = [action, code, keyId ?? userId ?? networkOf(address)].join(' ');
+    const key = isFull && !window.has(own) ? action : own;
+    const known = window.get(key);
+    if (known) {
+      known.times += 1;
+      return;
+    }
+    const after = { code, ...(lacking !== undefined && { lacking }) };
+    const first =
+      key === own
+        ? { actor, action, subject, after }
+        : { actor: { via: actor.via }, action, subject: 'many callers', after };
+    window.set(key, { first, after, times: 0 });
+    void write(first);
+  };
+}

@@ -1,0 +1,74 @@
+import type { Principal } from '../../../core/index.ts';
+import { hasScope } from '../../../core/operators.ts';
+
+/** Named sets of scopes; `admin` has all of them, and what no scope opens. */
+export const ROLES = Object.freeze(['viewer', 'billing', 'operator', 'team', 'admin'] as const);
+export type Role = (typeof ROLES)[number];
+
+interface ScopeRow {
+  /** What it allows, for people. */
+  readonly allows: string;
+  /** Who has it in addition to `admin`. */
+  readonly roles: readonly Exclude<Role, 'admin'>[];
+}
+
+/** What may be done on the routes of operators, one thing each; the table of `docs/keys.md` is held to this one by a test. */
+export const SCOPES = Object.freeze({
+  'metrics:read': { allows: 'read the metrics', roles: ['viewer', 'operator'] },
+  'usage:read': { allows: 'read reports of usage and cost', roles: ['viewer', 'billing', 'operator'] },
+  'calls:read': { allows: 'list and follow calls, without what was said', roles: ['viewer', 'billing', 'operator'] },
+  'bodies:read': { allows: 'with `calls:read`, read what was said where it is kept', roles: [] },
+  'keys:read': { allows: 'list and show keys', roles: ['viewer', 'billing', 'operator'] },
+  'keys:write': { allows: 'make, change and revoke keys that have no right beyond one’s own', roles: ['operator'] },
+  'users:read': {
+    allows: 'list users, with plan, spending and whether they are blocked',
+    roles: ['viewer', 'billing', 'operator'],
+  },
+  'users:write': { allows: 'name, block and unblock users', roles: ['operator'] },
+  'users:erase': { allows: 'erase what is kept of a user', roles: [] },
+  'accounts:read': { allows: 'read balances and entries of accounts', roles: ['viewer', 'billing', 'operator'] },
+  'accounts:write': { allows: 'credit accounts and give them a plan', roles: ['billing'] },
+  'plans:read': { allows: 'list and show plans', roles: ['viewer', 'billing', 'operator'] },
+  'plans:write': { allows: 'put and remove plans', roles: ['billing'] },
+  'budgets:read': { allows: 'list budgets and raises, with what is spent', roles: ['viewer', 'billing', 'operator'] },
+  'budgets:write': { allows: 'put, remove and raise budgets', roles: ['billing'] },
+  'teams:read': { allows: 'list teams and who owns them', roles: ['viewer', 'billing', 'operator'] },
+  'teams:write': { allows: 'put and remove teams', roles: [] },
+  'teams:own': {
+    allows: 'make keys and budgets within teams that one owns, and read their usage and calls',
+    roles: ['team'],
+  },
+  'targets:read': { allows: 'see the state of targets', roles: ['viewer', 'operator'] },
+  'models:read': { allows: 'list models, aliases and prices', roles: ['viewer', 'billing', 'operator'] },
+  'models:call': { allows: 'call models, with the key itself and in the playground', roles: ['operator'] },
+  'config:read': { allows: 'read the configuration without its secrets, and the plugins', roles: ['operator'] },
+  'config:reload': { allows: 'reload the configuration', roles: ['operator'] },
+  'audit:read': { allows: 'read the audit log', roles: ['operator'] },
+} as const satisfies Readonly<Record<string, ScopeRow>>);
+export type Scope = keyof typeof SCOPES;
+
+export const SCOPE_NAMES: readonly Scope[] = Object.freeze(Object.keys(SCOPES) as Scope[]);
+
+/** What an operator may do. */
+export type Rights = Pick<Principal, 'isAdmin' | 'scopes'>;
+
+/** What roles and scopes together allow; nothing for none of them. */
+export function rightsOf(granted: readonly (Role | Scope)[]): Rights {
+  if (granted.includes('admin')) return { isAdmin: true };
+  const scopes = SCOPE_NAMES.filter((scope) => {
+    const { roles }: ScopeRow = SCOPES[scope];
+    return granted.includes(scope) || roles.some((role) => granted.includes(role));
+  });
+  return granted.length === 0 ? {} : { scopes: Object.freeze(scopes) };
+}
+
+/** The scopes that somebody has, an admin all. */
+export function listScopes(rights: Rights): readonly Scope[] {
+  return SCOPE_NAMES.filter((scope) => hasScope(rights, scope));
+}
+
+/** The first right of the others that somebody lacks; undefined where there is none. */
+export function findMissing(own: Rights, others: Rights): string | undefined {
+  if (own.isAdmin === true) return undefined;
+  return others.isAdmin === true ? 'admin' : others.scopes?.find((scope) => !hasScope(own, scope));
+}

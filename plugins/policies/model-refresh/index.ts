@@ -1,0 +1,374 @@
+import {
+  type AuditActor,
+  type Command,
+  type CommandInput,
+  type CommandIo,
+  definePlugin,
+  GatewayError,
+  nearest,
+  OptionError,
+  type PluginApi,
+  type Price,
+  type Provider,
+  parseDuration,
+  problemsOf,
+  type Route,
+} from '../../../core/index.ts';
+import { describeAge, FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from '../kit/index.ts';
+import { type Change, keptAt, type Plan, planList, planTable, reasonOf, useKept } from './updates.ts';
+
+/** Longer timers overflow and fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** What the options say. */
+interface Options {
+  readonly table?: string | undefined;
+  readonly everyMs?: number | undefined;
+  readonly acceptDearer: boolean;
+}
+
+/**
+ * Keeps what is known of models up with what vendors list, and with a published table: first what the store remembers, then, where a
+ * timer is set and that is old, the sources themselves, beside the running gateway. And the command `models`, which shows the
+ * catalogue and brings it up to date.
+ */
+export default definePlugin({
+  name: 'model-refresh',
+  kind: 'policy',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      table: {
+        type: 'string',
+        format: 'url',
+        description:
+          'The address of a newer `config/models.json`, by https: its rows replace those of the package, under what this configuration says.',
+      },
+      refresh: {
+        type: 'string',
+        format: 'duration',
+        description: 'How often the table is fetched, such as `24h`; by `tollgate models update` alone unless set.',
+      },
+      acceptDearer: {
+        type: 'boolean',
+        default: false,
+        description:
+          'Whether the timers take prices that are dearer, too; else they tell them in the log, and the old ones stay.',
+      },
+    },
+  },
+  check: (config) => problemsOf(() => readOptions(config)),
+  commands: [{ name: 'models', summary: 'List models, their prices and ends, and bring them up to date' }],
+  setup(api, config) {
+    const options = readOptions(config);
+    api.command(modelsCommand(api, options));
+    api.route(modelsRoute(api));
+    api.onReady(async () => {
+      await useKept(api).catch((error: unknown) => warn(api, 'the models that were taken over', error));
+      const { table, everyMs } = options;
+      if (table !== undefined && everyMs !== undefined) keepUp(api, options, undefined, everyMs);
+      for (const [name, provider] of api.offers('chat'))
+        if (canListModels(provider) && provider.refreshModelsMs !== undefined)
+          keepUp(api, options, name, provider.refreshModelsMs);
+    });
+  },
+});
+
+function readOptions(config: Readonly<Record<string, unknown>>): Options {
+  const { table, refresh, acceptDearer } = config;
+  const url = typeof table === 'string' ? new URL(table) : undefined;
+  const isLocal = url !== undefined && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
+  if (url && url.protocol !== 'https:' && !isLocal)
+    throw new OptionError(
+      '/table',
+      'is not an address with https',
+      'Prices decide what people pay: fetch them by https.',
+    );
+  if (refresh !== undefined && url === undefined)
+    throw new OptionError('/refresh', 'says how often a table is fetched that has no address', 'Set `table` too.');
+  return {
+    table: url?.href,
+    everyMs: typeof refresh === 'string' ? parseDuration(refresh) : undefined,
+    acceptDearer: acceptDearer === true,
+  };
+}
+
+/** Whether a vendor can be asked for its list: it has one, is no part of this process, and the operator has the key it takes. */
+function canListModels({ listModels, credential, transport }: Provider): boolean {
+  return (
+    listModels !== undefined && transport === undefined && !(credential?.required && credential.value === undefined)
+  );
+}
+
+/** Fetches one source now, where what is kept of it is old, and then each time that it is: a provider's list, or the table. */
+function keepUp(api: PluginApi, options: Options, provider: string | undefined, everyMs: number): void {
+  const refresh = () => void refreshOne(api, options, provider, everyMs);
+  refresh();
+  const timer = setInterval(refresh, Math.min(everyMs, MAX_TIMER_MS));
+  timer.unref();
+  api.onClose(() => clearInterval(timer));
+}
+
+/** A source that does not respond, or sends what cannot be used, changes nothing. */
+async function refreshOne(
+  api: PluginApi,
+  { table, acceptDearer }: Options,
+  provider: string | undefined,
+  everyMs: number,
+): Promise<void> {
+  try {
+    // Another worker may have fetched it.
+    const inUse = await useKept(api);
+    if (Date.now() - ((await keptAt(api, provider)) ?? 0) < everyMs) return;
+    const plan = await (provider === undefined ? planTable(api, table ?? '', inUse) : planList(api, provider));
+    await plan.take(acceptDearer);
+    await useKept(api);
+    const dearer = acceptDearer ? [] : dearerIn(plan);
+    const facts = { source: plan.source, differences: plan.changes.length };
+    if (dearer.length === 0) api.log.info(facts, 'fetched what is new of models');
+    else
+      api.log.warn(
+        { ...facts, dearer: dearer.slice(0, 20) },
+        'prices that would be dearer stay as they were: tollgate models update --accept-dearer takes them',
+      );
+  } catch (error) {
+    warn(api, provider === undefined ? 'the table of models' : `the list of ${provider}`, error);
+  }
+}
+
+function warn(api: PluginApi, source: string, error: unknown): void {
+  api.log.warn({ source, reason: reasonOf(error) }, 'what is new of models could not be fetched; what is known stays');
+}
+
+/** The models whose prices would be dearer. */
+function dearerIn({ changes }: Plan): readonly string[] {
+  return [...new Set(changes.flatMap(({ model, is_dearer: isDearer }) => (isDearer ? [model] : [])))];
+}
+
+const NUMBER_OR_NULL = { type: ['number', 'null'] } as const;
+const MODEL = {
+  type: 'object',
+  required: ['id', 'provider', 'is_callable', 'targets', 'context_window', 'max_output', 'price'],
+  properties: {
+    id: { type: 'string', description: '`provider/model`, or an alias.' },
+    provider: { type: ['string', 'null'] },
+    is_callable: { type: 'boolean', description: 'Whether its provider, or that of a target, has what it needs.' },
+    targets: {
+      type: ['array', 'null'],
+      items: { type: 'string' },
+      description: 'What an alias stands for, in the order to try.',
+    },
+    context_window: NUMBER_OR_NULL,
+    max_output: NUMBER_OR_NULL,
+    input_modalities: { type: ['array', 'null'], items: { type: 'string' }, description: 'What it reads.' },
+    output_modalities: { type: ['array', 'null'], items: { type: 'string' }, description: 'What it writes.' },
+    shutdown: { type: ['string', 'null'], description: 'The day from which on its vendor no longer serves it.' },
+    price: { type: ['object', 'null'], description: 'US dollars per million tokens; null where it is not known.' },
+  },
+} as const;
+
+/** `GET /api/core/admin/catalog` (`/api/core/<provider>/models` is a provider's list): what `tollgate models` shows, and what can be called now. */
+function modelsRoute(api: PluginApi): Route {
+  return {
+    ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/catalog', scope: 'models:read' },
+    summary: 'List models and aliases: which can be called now, context windows, prices',
+    query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
+    responses: { 200: { description: 'The aliases, then the models by provider.', schema: listOf(MODEL) } },
+    handler(ctx) {
+      const { limit, after } = readPage(ctx);
+      const { catalog } = api;
+      const canCall = (target: string): boolean => catalog.isConfigured(target.split('/', 1)[0] ?? '');
+      const aliases = api.aliases().map(([id, targets]) => ({
+        ...{ id, provider: null, is_callable: targets.some(canCall), targets },
+        ...{ context_window: null, max_output: null, price: null },
+        ...{ input_modalities: null, output_modalities: null, shutdown: null },
+      }));
+      const models = catalog.providers().flatMap((provider) =>
+        modelsOf(api, provider).map(({ id, ...facts }) => ({
+          ...{ id, provider, is_callable: catalog.isConfigured(provider), targets: null },
+          ...facts,
+        })),
+      );
+      const all = [...aliases, ...models];
+      const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
+      const page = all.slice(from, from + limit);
+      sendList(ctx, page, from + limit < all.length ? page.at(-1)?.id : undefined);
+    },
+  };
+}
+
+/** What is known of the models of a provider. */
+function modelsOf({ catalog }: Pick<PluginApi, 'catalog'>, provider: string) {
+  return catalog.list(provider).map((model) => {
+    const info = catalog.find(provider, model);
+    return {
+      id: `${provider}/${model}`,
+      context_window: info?.contextWindow ?? null,
+      max_output: info?.maxOutput ?? null,
+      input_modalities: info?.inputModalities ?? null,
+      output_modalities: info?.outputModalities ?? null,
+      shutdown: info?.shutdown ?? null,
+      price: catalog.priceOf({ provider, model }, info) ?? null,
+    };
+  });
+}
+
+/** `tollgate models`: names, context windows, ends, and prices in US dollars per million tokens; `models update` brings them up to date. */
+function modelsCommand(api: PluginApi, options: Options): Command {
+  const ofOne = { flags: '--provider <name>', summary: 'of one provider only' };
+  return {
+    name: 'models',
+    summary: 'List models, their context windows, prices and ends',
+    changesStore: false,
+    options: [ofOne],
+    async run({ options: { provider }, io }) {
+      const names = providersOf(api, provider);
+      const table = await useKept(api);
+      showModels(api, names, provider === undefined, io);
+      io.note(`The table of models is version ${table.version} of ${describeAge(table.date)}.`);
+    },
+    subcommands: [
+      {
+        name: 'update',
+        summary:
+          'Ask vendors for their lists, fetch the table of the configuration, show what differs, and take it over',
+        options: [
+          ofOne,
+          {
+            flags: '--check',
+            summary: 'show what differs, and change nothing; the exit code is 4 where something does',
+          },
+          { flags: '--accept-dearer', summary: 'take prices that are dearer, too; they stay as they were unless set' },
+        ],
+        run: (input) => updateModels(api, options, input),
+      },
+    ],
+  };
+}
+
+/** The providers that a command is for. */
+function providersOf({ catalog }: PluginApi, wanted: unknown): readonly string[] {
+  if (typeof wanted !== 'string') return catalog.providers();
+  if (catalog.has(wanted)) return [wanted];
+  const near = nearest(wanted, catalog.providers());
+  const hint =
+    near.length > 0 ? `Did you mean ${near.join(' or ')}?` : `Configured are: ${catalog.providers().join(', ')}.`;
+  throw new GatewayError('unsupported_provider', `there is no provider "${wanted}" in the configuration\n${hint}`);
+}
+
+/** What `--check` ends with when something differs, and an update of which a source failed. */
+const EXIT = Object.freeze({ differs: 4, failed: 69 });
+
+async function updateModels(api: PluginApi, { table }: Options, input: CommandInput): Promise<number> {
+  const { options, io, actor } = input;
+  const isCheck = options['check'] === true;
+  const acceptDearer = options['acceptDearer'] === true;
+  if (!isCheck && api.stores.kind === 'memory')
+    throw new GatewayError(
+      'invalid_request',
+      'what is taken over would end with this command: the store is memory:\nName a store that lasts, or look with --check.',
+    );
+  const names = providersOf(api, options['provider']);
+  const inUse = await useKept(api);
+  const offers = api.offers('chat');
+  const sources: readonly (readonly [string, () => Promise<Plan>])[] = [
+    ...(table !== undefined && options['provider'] === undefined
+      ? [['the table of models', () => planTable(api, table, inUse)] as const]
+      : []),
+    ...names.flatMap((name) => {
+      const provider = offers.get(name);
+      return provider && canListModels(provider) ? [[`the list of ${name}`, () => planList(api, name)] as const] : [];
+    }),
+  ];
+  if (sources.length === 0)
+    throw new GatewayError(
+      'invalid_request',
+      'there is nothing to ask: no provider that has a list has its key, and there is no table\nSet a key, or policies.model-refresh.table.',
+    );
+  const { plans, failed } = await planAll(sources, io);
+  if (!isCheck) for (const plan of plans) await takeOver(api, plan, acceptDearer, actor);
+  showChanges(plans, failed, { isCheck, acceptDearer }, io);
+  if (failed.length > 0) return EXIT.failed;
+  return isCheck && plans.some(({ changes }) => changes.length > 0) ? EXIT.differs : 0;
+}
+
+interface FailedSource {
+  readonly source: string;
+  readonly reason: string;
+}
+
+/** Asks the sources one by one, saying which; one that fails is named and passed over. */
+async function planAll(sources: readonly (readonly [string, () => Promise<Plan>])[], io: CommandIo) {
+  const plans: Plan[] = [];
+  const failed: FailedSource[] = [];
+  for (const [at, [source, plan]] of sources.entries()) {
+    const step = `${at + 1} of ${sources.length}: ${source}`;
+    try {
+      const made = await plan();
+      plans.push(made);
+      io.note(`${step} … ${made.changes.length} differences`);
+    } catch (error) {
+      failed.push({ source, reason: reasonOf(error) });
+      io.note(`${step} … failed: ${reasonOf(error)}`);
+    }
+  }
+  return { plans, failed };
+}
+
+async function takeOver(api: PluginApi, plan: Plan, acceptDearer: boolean, actor: AuditActor): Promise<void> {
+  await plan.take(acceptDearer);
+  const differences = plan.changes.length;
+  const dearer = dearerIn(plan).length;
+  if (differences > 0)
+    await api.audit({
+      actor,
+      action: 'models.update',
+      subject: plan.source,
+      after: { differences, dearer, acceptDearer },
+    });
+}
+
+function showChanges(
+  plans: readonly Plan[],
+  failed: readonly FailedSource[],
+  { isCheck, acceptDearer }: { readonly isCheck: boolean; readonly acceptDearer: boolean },
+  io: CommandIo,
+): void {
+  const changes = plans.flatMap((plan) => plan.changes);
+  const remark = ({ is_dearer: isDearer }: Change): string =>
+    !isDearer ? '' : acceptDearer ? 'dearer' : isCheck ? 'dearer: --accept-dearer would take it' : 'dearer: not taken';
+  const rows = changes.map((change) => [
+    ...[change.model, change.field, change.before ?? '-', change.after ?? '-'],
+    remark(change),
+  ]);
+  const text = rows.length === 0 ? '' : io.table(['MODEL', 'WHAT', 'BEFORE', 'AFTER', ''], rows);
+  io.result({ differences: changes, failed, taken: !isCheck }, text);
+  const dearer = new Set(plans.flatMap(dearerIn)).size;
+  if (dearer > 0 && !acceptDearer)
+    io.note(`${dearer} models would be dearer: their prices stay as they were unless you add --accept-dearer.`);
+  if (!isCheck && changes.length > 0) io.note('Running gateways take it with their next reload: tollgate reload.');
+}
+
+function showModels(api: PluginApi, names: readonly string[], withAliases: boolean, io: CommandIo): void {
+  const aliases = withAliases ? api.aliases().map(([id, targets]) => ({ id, alias_of: targets })) : [];
+  const rows = names.flatMap((provider) => modelsOf(api, provider));
+  const table = io.table(
+    ['MODEL', 'CONTEXT TOKENS', 'ENDS', 'INPUT USD/M TOKENS', 'CACHED USD/M TOKENS', 'OUTPUT USD/M TOKENS'],
+    [
+      ...aliases.map(({ id, alias_of }) => [id, '', '', '', '', `-> ${alias_of.join(', ')}`]),
+      ...rows.map(({ id, context_window, shutdown, price }) => [
+        ...[id, context_window === null ? '?' : String(context_window), shutdown ?? ''],
+        ...showPrices(price),
+      ]),
+    ],
+  );
+  io.result([...aliases, ...rows], table);
+}
+
+function showPrices(price: Price | null): readonly string[] {
+  return [price?.input, price?.cached_input, price?.output].map((amount) =>
+    amount === undefined ? '?' : String(amount),
+  );
+}

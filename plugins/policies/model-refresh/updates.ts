@@ -1,0 +1,233 @@
+import {
+  GatewayError,
+  isObject,
+  type ModelInfo,
+  type ModelTable,
+  type PluginApi,
+  type Price,
+  type PriceRow,
+} from '../../../core/index.ts';
+import { feesAreMore, isDearer, loadModelTable, problemsOfModels, problemsOfTable } from '../kit/index.ts';
+
+/** What vendors and a published table say anew of models: fetched, checked, compared with what is in use, and kept in the store. */
+
+/** A difference between what is in use and what a source says. */
+export interface Change {
+  readonly model: string;
+  /** Such as `shutdown` or `price.input`; `new` for a model that was not known. */
+  readonly field: string;
+  readonly before: string | null;
+  readonly after: string | null;
+  /** Part of a price that comes to more for anything: it is taken only where the operator accepts that. */
+  readonly is_dearer: boolean;
+}
+
+/** What one source would change. */
+export interface Plan {
+  readonly source: string;
+  readonly changes: readonly Change[];
+  /** Keeps it; a price that is dearer stays as it was unless it is accepted. */
+  take(acceptDearer: boolean): Promise<void>;
+}
+
+/** What was taken over, by its source. */
+interface KeptTable {
+  readonly table: ModelTable;
+  /** Unix milliseconds. */
+  readonly at: number;
+}
+interface KeptList {
+  readonly models: readonly ModelInfo[];
+  readonly at: number;
+}
+
+type UpdateApi = Pick<PluginApi, 'catalog' | 'http' | 'keyv' | 'listModels' | 'offers' | 'useModelTable'>;
+
+const TABLE = 'table';
+const tables = (api: UpdateApi) => api.keyv<KeptTable>('tables');
+const lists = (api: UpdateApi) => api.keyv<KeptList>('models');
+
+/** Lets the gateway use what was taken over and is newer than its own table; answers the table that is in use. */
+export async function useKept(api: UpdateApi, shipped: ModelTable = loadModelTable()): Promise<ModelTable> {
+  const kept = await tables(api).get(TABLE);
+  const isNewer = kept !== undefined && (kept.table.version ?? 0) > (shipped.version ?? 0);
+  const table = isNewer ? kept.table : shipped;
+  if (isNewer) api.useModelTable(table);
+  const names = api.catalog.providers();
+  const found = await Promise.all(names.map((name) => lists(api).get(name)));
+  for (const [at, name] of names.entries()) {
+    const list = found[at];
+    if (!list) continue;
+    // What a newer table says holds against an older list; its names hold on.
+    const isOld = list.at < Date.parse(table.date ?? '');
+    learn(api, name, isOld ? list.models.map(({ id }) => ({ id })) : list.models);
+  }
+  return table;
+}
+
+/** When a source was taken over last, in Unix milliseconds; undefined for never. */
+export async function keptAt(api: UpdateApi, provider?: string): Promise<number | undefined> {
+  return (await (provider === undefined ? tables(api).get(TABLE) : lists(api).get(provider)))?.at;
+}
+
+/** A list of the operator's own says all that is callable, unless the vendor's is to be added to it. */
+function learn({ catalog, offers }: UpdateApi, name: string, models: readonly ModelInfo[]): void {
+  const offer = offers('chat').get(name);
+  if (!offer) return;
+  const own =
+    offer.models && !offer.anyModel && offer.refreshModelsMs === undefined ? new Set(catalog.list(name)) : undefined;
+  catalog.learn(name, own ? models.filter(({ id }) => own.has(id)) : models);
+}
+
+/** What a provider's vendor lists, and how that differs from what is known. */
+export async function planList(api: UpdateApi, provider: string): Promise<Plan> {
+  const models = await api.listModels(provider);
+  const where = `the list of ${provider}`;
+  if (models.length === 0) throw refused(where, 'has no models');
+  const problems = problemsOfModels(models);
+  if (problems.length > 0) throw refused(where, `cannot be used: ${problems.join('; ')}`);
+  const listed = new Set(api.catalog.list(provider));
+  const known = (id: string): ModelInfo | undefined => (listed.has(id) ? api.catalog.find(provider, id) : undefined);
+  const gone = ((await lists(api).get(provider))?.models ?? []).filter(
+    ({ id }) => !models.some((model) => model.id === id),
+  );
+  return {
+    source: where,
+    changes: [
+      ...models.flatMap((model) =>
+        changesOf(`${provider}/${model.id}`, known(model.id), { ...known(model.id), ...model }),
+      ),
+      ...gone.map(({ id }) => ({
+        model: `${provider}/${id}`,
+        field: 'listed',
+        before: 'yes',
+        after: 'no',
+        is_dearer: false,
+      })),
+    ],
+    async take(acceptDearer) {
+      const taken = models.map((model) => withPrice(known(model.id), model, acceptDearer));
+      await lists(api).set(provider, { models: taken, at: Date.now() });
+    },
+  };
+}
+
+/** What a published table says, and how that differs from the one in use. */
+export async function planTable(api: UpdateApi, url: string, base: ModelTable): Promise<Plan> {
+  const where = 'the table of models';
+  const response = await (await api.http()).get(url, { responseType: 'json' });
+  if (response.statusCode !== 200)
+    throw refused(where, `is not at its address: that has the status ${response.statusCode}`);
+  const body: unknown = response.body;
+  const problems = problemsOfTable(body);
+  if (problems.length > 0) throw refused(where, `cannot be used: ${problems.join('; ')}`);
+  const next = body as ModelTable;
+  if ((next.version ?? 0) < (base.version ?? 0))
+    throw refused(where, `has the version ${next.version}; the one in use has ${base.version}, which is newer`);
+  const changes: Change[] = [];
+  mergeTables(base, next, true, changes);
+  return {
+    source: where,
+    changes,
+    take: async (acceptDearer) => {
+      await tables(api).set(TABLE, { table: mergeTables(base, next, acceptDearer, []), at: Date.now() });
+    },
+  };
+}
+
+/** A table over another one: what it does not name stays. */
+function mergeTables(base: ModelTable, next: ModelTable, acceptDearer: boolean, changes: Change[]): ModelTable {
+  const vendors = new Map(Object.entries(base.vendors));
+  for (const [vendor, rows] of Object.entries(next.vendors)) {
+    const known = vendors.get(vendor);
+    if (typeof rows === 'string' || typeof known === 'string') {
+      if (known === undefined) vendors.set(vendor, rows);
+      continue;
+    }
+    const merged = new Map(Object.entries(known ?? {}));
+    for (const [id, facts] of Object.entries(rows)) {
+      const before = merged.get(id);
+      changes.push(...changesOf(`${vendor}/${id}`, before && { id, ...before }, { id, ...facts }));
+      merged.set(id, withPrice(before, facts, acceptDearer));
+    }
+    vendors.set(vendor, Object.fromEntries(merged));
+  }
+  const families = new Map(Object.entries(base.families ?? {}));
+  for (const [vendor, family] of Object.entries(next.families ?? {})) {
+    const before = families.get(vendor);
+    const isMore =
+      feesAreMore(before?.fees, family.fees) ||
+      feesAreMore(before?.regions, family.regions) ||
+      Object.entries(family.endings ?? {}).some(([ending, { price }]) =>
+        isDearer(before?.endings?.[ending]?.price, price),
+      );
+    changes.push(...compare(`${vendor}/*`, before ?? {}, family, isMore));
+    families.set(vendor, isMore && !acceptDearer ? (before ?? family) : family);
+  }
+  const { note: _, ...rest } = { note: undefined, ...next };
+  return { ...rest, vendors: Object.fromEntries(vendors), families: Object.fromEntries(families) };
+}
+
+/** The new facts of a model, with the price that it had where the new one is dearer and nobody accepted that. */
+function withPrice<Facts extends Pick<ModelInfo, 'price'>>(
+  before: Pick<ModelInfo, 'price'> | undefined,
+  facts: Facts,
+  acceptDearer: boolean,
+): Facts {
+  const { price } = before ?? {};
+  return !acceptDearer && price && isDearer(price, facts.price) ? { ...facts, price } : facts;
+}
+
+function changesOf(model: string, before: ModelInfo | undefined, after: ModelInfo): readonly Change[] {
+  if (!before) return [{ model, field: 'new', before: null, after: describe(after), is_dearer: false }];
+  return compare(model, before, after, isDearer(before.price, after.price));
+}
+
+/** The fields that differ. Where a part of a price is dearer, all of it is taken or none. */
+function compare(model: string, before: object, after: object, dearer: boolean): readonly Change[] {
+  const [was, is] = [flatten(before), flatten(after)];
+  return [...new Set([...was.keys(), ...is.keys()])].flatMap((field) => {
+    const [old, next] = [was.get(field) ?? null, is.get(field) ?? null];
+    if (old === next) return [];
+    const isPart = /^(price|fees|regions|endings)\b/.test(field);
+    return [{ model, field, before: old, after: next, is_dearer: dearer && isPart }];
+  });
+}
+
+/** The values of facts by their path, as texts; where they are from makes no difference. */
+function flatten(value: unknown, path = ''): ReadonlyMap<string, string> {
+  if (Array.isArray(value) && value.every((each) => typeof each !== 'object'))
+    return new Map([[path, value.join(', ')]]);
+  if (typeof value !== 'object' || value === null) return new Map([[path, String(value)]]);
+  return new Map(
+    Object.entries(value)
+      .filter(([key, each]) => each !== undefined && (path !== '' || (key !== 'source' && key !== 'id')))
+      .flatMap(([key, each]) => [...flatten(each, path === '' ? key : `${path}.${key}`)]),
+  );
+}
+
+function describe({ contextWindow, shutdown, price }: ModelInfo): string {
+  const [first] = (price && 'length' in price ? price : [price]) as readonly (Price | PriceRow | undefined)[];
+  return [
+    first ? `${first.input} in, ${first.output} out USD/M tokens` : 'no price',
+    ...(contextWindow === undefined ? [] : [`${contextWindow} tokens`]),
+    ...(shutdown === undefined ? [] : [`ends ${shutdown}`]),
+  ].join(', ');
+}
+
+function refused(where: string, what: string): GatewayError {
+  return new GatewayError('provider_invalid_response', `${where} ${what}; what is known stays`);
+}
+
+/** Why a source could not be had, in a few words that hold no address. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof GatewayError) return error.message;
+  const { name = 'unknown', response } = (isObject(error) || error instanceof Error ? error : {}) as {
+    readonly name?: string;
+    readonly response?: { readonly statusCode?: number };
+  };
+  if (name === 'HTTPError') return `its response was ${response?.statusCode}`;
+  if (name === 'CancelError') return 'it sent more than 16 MiB';
+  if (name === 'ParseError') return 'it sent something that is not JSON, or holds too many values';
+  return name;
+}

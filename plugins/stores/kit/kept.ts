@@ -1,0 +1,179 @@
+import type Keyv from 'keyv';
+import { type AccountDocuments, parseSize, type Store } from '../../../core/index.ts';
+
+/** The option of every store that says how much one account may keep. */
+export const KEPT_OPTION = {
+  type: ['string', 'integer'],
+  format: 'size',
+  default: '32mb',
+  description:
+    'What one account may keep here in addition to its books (results for idempotency keys, responses, memories of agents, bodies of calls); what was written least recently goes first.',
+} as const;
+
+const DEFAULT_BYTES = parseSize(KEPT_OPTION.default);
+/** What a document takes in addition to its text: its key, its entry, what a database keeps around both. */
+const OVERHEAD_BYTES = 512;
+/** The part of what an account may keep that one document may have. */
+const DOCUMENT_SHARE = 1 / 4;
+const MAX_ENTRIES = 20_000;
+const PAGE = 1000;
+/** What this process may add for an account before it reads its entries again: by so much each process may be over the bound. */
+const CHECK_SHARE = 1 / 32;
+const CHECK_ENTRIES = 64;
+const MAX_ACCOUNTS = 10_000;
+const TIME_DIGITS = 9;
+
+interface KeptDocument {
+  /** Its entry: of two under one key the one that is named here counts. */
+  readonly entry: string;
+  readonly value: unknown;
+}
+
+/** What is known of an account: its bytes when its entries were read, and what this process has added since. */
+interface Known {
+  bytes: number;
+  added: number;
+  entries: number;
+}
+
+type Halves = Pick<Store, 'keyv' | 'sets'>;
+
+/** The documents and sets of a store with what accounts keep in them; `option` is {@link KEPT_OPTION}. */
+export function withKept(halves: Halves, option: string | number = DEFAULT_BYTES): Halves & Pick<Store, 'kept'> {
+  const all = createKept(halves, parseSize(option));
+  const kept = (owner: string): AccountDocuments => ({
+    set: (account, key, value, ttlMs) => all.set(account, `${owner}.${key}`, value, ttlMs),
+    get: (key) => all.get(`${owner}.${key}`),
+    delete: (account, key) => all.delete(account, `${owner}.${key}`),
+    bytes: (account) => all.bytes(account),
+    count: (account, remove) => all.count(account, remove),
+    get known() {
+      return all.known;
+    },
+  });
+  return { ...halves, kept };
+}
+
+/** Each account has a set of entries, which begin with when they were written. */
+function createKept({ keyv, sets }: Halves, maxBytes: number): AccountDocuments {
+  const documents = (): Keyv<KeptDocument> => keyv<KeptDocument>('kept');
+  const known = new Map<string, Known>();
+  let dropped = 0;
+
+  async function drop(set: string, { member, key, expiresAt }: Entry, now: number): Promise<void> {
+    if (expiresAt > now && (await documents().get(key))?.entry === member && (await documents().delete(key)))
+      dropped += 1;
+    await sets.remove(set, member);
+  }
+
+  /** Reads the entries of an account, and drops what is over and what is too much. Resolves with what is left, in bytes. */
+  async function trim(account: string, room = maxBytes): Promise<number> {
+    const now = Date.now();
+    const set = setOf(account);
+    const { bytes, toDrop } = chooseEntries(await readEntries(sets, set), room, now);
+    for (const entry of toDrop) await drop(set, entry, now);
+    remember(known, account, bytes);
+    return bytes;
+  }
+
+  const remove = async (account: string, key: string): Promise<boolean> => {
+    const found = await documents().get(key);
+    if (!found) return false;
+    await sets.remove(setOf(account), found.entry);
+    return documents().delete(key);
+  };
+  return {
+    get known() {
+      let bytes = 0;
+      for (const { bytes: read, added } of known.values()) bytes += read + added;
+      return { bytes, dropped };
+    },
+    async set(account, key, value, ttlMs) {
+      const bytes = Buffer.byteLength(JSON.stringify(value)) + OVERHEAD_BYTES;
+      if (bytes > maxBytes * DOCUMENT_SHARE) return false;
+      // Room is made first: the store may be full.
+      if (isDue(known.get(account), bytes, maxBytes)) await trim(account, maxBytes - bytes);
+      await remove(account, key);
+      const entry = writeEntry(bytes, Date.now() + ttlMs, key);
+      await sets.add(setOf(account), entry);
+      await documents().set(key, { entry, value }, ttlMs);
+      return true;
+    },
+    get: async <T>(key: string) => (await documents().get(key))?.value as T | undefined,
+    delete: remove,
+    bytes: (account) => trim(account),
+    async count(account, remove = false) {
+      await trim(account);
+      const entries = await readEntries(sets, setOf(account));
+      if (!remove) return entries.length;
+      for (const { member, key } of entries) {
+        await documents().delete(key);
+        await sets.remove(setOf(account), member);
+      }
+      known.delete(account);
+      return entries.length;
+    },
+  };
+}
+
+/** What is left of an account's entries, in bytes, and those that are over or too much: the newest stay. */
+function chooseEntries(entries: Entry[], room: number, now: number) {
+  const toDrop: Entry[] = [];
+  let bytes = 0;
+  let count = 0;
+  for (const entry of entries.reverse()) {
+    const isLeft = entry.expiresAt > now && bytes + entry.bytes <= room && count < MAX_ENTRIES;
+    if (isLeft) {
+      bytes += entry.bytes;
+      count += 1;
+    } else toDrop.push(entry);
+  }
+  return { bytes, toDrop };
+}
+
+function remember(known: Map<string, Known>, account: string, bytes: number): void {
+  known.delete(account);
+  if (known.size >= MAX_ACCOUNTS) known.delete(known.keys().next().value ?? '');
+  if (bytes > 0) known.set(account, { bytes, added: 0, entries: 0 });
+}
+
+/** Notes what an account is about to add, and says whether its entries are to be read first. */
+function isDue(known: Known | undefined, bytes: number, maxBytes: number): boolean {
+  if (!known) return true;
+  known.added += bytes;
+  known.entries += 1;
+  return known.added > maxBytes * CHECK_SHARE || known.entries > CHECK_ENTRIES;
+}
+
+function setOf(account: string): string {
+  return `kept.${account}`;
+}
+
+/** An entry of an account's set. */
+interface Entry {
+  readonly member: string;
+  readonly bytes: number;
+  readonly expiresAt: number;
+  readonly key: string;
+}
+
+function writeEntry(bytes: number, expiresAt: number, key: string): string {
+  const at = Date.now().toString(36).padStart(TIME_DIGITS, '0');
+  return [at, bytes.toString(36), expiresAt.toString(36), key].join(' ');
+}
+
+async function readEntries(sets: Store['sets'], set: string): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const page: readonly string[] = await sets.list(set, { limit: PAGE, ...(after !== '' && { after }) });
+    for (const member of page) {
+      const [, bytes = '', expiresAt = '', ...key] = member.split(' ');
+      entries.push({
+        ...{ member, key: key.join(' ') },
+        ...{ bytes: Number.parseInt(bytes, 36), expiresAt: Number.parseInt(expiresAt, 36) },
+      });
+    }
+    after = page.length < PAGE ? undefined : page.at(-1);
+  }
+  return entries;
+}

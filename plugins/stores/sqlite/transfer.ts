@@ -1,0 +1,167 @@
+import type { Ledger, Transfer } from '../../../core/index.ts';
+import { dimensionsOf, packFacts, ROLLUP_DIMENSIONS, SUM_NAMES, sumsOf } from '../kit/call-rows.ts';
+import { factText, readFacts } from '../kit/facts.ts';
+import { type LedgerRow, type MovedRow, readCalls, readMoved } from '../kit/transfer.ts';
+import { prepareCalls } from './calls-sql.ts';
+import type { Database, SqlValue, Statement } from './driver.ts';
+import { CallGroups, type CallsTables, NOT_OPEN, readBalance, readName } from './ledger-rows.ts';
+import type { Writer } from './writer.ts';
+
+type Row = ReturnType<Statement['all']>[number];
+
+/** How many rows one statement reads. */
+const PAGE = 500;
+
+/** Reads all rows of the file, and adds rows to an empty one. */
+export function createSqliteTransfer(database: Database, writer: Writer, ledger: Ledger): Transfer {
+  const sql = prepareCalls(database);
+  const calls: CallsTables = { sql, groups: new CallGroups(sql) };
+  writer.onRollback(() => calls.groups.clear());
+  const write = createWriter(database, calls);
+  return {
+    read: () => readAll(database, writer, ledger),
+    async write(rows) {
+      const moved = readMoved(rows);
+      await writer.write('store.transfer', () => write(moved));
+      for (const row of moved) if (row.is === 'records_from') await ledger.forgetCalls(row.at);
+    },
+  };
+}
+
+async function* readAll(database: Database, writer: Writer, ledger: Ledger): AsyncGenerator<MovedRow> {
+  /** Goes through a table in the order of its key, page by page. */
+  async function* walk(text: string, keys: readonly string[], first: readonly SqlValue[] = keys.map(() => '')) {
+    const marks = keys.map(() => '?').join(', ');
+    const page = database.prepare(
+      `SELECT * FROM (${text}) WHERE (${keys.join(', ')}) > (${marks}) ORDER BY ${keys.join(', ')} LIMIT ${PAGE}`,
+    );
+    for (let after: readonly SqlValue[] | undefined = first; after; ) {
+      const from = after;
+      const rows: Row[] = await writer.readLatest('store.transfer', () => page.all(...from));
+      yield* rows;
+      const last = rows.at(-1);
+      after = last && rows.length === PAGE ? keys.map((key) => last[key] ?? null) : undefined;
+    }
+  }
+  const now = Date.now();
+  for await (const { namespace, key, value, expires } of walk('SELECT * FROM documents', ['namespace', 'key'])) {
+    if (expires != null && Number(expires) <= now) continue;
+    const document = { namespace: String(namespace), key: String(key), value: String(value) };
+    yield { is: 'document', ...document, ...(expires != null && { expires: Number(expires) }) };
+  }
+  for await (const { name, member } of walk('SELECT * FROM members', ['name', 'member']))
+    yield { is: 'member', set: String(name), member: String(member) };
+  for await (const { key, value } of walk('SELECT * FROM numbers', ['key']))
+    yield { is: 'number', key: String(key), value: Number(value) };
+  const entries = `SELECT e.*, s.name FROM entries AS e LEFT JOIN sums AS s ON s.kind = 'account' AND s.id = e.account`;
+  for await (const row of walk(entries, ['n'], [0])) {
+    const account = String(row['account']);
+    const texts = {
+      account,
+      name: readName(account, row['name']),
+      ref: String(row['ref']),
+      reason: String(row['reason']),
+    };
+    const kind = row['kind'] === 'credit' ? 'credit' : 'charge';
+    yield { is: 'entry', ...texts, kind, amount: Number(row['amount']), at: Number(row['at']) };
+  }
+  for await (const row of walk('SELECT * FROM sums', ['kind', 'id'])) yield readSums(row);
+  for await (const row of walk('SELECT * FROM requests', ['ref', 'account', 'kind'])) yield readRequest(row);
+  yield* readCalls(ledger);
+  const hours = 'SELECT * FROM rollup JOIN call_groups ON id = group_id';
+  for await (const row of walk(hours, ['hour', 'group_id'], [-1, -1]))
+    yield {
+      ...{ is: 'hour', hour: Number(row['hour']), dimensions: ROLLUP_DIMENSIONS.map((name) => String(row[name])) },
+      sums: SUM_NAMES.map((name) => Number(row[name])),
+    };
+  for await (const { value } of walk("SELECT * FROM marks WHERE name = 'whole_before'", ['name']))
+    yield { is: 'records_from', at: Number(value) };
+}
+
+function readSums(row: Row): LedgerRow {
+  const id = String(row['id']);
+  if (row['kind'] === 'account')
+    return { is: 'account', account: id, name: readName(id, row['name']), ...readBalance(row) };
+  const until = row['until'] == null ? undefined : Number(row['until']);
+  return { is: 'budget', id, spent: Number(row['spent']), held: Number(row['held']), until };
+}
+
+function readRequest(row: Row): LedgerRow {
+  const { state, until } = row;
+  const of = row['kind'] === 'credit' ? 'credit' : 'charge';
+  const keys = { of, account: String(row['account']), ref: String(row['ref']) } as const;
+  if (state !== 'held' && state !== 'swept')
+    return { is: 'request', ...keys, request: { state: 'ended', until: until == null ? undefined : Number(until) } };
+  return {
+    is: 'request',
+    ...keys,
+    request: {
+      ...{ state, amount: Number(row['amount']), until: Number(until) },
+      budgets: JSON.parse(String(row['budgets'])) as readonly string[],
+      facts: readFacts(row['facts']),
+      ...{ sweptAt: Number(row['swept_at'] ?? 0), countedAt: Number(row['counted_at'] ?? 0) },
+    },
+  };
+}
+
+type Writers = { readonly [Is in MovedRow['is']]: (row: Extract<MovedRow, { readonly is: Is }>) => void };
+
+/** Makes what writes rows, inside a transaction; that may run twice, so nothing is remembered beside the tables. */
+function createWriter(database: Database, { sql, groups }: CallsTables): (rows: readonly MovedRow[]) => void {
+  const insert = (table: string, columns: string): Statement =>
+    database.prepare(`INSERT INTO ${table} (${columns}) VALUES (${columns.replaceAll(/\w+/g, '?')})`);
+  const documents = insert('documents', 'namespace, key, value, expires');
+  const members = insert('members', 'name, member');
+  const numbers = insert('numbers', 'key, value');
+  const requests = insert('requests', 'ref, account, kind, state, until, amount, budgets, facts, swept_at, counted_at');
+  const budgets =
+    database.prepare(`INSERT INTO sums (kind, id, spent, held, until, balance, credited, last_entry, updated_at)
+    VALUES ('budget', ?, ?, ?, ?, 0, 0, 0, 0)`);
+  const entries = database.prepare(`INSERT INTO entries (before, account, kind, ref, amount, reason, at)
+    VALUES (coalesce((SELECT last_entry FROM sums WHERE kind = 'account' AND id = ?1), 0), ?1, ?2, ?3, ?4, ?5, ?6)`);
+  // The newest entry is in the row of the account, which has the rest once the account itself comes.
+  const newest = database.prepare(`INSERT INTO sums (kind, id, last_entry, balance, held, spent, credited, updated_at)
+    VALUES ('account', ?, ?, 0, 0, 0, 0, 0) ON CONFLICT DO UPDATE SET last_entry = excluded.last_entry`);
+  const accounts =
+    database.prepare(`INSERT INTO sums (kind, id, name, balance, held, spent, credited, updated_at, last_entry)
+    VALUES ('account', ?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT DO UPDATE SET name = excluded.name, balance = excluded.balance,
+    held = excluded.held, spent = excluded.spent, credited = excluded.credited, updated_at = excluded.updated_at`);
+  const writers: Writers = {
+    document: ({ namespace, key, value, expires = null }) => void documents.run(namespace, key, value, expires),
+    member: ({ set, member }) => void members.run(set, member),
+    number: ({ key, value }) => void numbers.run(key, value),
+    entry({ account, kind, ref, amount, reason, at }) {
+      newest.run(account, Number(entries.run(account, kind, ref, amount, reason, at).lastInsertRowid));
+    },
+    account({ account, name, balance, held, spent, credited, updatedAt }) {
+      const packed = name === account ? null : JSON.stringify(name);
+      accounts.run(account, packed, balance, held, spent, credited, updatedAt);
+    },
+    budget: ({ id, spent, held, until = null }) => void budgets.run(id, spent, held, until),
+    request({ ref, account, of, request }) {
+      const { state, until = null } = request;
+      if (request.state === 'ended') return void requests.run(ref, account, of, state, until, ...NOT_OPEN);
+      const texts = [JSON.stringify(request.budgets), JSON.stringify(request.facts)];
+      requests.run(ref, account, of, state, until, request.amount, ...texts, request.sweptAt, request.countedAt);
+    },
+    call({ account, ref, name, facts, cost, at, countedAt }) {
+      const shown = factText(name);
+      const { userId, key, requestId, session = null, outcome } = facts;
+      const texts = [shown, userId, key, requestId, session, outcome, packFacts(facts)] as const;
+      const sums = sumsOf(facts, cost).slice(1);
+      sql.add.run(
+        at,
+        JSON.stringify([ref, account]),
+        groups.idOf(dimensionsOf(shown, facts)),
+        ...texts,
+        countedAt,
+        ...sums,
+      );
+    },
+    hour: ({ hour, dimensions, sums }) => void sql.count.run(hour, groups.idOf(dimensions), ...sums),
+    records_from: () => undefined,
+  };
+  return (rows) => {
+    for (const row of rows) (writers[row.is] as (row: MovedRow) => void)(row);
+  };
+}

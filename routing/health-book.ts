@@ -1,0 +1,414 @@
+import type { OpenCause, RoutingState, Target, TargetReport } from '../core/contract/call.ts';
+import type { Counters } from '../core/contract/store.ts';
+import { steadyNow } from '../core/contract/units.ts';
+import { Hedges, RetryBudget } from './retries.ts';
+import { StickyTargets } from './sticky-targets.ts';
+import {
+  type Attempt,
+  begin,
+  type Health,
+  judge,
+  judgeOther,
+  leave,
+  mayTry,
+  openByOthers,
+  shareOf,
+  stateOf,
+  tryNewKey,
+  UNKNOWN,
+  type Verdict,
+} from './target-health.ts';
+
+/** What a verdict is about: one model, or everything that the provider serves (its network, its key). */
+type Scope = 'model' | 'provider';
+
+/** Targets that are remembered: those that are configured or have answered. */
+const MAX_TARGETS = 1000;
+
+/** Others that failed. Callers make names up: these few places are all that such names get. */
+const MAX_STRANGERS = 100;
+
+/** Called when this process opened or closed a target; `coolDownMs` is how long it is left alone, 0 for one that is closed. */
+type HealthListener = (name: string, coolDownMs: number) => void;
+
+/** An attempt at a target: its outcome is reported with it, a stream's twice (its first token and its end). */
+export interface TargetAttempt extends Attempt {
+  readonly target: Target;
+}
+
+/**
+ * The health of all targets of this process, which outlives a change of the configuration. A target can be tried when both its
+ * model and its provider can.
+ */
+export class HealthBook {
+  /** The one used last stands last. */
+  readonly #known = new Map<string, Health>();
+  readonly #strangers = new Map<string, Health>();
+  #isConfigured: (target: Target) => boolean = () => false;
+  #lastId = 0;
+  readonly #now: () => number;
+  #keys: ReadonlyMap<string, string> = new Map();
+  /** Shares with other processes, where there are any. */
+  onChange: HealthListener = () => {};
+
+  constructor(now: () => number = steadyNow) {
+    this.#now = now;
+  }
+
+  mayTry(target: Target): boolean {
+    const now = this.#now();
+    return namesOf(target).every((name) => mayTry(this.#of(name), now));
+  }
+
+  /** Whether its last attempt failed, or it is being tested: it gets less time where another target waits. */
+  isSuspect(target: Target): boolean {
+    return namesOf(target).some((name) => this.#of(name).failures > 0 || this.#of(name).openUntil !== undefined);
+  }
+
+  /** Milliseconds that it takes to respond, by what is known; undefined when nothing is. */
+  latencyMs(target: Target, stream: boolean): number | undefined {
+    return this.#of(namesOf(target)[1])[stream ? 'stream' : 'whole']?.ms;
+  }
+
+  /** The share of its calls that it should get now, up to 1. */
+  shareOf(target: Target, stream: boolean): number {
+    return Math.min(...namesOf(target).map((name) => shareOf(this.#of(name), this.#now(), stream)));
+  }
+
+  /** Why it cannot be tried now; undefined when it can. */
+  causeOf(target: Target): OpenCause | undefined {
+    const now = this.#now();
+    const closed = namesOf(target)
+      .map((name) => this.#of(name))
+      .filter((health) => !mayTry(health, now));
+    return closed.find(({ cause }) => cause !== 'failures')?.cause ?? closed[0]?.cause;
+  }
+
+  /** The best of some that cannot be tried: one that may work, then the one whose time is over first. */
+  bestOf(targets: readonly Target[]): Target | undefined {
+    const rank = (target: Target): readonly [number, number] => [
+      RANK[this.causeOf(target) ?? 'failures'],
+      Math.max(...namesOf(target).map((name) => this.#of(name).openUntil ?? 0)),
+    ];
+    return [...targets].sort((a, b) => rank(a)[0] - rank(b)[0] || rank(a)[1] - rank(b)[1])[0];
+  }
+
+  /** A call goes there: the first one to a half-open target tests it. */
+  begin(target: Target): TargetAttempt {
+    this.#lastId += 1;
+    const attempt = { target, id: this.#lastId, startedAt: this.#now() };
+    for (const name of namesOf(target)) {
+      const known = this.#of(name);
+      if (known.openUntil !== undefined) this.#put(name, known, begin(known, attempt));
+    }
+    return attempt;
+  }
+
+  /** An attempt ended without saying anything about its target, as when its caller left. Harmless after a report. */
+  leave(attempt: TargetAttempt): void {
+    for (const name of namesOf(attempt.target)) {
+      const known = this.#of(name);
+      this.#put(name, known, leave(known, attempt));
+    }
+  }
+
+  /** Notes what came of an attempt; of one that began now by default. */
+  report(target: Target, verdict: Verdict, scope: Scope = 'model', attempt?: Attempt): void {
+    const now = this.#now();
+    const [provider, model] = namesOf(target);
+    const [own, other] = scope === 'provider' ? [provider, model] : [model, provider];
+    const known = this.#of(own);
+    this.#put(own, known, judge(known, verdict, now, attempt));
+    const knownOfOther = this.#of(other);
+    this.#put(other, knownOfOther, judgeOther(knownOfOther, verdict, now, attempt));
+  }
+
+  /** What another worker or node found out about a name. */
+  learn(name: string, openUntil: number | undefined): void {
+    const now = this.#now();
+    const known = this.#of(name);
+    const closed = known.cause === 'shared' ? { ...known, openUntil: now } : known;
+    this.#put(name, known, openUntil === undefined ? closed : openByOthers(known, openUntil, now), false);
+  }
+
+  /** Which targets a configuration names, from now on. */
+  useTargets(isConfigured: (target: Target) => boolean): void {
+    this.#isConfigured = isConfigured;
+  }
+
+  /** The keys of the providers, by instance, as a configuration has them from now on: one that was replaced is tried at once. */
+  useKeys(keys: ReadonlyMap<string, string>): void {
+    const before = this.#keys;
+    this.#keys = keys;
+    const isReplaced = (provider: string): boolean =>
+      before.has(provider) && before.get(provider) !== keys.get(provider);
+    for (const name of this.names()) {
+      const known = this.#of(name);
+      const fresh = tryNewKey(known);
+      if (!isReplaced(name.split('/', 1)[0] ?? name) || fresh === known) continue;
+      this.#put(name, known, fresh, false);
+      this.onChange(name, 0);
+    }
+  }
+
+  /** The names that were used last, the latest last. */
+  names(max = MAX_TARGETS + MAX_STRANGERS): readonly string[] {
+    return [...this.#strangers.keys(), ...this.#known.keys()].slice(-max);
+  }
+
+  isOpen(name: string): boolean {
+    return stateOf(this.#of(name), this.#now()) === 'open';
+  }
+
+  /** All targets, the latest first. A provider's own state is that of each of its models. */
+  reports(): readonly TargetReport[] {
+    return this.names()
+      .toReversed()
+      .flatMap((name) => (name.includes('/') ? [this.reportOf(splitName(name))] : []));
+  }
+
+  reportOf(target: Target): TargetReport {
+    const now = this.#now();
+    const [provider, model] = namesOf(target).map((name) => this.#of(name)) as [Health, Health];
+    const worst = (model.openUntil ?? 0) >= (provider.openUntil ?? 0) ? model : provider;
+    const lastError =
+      (model.lastError?.at ?? 0) >= (provider.lastError?.at ?? 0) ? model.lastError : provider.lastError;
+    const { whole, stream, attempts, errorRate } = model;
+    return {
+      ...target,
+      state: stateOf(worst, now),
+      ...(worst.cause && { cause: worst.cause }),
+      ...(worst.openUntil !== undefined && { openUntil: worst.openUntil }),
+      errorRate: Math.max(errorRate, provider.failures > 0 ? provider.errorRate : 0),
+      attempts,
+      ...(whole && { wholeMs: whole.ms }),
+      ...(stream && { firstTokenMs: stream.ms }),
+      ...(lastError && { lastError }),
+    };
+  }
+
+  #of(name: string): Health {
+    return this.#known.get(name) ?? this.#strangers.get(name) ?? UNKNOWN;
+  }
+
+  /**
+   * Keeps what an event made of a name; where this process found that out, the others learn that it was opened or closed. The name
+   * used last stands last; of too many the first one is forgotten.
+   */
+  #put(name: string, before: Health, after: Health, isOwn = true): void {
+    if (after === before) return;
+    const hasPlace = this.#known.has(name) || this.#deserves(name, after);
+    this.#known.delete(name);
+    this.#strangers.delete(name);
+    const places = hasPlace ? this.#known : this.#strangers;
+    places.set(name, after);
+    if (places.size > (hasPlace ? MAX_TARGETS : MAX_STRANGERS)) places.delete(this.#leastOf(places));
+    if (isOwn && after.openUntil !== before.openUntil)
+      this.onChange(name, after.openUntil === undefined ? 0 : after.openUntil - this.#now());
+  }
+
+  /** Providers, and targets that are configured or have answered. */
+  #deserves(name: string, { whole, stream }: Health): boolean {
+    return whole !== undefined || stream !== undefined || !name.includes('/') || this.#isConfigured(splitName(name));
+  }
+
+  /** The one used longest ago, which is not configured if there is such a one. */
+  #leastOf(places: ReadonlyMap<string, Health>): string {
+    const [oldest = ''] = places.keys();
+    for (const name of places.keys()) if (name.includes('/') && !this.#isConfigured(splitName(name))) return name;
+    return oldest;
+  }
+}
+
+/** Of targets that are all open: what may have passed comes before what the vendor reported. */
+const RANK: Readonly<Record<OpenCause, number>> = Object.freeze({
+  failures: 0,
+  shared: 1,
+  rate_limit: 2,
+  credential: 3,
+});
+
+/** The name of everything that a provider serves, and that of one model. */
+function namesOf({ provider, model }: Target): readonly [provider: string, model: string] {
+  return [provider, `${provider}/${model.slice(0, 200)}`];
+}
+
+function splitName(name: string): Target {
+  const slash = name.indexOf('/');
+  return { provider: name.slice(0, slash), model: name.slice(slash + 1) };
+}
+
+/** How often it is looked what others found out, at most, and only while there are calls. */
+const EVERY_MS = 2_000;
+
+/** Names that are looked at in one round: those that were used last. */
+const MAX_NAMES = 32;
+
+/** Version counter: while it is unchanged there is nothing to read. */
+const VERSION = 'health.version';
+
+const OPEN = 'open';
+
+/** A lease that is taken to read whether there is room, and gone at once. */
+const READER = 'reader';
+const READ_MS = 1;
+const MAX_OURS = 1_000;
+const MANY = 1_000;
+
+/** What workers and nodes of one store share. */
+interface SharedHealth {
+  /** Learns from the others now and then; to be called with each call, which does not wait for it. */
+  refresh(): void;
+  /** Whether any of them has opened a target or provider. */
+  isOpen(name: string): Promise<boolean>;
+}
+
+/**
+ * Shares which targets are open with the other workers and nodes of a store. A target that was opened has a lease for as long. No call
+ * waits for the store: what it does not answer is not known.
+ */
+export function shareHealth(counters: Counters, health: HealthBook, now: () => number = steadyNow): SharedHealth {
+  let readAt = 0;
+  let isReading = false;
+  let version = 0;
+  /** Names that others have opened: their leases may end without a change. */
+  const openElsewhere = new Set<string>();
+  /** Names with a lease of this process. */
+  const ours = new Set<string>();
+
+  const isOpen = async (name: string): Promise<boolean> =>
+    !(await counters.lease(keyOf(name), READER, 1, READ_MS, now()));
+  const publish = async (name: string, coolDownMs: number): Promise<void> => {
+    const key = keyOf(name);
+    if (coolDownMs > 0) await counters.lease(key, OPEN, MANY, Math.ceil(coolDownMs), now());
+    else await counters.release(key, OPEN);
+    await counters.next(VERSION);
+  };
+  health.onChange = (name, coolDownMs) => {
+    if (coolDownMs === 0 && !ours.has(name) && !openElsewhere.has(name)) return;
+    if (coolDownMs === 0) ours.delete(name);
+    // Callers make names up: what is forgotten is read from the store again.
+    else if (ours.size < MAX_OURS) ours.add(name);
+    openElsewhere.delete(name);
+    publish(name, coolDownMs).catch(() => undefined);
+  };
+
+  const read = async (): Promise<void> => {
+    const latest = await counters.next(VERSION, 0);
+    const names = latest === version ? [...openElsewhere] : health.names(MAX_NAMES);
+    version = latest;
+    for (const name of names) {
+      // What this process has found out itself, it knows best.
+      if (health.isOpen(name) && !openElsewhere.has(name)) continue;
+      if (!ours.has(name) && (await isOpen(name))) {
+        openElsewhere.add(name);
+        health.learn(name, now() + 2 * EVERY_MS);
+      } else if (openElsewhere.delete(name)) health.learn(name, undefined);
+    }
+  };
+
+  return {
+    isOpen,
+    refresh() {
+      if (isReading || now() - readAt < EVERY_MS) return;
+      isReading = true;
+      readAt = now();
+      void read()
+        .catch(() => undefined)
+        .finally(() => {
+          isReading = false;
+        });
+    },
+  };
+}
+
+function keyOf(name: string): string {
+  return `health.${name}`;
+}
+
+/** As many attempts without a response make a target one that hangs. */
+const MANY_WAITING = 3;
+
+/** No response takes so many times its usual time, nor less than this is called long. */
+const TIMES_USUAL = 4;
+const LEAST_MS = Object.freeze({ stream: 2_000, whole: 10_000 });
+
+/** Of a target whose usual time is not known. */
+const UNKNOWN_MS = Object.freeze({ stream: 5_000, whole: 20_000 });
+
+/** An attempt that waits for a response. */
+export interface WaitingAttempt {
+  readonly name: string;
+  readonly at: number;
+}
+
+interface Waiting {
+  /** The oldest first. */
+  readonly attempts: Set<WaitingAttempt>;
+  respondedAt: number;
+}
+
+/**
+ * The attempts that wait for a response. Under load a target that hangs would take every call until the first timeout has passed;
+ * when several wait for long and none gets a response, later calls go elsewhere at once.
+ */
+export class WaitingAttempts {
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #now: () => number;
+
+  constructor(now: () => number = steadyNow) {
+    this.#now = now;
+  }
+
+  begin({ provider, model }: Target, stream: boolean): WaitingAttempt {
+    const attempt = { name: `${stream} ${provider}/${model}`, at: this.#now() };
+    const waiting = this.#waiting.get(attempt.name);
+    if (waiting) waiting.attempts.add(attempt);
+    else this.#waiting.set(attempt.name, { attempts: new Set([attempt]), respondedAt: 0 });
+    return attempt;
+  }
+
+  end(attempt: WaitingAttempt, hasResponded: boolean): void {
+    const waiting = this.#waiting.get(attempt.name);
+    if (!waiting?.attempts.delete(attempt)) return;
+    if (waiting.attempts.size === 0) this.#waiting.delete(attempt.name);
+    else if (hasResponded) waiting.respondedAt = this.#now();
+  }
+
+  /** Whether calls hang there; `usualMs` is what a response takes lately. */
+  isStuck({ provider, model }: Target, stream: boolean, usualMs: number | undefined): boolean {
+    const waiting = this.#waiting.get(`${stream} ${provider}/${model}`);
+    if (!waiting || waiting.attempts.size < MANY_WAITING) return false;
+    const kind = stream ? 'stream' : 'whole';
+    const limitMs = usualMs === undefined ? UNKNOWN_MS[kind] : Math.max(LEAST_MS[kind], TIMES_USUAL * usualMs);
+    const latest = this.#now() - limitMs;
+    if (waiting.respondedAt >= latest) return false;
+    let old = 0;
+    for (const { at } of waiting.attempts) if (at >= latest || ++old === MANY_WAITING) break;
+    return old === MANY_WAITING;
+  }
+}
+
+/** What the choice of targets remembers. It outlives a change of the configuration. */
+export interface Routing {
+  readonly health: HealthBook;
+  readonly budget: RetryBudget;
+  readonly sticky: StickyTargets;
+  readonly waiting: WaitingAttempts;
+  readonly hedges: Hedges;
+  /** Absent where no other process can open the store. */
+  readonly shared: SharedHealth | undefined;
+}
+
+export function createRouting(share?: (health: HealthBook) => SharedHealth): Routing {
+  const health = new HealthBook();
+  return {
+    ...{ health, budget: new RetryBudget(), sticky: new StickyTargets(), waiting: new WaitingAttempts() },
+    hedges: new Hedges(),
+    shared: share?.(health),
+  };
+}
+
+export function describeRouting({ health, budget }: Routing): RoutingState {
+  return { targets: health.reports(), retries: budget.state };
+}

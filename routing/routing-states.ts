@@ -1,0 +1,94 @@
+import type { RoutingState, TargetReport } from '../core/contract/call.ts';
+
+/** The topic under which the processes of one gateway share what they know of targets. */
+export const ROUTING_TOPIC = 'core.routing';
+
+/** What all processes of this gateway know. */
+export async function gatherStates(gatherer: {
+  gather(topic: string): Promise<readonly unknown[]>;
+}): Promise<RoutingState> {
+  return mergeStates((await gatherer.gather(ROUTING_TOPIC)) as readonly RoutingState[]);
+}
+
+/** By severity. */
+const STATES = Object.freeze({ closed: 0, 'half-open': 1, open: 2 });
+
+/** What several processes know, as one: the worst state of each target, its latest error, and averages by attempts. */
+export function mergeStates(states: readonly RoutingState[]): RoutingState {
+  const byName = new Map<string, TargetReport>();
+  for (const { targets } of states)
+    for (const target of targets) {
+      const name = `${target.provider}/${target.model}`;
+      const known = byName.get(name);
+      byName.set(name, known ? mergeReports(known, target) : target);
+    }
+  const sum = (field: 'running' | 'allowed' | 'refused'): number =>
+    states.reduce((total, { retries }) => total + retries[field], 0);
+  return {
+    targets: [...byName.values()],
+    retries: { running: sum('running'), allowed: sum('allowed'), refused: sum('refused') },
+  };
+}
+
+function mergeReports(one: TargetReport, other: TargetReport): TargetReport {
+  const severity = ({ state, openUntil = 0 }: TargetReport): number => STATES[state] * 1e15 + openUntil;
+  const [worse] = [one, other].sort((a, b) => severity(b) - severity(a));
+  const { state, cause, openUntil } = worse ?? one;
+  const latest = (one.lastError?.at ?? 0) >= (other.lastError?.at ?? 0) ? one.lastError : other.lastError;
+  const attempts = one.attempts + other.attempts;
+  const average = (field: 'wholeMs' | 'firstTokenMs'): number | undefined => {
+    const [a, b] = [one[field], other[field]];
+    if (a === undefined || b === undefined || attempts === 0) return a ?? b;
+    return (a * one.attempts + b * other.attempts) / attempts;
+  };
+  const [wholeMs, firstTokenMs] = [average('wholeMs'), average('firstTokenMs')];
+  return {
+    ...{ provider: one.provider, model: one.model, state, attempts },
+    ...(cause && { cause }),
+    ...(openUntil !== undefined && { openUntil }),
+    errorRate:
+      attempts === 0
+        ? Math.max(one.errorRate, other.errorRate)
+        : (one.errorRate * one.attempts + other.errorRate * other.attempts) / attempts,
+    ...(wholeMs !== undefined && { wholeMs }),
+    ...(firstTokenMs !== undefined && { firstTokenMs }),
+    ...(latest && { lastError: latest }),
+  };
+}
+
+/** A target as operators get it in JSON: ISO times, milliseconds, shares of 1. */
+export type TargetRow = ReturnType<typeof targetRow>;
+
+/** The rows of all targets, by name. */
+export function targetRows({ targets }: RoutingState): readonly TargetRow[] {
+  return targets.map(targetRow).sort((a, b) => (a.target < b.target ? -1 : a.target > b.target ? 1 : 0));
+}
+
+function targetRow({ provider, model, state, cause, openUntil, lastError, ...figures }: TargetReport) {
+  const { errorRate, attempts, wholeMs, firstTokenMs } = figures;
+  return {
+    ...{ target: `${provider}/${model}`, provider, model, state },
+    ...(cause && state !== 'closed' && { cause }),
+    ...(openUntil !== undefined && state !== 'closed' && { open_until: iso(openUntil) }),
+    ...{ error_ratio: round(errorRate, 4), attempts },
+    ...(wholeMs !== undefined && { whole_ms: round(wholeMs, 1) }),
+    ...(firstTokenMs !== undefined && { first_token_ms: round(firstTokenMs, 1) }),
+    ...(lastError && {
+      last_error: {
+        ...{ at: iso(lastError.at), message: lastError.message },
+        ...(lastError.class && { class: lastError.class }),
+        ...(lastError.status !== undefined && { status: lastError.status }),
+        ...(lastError.errno !== undefined && { errno: lastError.errno }),
+        ...(lastError.requestId !== undefined && { request_id: lastError.requestId }),
+      },
+    }),
+  };
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString();
+}
+
+function round(value: number, places: number): number {
+  return Number(value.toFixed(places));
+}

@@ -1,0 +1,234 @@
+import { expect } from 'chai';
+import OpenAI from 'openai';
+import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
+import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+
+const TEXT = 'Größe: 42 m. See §3.';
+const PAGE = { url: 'https://example.org/size', title: 'Sizes' };
+/** Google counts in bytes: the ö and the ß have two. */
+const GROUNDING = {
+  groundingChunks: [
+    { web: { uri: PAGE.url, title: PAGE.title } },
+    { retrievedContext: { uri: 'stores/a/files/b', title: 'manual.pdf' } },
+  ],
+  groundingSupports: [
+    { segment: { startIndex: 0, endIndex: 14, text: 'Größe: 42 m.' }, groundingChunkIndices: [0] },
+    { segment: { startIndex: 15, endIndex: 22, text: 'See §3.' }, groundingChunkIndices: [1] },
+  ],
+};
+const USAGE = { promptTokenCount: 3, candidatesTokenCount: 9, totalTokenCount: 12 };
+const part = (text: string) => ({ content: { role: 'model', parts: [{ text }] }, index: 0 });
+
+/** What both vendors cite: a page for the first sentence, a document for the second. */
+const CITED = [
+  { type: 'web_search_result_location', ...PAGE, cited_text: 'The size is 42 m.', encrypted_index: 'abc' },
+  {
+    type: 'page_location',
+    document_index: 0,
+    document_title: 'manual.pdf',
+    cited_text: '§3',
+    start_page_number: 3,
+    end_page_number: 4,
+  },
+];
+const [FIRST, SECOND] = [TEXT.slice(0, 12), TEXT.slice(12)];
+const BLOCKS = [
+  { type: 'text', text: FIRST, citations: [CITED[0]] },
+  { type: 'text', text: SECOND, citations: [CITED[1]] },
+];
+const MESSAGE = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', stop_sequence: null };
+const MESSAGES_USAGE = { input_tokens: 3, output_tokens: 9 };
+const MESSAGES_EVENTS = [
+  {
+    type: 'message_start',
+    message: { ...MESSAGE, content: [], stop_reason: null, usage: { ...MESSAGES_USAGE, output_tokens: 1 } },
+  },
+  ...BLOCKS.flatMap(({ text, citations }, index) => [
+    { type: 'content_block_start', index, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index, delta: { type: 'text_delta', text } },
+    { type: 'content_block_delta', index, delta: { type: 'citations_delta', citation: citations[0] } },
+    { type: 'content_block_stop', index },
+  ]),
+  { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 9 } },
+  { type: 'message_stop' },
+];
+
+const VENDORS = [
+  {
+    wire: 'gemini',
+    model: 'gemini/gemini-3.8-flash',
+    body: { candidates: [{ ...part(TEXT), finishReason: 'STOP', groundingMetadata: GROUNDING }], usageMetadata: USAGE },
+    events: [
+      { candidates: [part('Größe: 4')] },
+      { candidates: [part('2 m. See §3.')] },
+      { candidates: [{ ...part(''), finishReason: 'STOP', groundingMetadata: GROUNDING }], usageMetadata: USAGE },
+    ],
+  },
+  {
+    wire: 'anthropic',
+    model: 'anthropic/claude-sonnet-4-5',
+    body: { ...MESSAGE, content: BLOCKS, stop_reason: 'end_turn', usage: MESSAGES_USAGE },
+    events: MESSAGES_EVENTS,
+  },
+] as const;
+
+/** Of a document: Google has a name for it in its store, Anthropic's the title that the caller gave. */
+const FILE = { gemini: 'stores/a/files/b', anthropic: 'manual.pdf' } as const;
+const URL_CITATION = { ...PAGE, start_index: 0, end_index: 12 };
+const USER = [{ role: 'user' as const, content: 'How long?' }];
+
+describe('what a vendor cites or makes', () => {
+  let rig: IngressRig;
+  let client: OpenAI;
+  before(async () => {
+    rig = await startIngressRig();
+    client = new OpenAI({ apiKey: rig.gateway.key, baseURL: `${rig.gateway.url}/v1`, maxRetries: 0 });
+  });
+  after(() => rig.stop());
+
+  for (const { wire, model, body, events } of VENDORS) {
+    const whole = () => rig.script(wire, answer(200, body));
+    const streamed = () =>
+      rig.script(wire, async (out) => {
+        await out.send(SSE_HEAD);
+        for (const event of events)
+          await out.send(chunk(`${'type' in event ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`));
+        await out.send(LAST_CHUNK);
+      });
+    // What AI SDKs take of a chat: https://github.com/vercel/ai/blob/main/packages/openai/src/chat/openai-chat-api.ts
+    const chatCitations = [{ type: 'url_citation', url_citation: URL_CITATION }];
+    const file = { type: 'file_citation', file_id: FILE[wire], filename: 'manual.pdf', index: TEXT.length };
+    const responsesCitations = [{ type: 'url_citation', ...URL_CITATION }, file];
+
+    it(`by ${wire} comes to a chat as url_citation and in no form of ours (E21)`, async () => {
+      whole();
+      const { data, response } = await client.chat.completions.create({ model, messages: USER }).withResponse();
+      const { choices } = data;
+      expect(response.headers.get('x-tollgate-dropped'), 'the document').to.equal('annotations');
+      expect(choices[0]?.message.content).to.equal(TEXT);
+      expect(choices[0]?.message.annotations).to.deep.equal(chatCitations);
+    });
+
+    it(`by ${wire} comes to a streamed chat as url_citation and in no form of ours (E21)`, async () => {
+      streamed();
+      const got: unknown[] = [];
+      for await (const { choices } of await client.chat.completions.create({ model, messages: USER, stream: true }))
+        for (const { delta } of choices)
+          got.push(...((delta as { readonly annotations?: readonly unknown[] }).annotations ?? []));
+      expect(got).to.deep.equal(chatCitations);
+    });
+
+    it(`by ${wire} comes to Responses as url_citation and file_citation (E21)`, async () => {
+      whole();
+      const { output } = await client.responses.create({ model, input: 'How long?' });
+      const [message] = output;
+      const content = message?.type === 'message' ? message.content : [];
+      expect(content.flatMap((each) => (each.type === 'output_text' ? each.annotations : []))).to.deep.equal(
+        responsesCitations,
+      );
+    });
+
+    it(`by ${wire} comes to streamed Responses as url_citation and file_citation (E21)`, async () => {
+      streamed();
+      const got: unknown[] = [];
+      for await (const event of await client.responses.create({ model, input: 'How long?', stream: true }))
+        if (event.type === 'response.output_text.annotation.added') got.push(event.annotation);
+      expect(got).to.deep.equal(responsesCitations);
+    });
+
+    it(`by ${wire} comes to Messages as a search result's place, and to Gemini as grounding (E21)`, async () => {
+      whole();
+      const messages = await rig.gateway.post('/v1/messages', { model, max_tokens: 100, messages: USER });
+      const { content } = (await messages.json()) as { readonly content: readonly Record<string, unknown>[] };
+      const cited = content.flatMap((block) => (block['citations'] as readonly Record<string, unknown>[]) ?? []);
+      expect(cited[0]).to.include({ type: 'web_search_result_location', ...PAGE });
+      whole();
+      const gemini = await rig.gateway.post(`/v1beta/models/${model.replace('/', '%2F')}:generateContent`, {
+        contents: [{ role: 'user', parts: [{ text: 'How long?' }] }],
+      });
+      const text = await gemini.text();
+      expect(text).to.include('"groundingChunks"').and.include(PAGE.url);
+      expect(text).to.include('"endIndex":14').and.not.include('opaque');
+    });
+  }
+
+  it('comes as it is to a client of the vendor’s own format, also where it cited nothing (E21)', async () => {
+    const head = { id: 'c', created: 1, model: 'm' };
+    const said = { role: 'assistant', content: 'Hi.', refusal: null, annotations: [] };
+    const body = {
+      ...{ ...head, object: 'chat.completion', choices: [{ index: 0, message: said, finish_reason: 'stop' }] },
+      usage: { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 },
+    };
+    rig.script('deepseek', answer(200, body));
+    const asked = { model: 'deepseek/deepseek-chat', messages: USER };
+    const { choices } = await client.chat.completions.create(asked);
+    expect(choices[0]?.message.annotations).to.deep.equal([]);
+    rig.script('gemini', answer(200, { candidates: [{ ...part('Hi.'), finishReason: 'STOP' }], usageMetadata: USAGE }));
+    const other = await client.chat.completions.create({ ...asked, model: 'gemini/gemini-3.8-flash' });
+    expect(other.choices[0]?.message).not.to.have.property('annotations');
+  });
+
+  for (const [native, reason] of [
+    ['pause_turn', 'stop'],
+    ['model_context_window_exceeded', 'length'],
+  ])
+    it(`brings the end ${native} of a model of Anthropic, which a relay told beside OpenAI’s, to Messages (E19)`, async () => {
+      const choice = { index: 0, finish_reason: reason, native_finish_reason: native };
+      const choices = [{ ...choice, message: { role: 'assistant', content: 'Hi.' } }];
+      const usage = { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 };
+      rig.script('deepseek', answer(200, { id: 'c', created: 1, model: 'm', choices, usage }));
+      const body = { model: 'deepseek/deepseek-chat', max_tokens: 100, messages: USER };
+      const response = await rig.gateway.post('/v1/messages', body);
+      expect(await response.json()).to.include({ stop_reason: native });
+    });
+
+  it('gives formats without sound the words of what a model says, and tells that there was sound (E21)', async () => {
+    const audio = { id: 'a1', data: 'UklGRg==', transcript: 'Forty-two.', expires_at: 1 };
+    const message = { role: 'assistant', content: null, refusal: null, audio };
+    const spoken = {
+      choices: [{ index: 0, message, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 },
+    };
+    rig.script('deepseek', answer(200, { id: 'c', object: 'chat.completion', created: 1, model: 'm', ...spoken }));
+    const responses = await client.responses.create({ model: 'deepseek/deepseek-chat', input: 'How long?' });
+    expect(responses.output_text).to.equal('Forty-two.');
+    const messages = await rig.gateway.post('/v1/messages', {
+      model: 'deepseek/deepseek-chat',
+      max_tokens: 100,
+      messages: USER,
+    });
+    expect(messages.headers.get('x-tollgate-dropped')).to.equal('audio');
+    expect(((await messages.json()) as { readonly content: unknown }).content).to.deep.equal([
+      { type: 'text', text: 'Forty-two.' },
+    ]);
+  });
+
+  it('tells a caller of Messages, which has no form for images, that there was one (E21)', async () => {
+    const image = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } };
+    const content = { role: 'model', parts: [{ text: 'Here.' }, image] };
+    rig.script(
+      'gemini',
+      answer(200, { candidates: [{ content, index: 0, finishReason: 'STOP' }], usageMetadata: USAGE }),
+    );
+    const body = { model: 'gemini/gemini-3.8-flash', max_tokens: 100, messages: USER };
+    const response = await rig.gateway.post('/v1/messages', body);
+    expect(response.headers.get('x-tollgate-dropped')).to.equal('images');
+    expect(((await response.json()) as { readonly content: unknown }).content).to.deep.equal([
+      { type: 'text', text: 'Here.' },
+    ]);
+  });
+
+  it('tells that Gemini gets no thinking that another maker signed (E21)', async () => {
+    const content = { role: 'model', parts: [{ text: 'Yes.' }] };
+    rig.script(
+      'gemini',
+      answer(200, { candidates: [{ content, index: 0, finishReason: 'STOP' }], usageMetadata: USAGE }),
+    );
+    const details = [{ kind: 'text', text: 'Hm.', signature: 'abc', format: 'anthropic' }];
+    const messages = [...USER, { role: 'assistant', content: 'Two.', reasoning_details: details }, ...USER];
+    const body = { model: 'gemini/gemini-3.8-flash', messages };
+    const response = await rig.gateway.post('/v1/chat/completions', body);
+    expect(response.headers.get('x-tollgate-dropped')).to.equal('reasoning');
+    expect(JSON.stringify(rig.lastBody('gemini'))).not.to.include('Hm.');
+  });
+});

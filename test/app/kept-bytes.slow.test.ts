@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import type { TestServer } from '../support/processes/server-process.ts';
+import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+
+/** Together they are more than the server has. */
+const REQUESTS = 160;
+const WORDS = 'every word of it is said again. '.repeat(20_000);
+
+describe('what one account keeps', function () {
+  this.timeout(300_000);
+  let redis: TestServer;
+  let gateway: TestGateway;
+  before(async function () {
+    if (!REDIS_SERVER) this.skip();
+    redis = await startRedisServer();
+    await askRedis(redis.port, 'CONFIG', 'SET', 'maxmemory', '100mb');
+    await askRedis(redis.port, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    // A busy test machine is no reason to refuse.
+    gateway = await startGateway({ store: { url: redis.url, timeout: '10s' } });
+  });
+  after(async () => {
+    await gateway?.stop();
+    await redis?.close();
+  });
+
+  it('does not fill a Redis of 100 MB that evicts nothing: idempotency keys with large answers leave room for others (E29)', async () => {
+    const make = async (user: string) =>
+      (await gateway.command<{ api_key: string }>('keys', 'create', '--user', user)).api_key;
+    const [greedy, other] = [await make('greedy'), await make('other')];
+    const chat = (key: string, content: string, headers: Record<string, string> = {}): Promise<Response> =>
+      gateway.post(
+        '/v1/chat/completions',
+        { model: 'echo/echo', messages: [{ role: 'user', content }] },
+        { authorization: `Bearer ${key}`, ...headers },
+      );
+    for (let at = 0; at < REQUESTS; at += 1) {
+      const response = await chat(greedy, WORDS, { 'idempotency-key': `large-${at}` });
+      expect(
+        response.status,
+        `request ${at}: ${response.status === 200 ? '' : await response.clone().text()}`,
+      ).to.equal(200);
+      await response.arrayBuffer();
+    }
+    const first = await chat(other, 'hello', { 'idempotency-key': 'small' });
+    expect([first.status, (await first.json()) as object]).to.have.property('0', 200);
+    const again = await chat(other, 'hello', { 'idempotency-key': 'small' });
+    expect([again.status, again.headers.get('idempotency-replayed')]).to.deep.equal([200, 'true']);
+    const last = await chat(greedy, WORDS, { 'idempotency-key': `large-${REQUESTS - 1}` });
+    expect(last.headers.get('idempotency-replayed')).to.equal('true');
+    const used = Number(/used_memory:(\d+)/.exec(await askRedis(redis.port, 'INFO', 'memory'))?.[1]);
+    expect(used).to.be.below(70_000_000);
+    const shown = await gateway.command<{ kept_bytes: number }>('accounts', 'show', 'greedy');
+    expect(shown.kept_bytes).to.be.within(20_000_000, 34_000_000);
+    const metrics = await (await gateway.get('/metrics')).text();
+    expect(metrics).to.match(/kept_dropped\S* [1-9]\d*/);
+  });
+});

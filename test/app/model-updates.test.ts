@@ -1,0 +1,281 @@
+import path from 'node:path';
+import { expect } from 'chai';
+import { loadConfig } from '../../config/load-config.ts';
+import { loadModelTable } from '../../config/model-table.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import {
+  answer,
+  head,
+  type ScriptedUpstream,
+  startScriptedUpstream,
+  type Wire,
+} from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
+
+interface Told {
+  readonly differences: readonly {
+    model: string;
+    field: string;
+    before: string | null;
+    after: string | null;
+    is_dearer: boolean;
+  }[];
+  readonly failed: readonly { source: string; reason: string }[];
+  readonly taken: boolean;
+}
+
+const SHIPPED = loadModelTable();
+/** A table of the next edition with these rows of OpenAI's. */
+const tableOf = (rows: object, more: object = {}): object => ({
+  ...{ version: (SHIPPED.version ?? 0) + 1, date: SHIPPED.date, vendors: { openai: rows } },
+  ...more,
+});
+const ROW = { contextWindow: 1000, price: { input: 2, output: 10, cached_input: 0.1, fees: { requests: 0 } } };
+
+describe('an update of the models', () => {
+  let source: ScriptedUpstream;
+  let gateway: TestGateway;
+  /** What is at the address of the table, and what vendors list. */
+  let table: Buffer | ((wire: Wire) => unknown);
+  let lists: Readonly<Record<string, object>>;
+
+  beforeEach(async () => {
+    table = answer(200, tableOf({}));
+    lists = {
+      '/openai/models': { data: [{ id: 'gpt-6.1-sol', shutdown_date: null }] },
+      '/relay/models': { data: [{ id: 'a/one' }] },
+    };
+    source = await startScriptedUpstream((wire: Wire) => {
+      const list = lists[wire.request.path];
+      if (list) return wire.send(answer(200, list));
+      return typeof table === 'function' ? table(wire) : wire.send(table);
+    });
+    gateway = await startGateway(config());
+  });
+  afterEach(async () => {
+    process.exitCode = undefined;
+    await gateway?.stop();
+    await source?.close();
+  });
+
+  const config = (policy: object = {}, openai: object = {}) => ({
+    providers: {
+      openai: { apiKey: 'sk-test-of-updates', baseUrl: `${source.url}/openai`, ...openai },
+      openrouter: { apiKey: 'sk-or-test-of-updates', baseUrl: `${source.url}/relay` },
+    },
+    policies: { 'model-refresh': { table: `${source.url}/models.json`, ...policy } },
+  });
+  const restart = async (policy: object, openai: object = {}) => {
+    await gateway.stop();
+    gateway = await startGateway(config(policy, openai));
+  };
+  const update = (...flags: readonly string[]) => gateway.command<Told>('models', 'update', ...flags);
+  const reload = async () => {
+    const { folder } = gateway;
+    const env = { PATH: process.env['PATH'], HOME: folder };
+    await gateway.use(await loadConfig({ cwd: folder, env, configPath: path.join(folder, 'tollgate.config.json') }));
+  };
+  const priceOf = async (model: string) => {
+    const { pricing } = (await (await gateway.get(`/v1/models/${model}`)).json()) as {
+      pricing?: Record<string, string>;
+    };
+    return pricing?.['prompt'];
+  };
+
+  it('shows what differs with --check, ends with 4, and changes nothing (E16)', async () => {
+    table = answer(200, tableOf({ 'gpt-7': ROW }));
+    const told = await update('--check');
+    expect(told.taken).to.equal(false);
+    expect(told.differences.find(({ model }) => model === 'openai/gpt-7')).to.deep.equal({
+      ...{ model: 'openai/gpt-7', field: 'new', before: null, is_dearer: false },
+      after: '2 in, 10 out USD/M tokens, 1000 tokens',
+    });
+    expect(process.exitCode).to.equal(4);
+    await reload();
+    expect((await gateway.get('/v1/models/openai/gpt-7')).status).to.equal(404);
+    process.exitCode = undefined;
+    table = answer(200, tableOf({}));
+    lists = {};
+    await update('--check', '--provider', 'openai').catch(() => undefined);
+    expect(process.exitCode).to.equal(69);
+  });
+
+  it('takes new models and cheaper prices over, which a running gateway has after its next reload (E16)', async () => {
+    const cheaper = { ...ROW, price: { input: 1, output: 5, cached_input: 0.01 } };
+    table = answer(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': cheaper }));
+    const before = await priceOf('openai/gpt-6.1-sol');
+    expect((await update()).taken).to.equal(true);
+    expect(await priceOf('openai/gpt-6.1-sol')).to.equal(before);
+    await reload();
+    expect([await priceOf('openai/gpt-7'), await priceOf('openai/gpt-6.1-sol')]).to.deep.equal([
+      '0.000002',
+      '0.000001',
+    ]);
+    expect((await update('--check')).differences).to.deep.equal([]);
+    expect(process.exitCode ?? 0).to.equal(0);
+    expect(JSON.stringify(await gateway.command('audit'))).to.include('models.update');
+  });
+
+  it('never takes a dearer price unless it is accepted, and tells it each time (E16)', async () => {
+    const dearer = { ...ROW, contextWindow: 5000, price: { input: 3, output: 9 } };
+    table = answer(200, tableOf({ 'gpt-6.1-sol': dearer }));
+    const before = await priceOf('openai/gpt-6.1-sol');
+    for (let time = 0; time < 2; time++) {
+      const { differences } = await update();
+      const price = differences.filter(
+        ({ model, field }) => model === 'openai/gpt-6.1-sol' && field.startsWith('price'),
+      );
+      expect(price.map(({ is_dearer: isDearer }) => isDearer))
+        .to.include(true)
+        .and.not.include(false);
+      await reload();
+      expect(await priceOf('openai/gpt-6.1-sol')).to.equal(before);
+    }
+    const { context_length: context } = (await (await gateway.get('/v1/models/openai/gpt-6.1-sol')).json()) as never;
+    expect(context).to.equal(5000);
+    await update('--accept-dearer');
+    await reload();
+    expect(await priceOf('openai/gpt-6.1-sol')).to.equal('0.000003');
+  });
+
+  it('stays under what the operator wrote: a price, and a list of models (E16)', async () => {
+    await restart({}, { models: ['gpt-6.1-sol'], prices: { 'gpt-6': { input: 7, output: 7 } } });
+    table = answer(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': { ...ROW, contextWindow: 77 } }));
+    lists = { ...lists, '/openai/models': { data: [{ id: 'gpt-6.1-sol' }, { id: 'gpt-8' }] } };
+    await update('--accept-dearer');
+    await reload();
+    expect(await priceOf('openai/gpt-6.1-sol')).to.equal('0.000007');
+    const sol = (await (await gateway.get('/v1/models/openai/gpt-6.1-sol')).json()) as Record<string, unknown>;
+    expect(sol['context_length']).to.equal(77);
+    for (const model of ['gpt-7', 'gpt-8'])
+      expect((await gateway.get(`/v1/models/openai/${model}`)).status).to.equal(404);
+  });
+
+  it('reads from vendors’ lists ends, limits, modalities and prices, also by length of prompt and time of day (E16)', async () => {
+    const pricing = { prompt: '0.00000125', completion: '0.00001', input_cache_read: '0.000000125', image: '0' };
+    const overrides = [
+      { min_prompt_tokens: 200_000, prompt: '0.0000025', completion: '0.00002' },
+      { utc_start: 0, utc_end: 6, completion: '0.000011' },
+    ];
+    lists = {
+      '/openai/models': { data: [{ id: 'gpt-6.1-sol', shutdown_date: '2999-01-01' }] },
+      '/relay/models': {
+        data: [
+          {
+            ...{
+              id: 'a/one',
+              context_length: 4096,
+              top_provider: { max_completion_tokens: 512 },
+              expiration_date: null,
+            },
+            architecture: { input_modalities: ['text', 'image'], output_modalities: ['text'] },
+            pricing: { ...pricing, overrides, web_search: '0.01' },
+          },
+          { id: 'a/router', pricing: { prompt: '-1', completion: '-1' } },
+        ],
+      },
+    };
+    expect((await update()).failed).to.deep.equal([]);
+    await reload();
+    const sol = (await (await gateway.get('/v1/models/openai/gpt-6.1-sol')).json()) as Record<string, unknown>;
+    expect(sol).to.include({ expiration_date: '2999-01-01' });
+    const info = (await (await gateway.get('/v1/models/openrouter/a/one')).json()) as Record<string, unknown>;
+    expect(info).to.deep.include({ context_length: 4096, max_completion_tokens: 512 });
+    expect(info['pricing']).to.include({ prompt: '0.00000125', completion: '0.000011', web_search: '0.01' });
+    expect(await priceOf('openrouter/a/router')).to.equal(undefined);
+    expect((await gateway.get('/v1/models/openrouter/a/router')).status).to.equal(200);
+  });
+
+  it('is what operators are warned by: the metric and the list have the end of a model of an alias (E16)', async () => {
+    const day = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+    await gateway.stop();
+    gateway = await startGateway({ ...config(), models: { smart: ['openai/gpt-6.1-sol'] } });
+    const line = 'tollgate_model_shutdown_timestamp_seconds{provider="openai",model="gpt-6.1-sol"}';
+    const scrape = async (): Promise<string> => (await fetch(`${gateway.url}/metrics`)).text();
+    expect(await scrape()).not.to.include(line);
+    lists = { ...lists, '/openai/models': { data: [{ id: 'gpt-6.1-sol', shutdown_date: day }] } };
+    await update();
+    await reload();
+    expect(await scrape()).to.include(`${line} ${Date.parse(day) / 1000}`);
+    const rows = await gateway.command<{ id: string; shutdown?: string | null }[]>('models', '--provider', 'openai');
+    expect(rows.find(({ id }) => id === 'openai/gpt-6.1-sol')?.shutdown).to.equal(day);
+  });
+
+  const big = async (wire: Wire): Promise<void> => {
+    await wire.send(head(200, { 'content-type': 'application/json', 'content-length': String(100 * 1024 * 1024) }));
+    for (let sent = 0; sent < 100 && !wire.isGone; sent++) await wire.send(Buffer.alloc(1024 * 1024, 32));
+  };
+  const bad = (price: unknown): Buffer => answer(200, tableOf({ 'gpt-7': { price } }));
+  const HOSTILE: readonly (readonly [
+    title: string,
+    table: () => Buffer | ((wire: Wire) => unknown),
+    reason: RegExp,
+  ])[] = [
+    ['HTML', () => answer(200, '<!doctype html><p>Sign in</p>', { 'content-type': 'text/html' }), /not JSON/],
+    ['a redirect', () => answer(302, '', { location: 'http://127.0.0.1:9/models.json' }), /302|not JSON/],
+    ['an error', () => answer(500, 'no'), /its response was 500/],
+    ['100 MB', () => big, /more than 16 MiB/],
+    ['another document', () => answer(200, { hello: 'world' }), /cannot be used/],
+    ['a negative price', () => bad({ input: -1, output: 1 }), /cannot be used: vendors/],
+    ['a price that is text', () => bad({ input: '1', output: 1 }), /cannot be used: vendors/],
+    ['a price without output', () => bad({ input: 1 }), /cannot be used: vendors/],
+    [
+      'a gap in time',
+      () =>
+        bad([
+          { input: 1, output: 1, until: '2027-01-01' },
+          { input: 1, output: 1, from: '2027-02-01' },
+        ]),
+      /the price of openai\/gpt-7 leaves a gap: there is no price from 2027-01-01 to 2027-02-01/,
+    ],
+    ['an older edition', () => answer(200, tableOf({}, { version: 1 })), /has the version 1; the one in use has \d+/],
+    ['a name that writes into a terminal', () => answer(200, tableOf({ 'gpt\u001b[2J': ROW })), /cannot be used/],
+  ];
+  for (const [title, hostile, reason] of HOSTILE)
+    it(`refuses a table that is ${title}, and changes nothing (E16)`, async () => {
+      table = hostile();
+      const before = await priceOf('openai/gpt-6.1-sol');
+      const { failed } = await update('--accept-dearer');
+      expect(failed.map((each) => each.source)).to.deep.equal(['the table of models']);
+      expect(failed[0]?.reason).to.match(reason);
+      expect(process.exitCode).to.equal(69);
+      await reload();
+      expect(await priceOf('openai/gpt-6.1-sol')).to.equal(before);
+      expect((await gateway.get('/v1/models/openai/gpt-7')).status).to.equal(404);
+    });
+
+  const LISTS: readonly (readonly [title: string, pricing: object, reason: RegExp])[] = [
+    ['a price that is text', { pricing: { prompt: 'cheap', completion: '1' } }, /list of openrouter cannot be used/],
+    ['a negative price', { pricing: { prompt: '-0.5', completion: '1' } }, /list of openrouter cannot be used/],
+    ['an end that is no day', { expiration_date: 'soon' }, /list of openrouter cannot be used/],
+    ['a negative context', { context_length: -5 }, /list of openrouter cannot be used/],
+  ];
+  for (const [title, facts, reason] of LISTS)
+    it(`refuses a vendor’s list with ${title}, takes the others, and goes on (E16)`, async () => {
+      lists = { ...lists, '/relay/models': { data: [{ id: 'a/one', ...facts }] } };
+      const { failed } = await update();
+      expect(failed).to.have.length(1);
+      expect(failed[0]?.reason).to.match(reason);
+      await reload();
+      expect((await gateway.get('/v1/models/openrouter/a/one')).status).to.equal(404);
+    });
+
+  it('comes by a timer, and the log says which prices would be dearer (E16)', async () => {
+    table = answer(200, tableOf({ 'gpt-7': ROW, 'gpt-6.1-sol': { price: { input: 99, output: 99 } } }));
+    await restart({ refresh: '24h' });
+    await until('it is told', () => gateway.logText().includes('prices that would be dearer stay as they were'));
+    expect(gateway.logText()).to.include('openai/gpt-6.1-sol');
+    expect(await priceOf('openai/gpt-7')).to.equal('0.000002');
+    expect(await priceOf('openai/gpt-6.1-sol')).to.not.equal('0.000099');
+  });
+
+  it('takes no table from an address without https, but on this machine (E16)', async () => {
+    const refused = (policy: object) =>
+      startGateway({ policies: { 'model-refresh': policy } }).then(
+        (started) => started.stop().then(() => ''),
+        (error: Error) => error.message,
+      );
+    expect(await refused({ table: 'http://prices.example/models.json' })).to.include('is not an address with https');
+    expect(await refused({ refresh: '24h' })).to.include('has no address');
+  });
+});

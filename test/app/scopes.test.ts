@@ -1,0 +1,207 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { listScopes, ROLES, type Role, rightsOf, SCOPE_NAMES, SCOPES } from '../../plugins/policies/kit/index.ts';
+import { type Operator, startOperator, type Told } from '../support/gateways/operator.ts';
+import { AUDIENCE, ISSUER, signShared } from '../support/identity/tokens.ts';
+
+const SECRET = 'kT8w2Zr5Xv9Bn4Qm7Hd1Lf6Gj3Cs0YpA';
+const ADMIN = '/api/core/admin';
+
+/** A request that reads or does what a scope is for, and what it comes to with it. */
+const USES: readonly (readonly [scope: string, method: string, path: string, body?: object])[] = [
+  ['metrics:read', 'GET', '/metrics'],
+  ['usage:read', 'GET', `${ADMIN}/usage`],
+  ['calls:read', 'GET', `${ADMIN}/calls`],
+  ['keys:read', 'GET', `${ADMIN}/keys`],
+  ['keys:write', 'POST', `${ADMIN}/keys`, { user_id: 'zoe' }],
+  ['users:read', 'GET', `${ADMIN}/users/zoe`],
+  ['users:write', 'POST', `${ADMIN}/users/zoe/unblock`],
+  ['accounts:read', 'GET', `${ADMIN}/accounts`],
+  ['accounts:write', 'POST', `${ADMIN}/accounts/root/credit`, { amount_usd: 1 }],
+  ['plans:read', 'GET', `${ADMIN}/plans`],
+  ['plans:write', 'PUT', `${ADMIN}/plans/gold`, { rpm: 5 }],
+  ['budgets:read', 'GET', `${ADMIN}/budgets`],
+  ['budgets:write', 'PUT', `${ADMIN}/budgets/all`, { amount_usd: 5, every: 'day' }],
+  ['teams:read', 'GET', `${ADMIN}/teams`],
+  ['teams:write', 'PUT', `${ADMIN}/teams/team=ads`, { owners: { users: ['ann'] } }],
+  ['teams:own', 'GET', `${ADMIN}/own-teams`],
+  ['targets:read', 'GET', `${ADMIN}/targets`],
+  ['models:read', 'GET', `${ADMIN}/catalog`],
+  ['models:call', 'GET', '/v1/models'],
+  ['config:read', 'GET', `${ADMIN}/configuration`],
+  ['config:read', 'GET', `${ADMIN}/plugins`],
+  ['audit:read', 'GET', `${ADMIN}/audit`],
+];
+
+describe('the scopes of operators', () => {
+  let operator: Operator;
+
+  before(async () => {
+    const jwt = { issuer: ISSUER, audience: AUDIENCE, secret: SECRET };
+    const roles = { roleClaims: ['groups'], roles: { finance: 'billing', ops: 'admin', bots: ['metrics:read'] } };
+    operator = await startOperator({
+      policies: { metrics: { auth: 'admin' } },
+      auth: { 'api-key': { bootstrap: true }, jwt: { ...jwt, ...roles } },
+    });
+  });
+  after(() => operator.gateway.stop());
+
+  const make = async (...words: readonly string[]): Promise<string> =>
+    (await operator.gateway.command<{ api_key: string }>('keys', 'create', '--user', 'ann', ...words)).api_key;
+
+  const ask = async (bearer: string, method: string, path: string, body?: object): Promise<Told> => {
+    const response = await fetch(operator.gateway.url + path, {
+      method,
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json') === true;
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  };
+
+  it('let a key with one scope do that alone, and name what lacks for everything else (E41)', async () => {
+    for (const scope of new Set(USES.map(([name]) => name))) {
+      const key = await make('--scope', scope);
+      for (const [needed, method, path, body] of USES) {
+        const { status, body: answer } = await ask(key, method, path, body);
+        expect([scope, path, status]).to.deep.equal([scope, path, needed === scope ? 200 : 403]);
+        if (needed === scope) continue;
+        expect(answer.error).to.include({ code: 'permission_denied' });
+        expect(answer.error.message).to.include(`"${needed}"`);
+      }
+    }
+  });
+
+  it('let a key for Prometheus read the metrics, and neither credit an account nor revoke a key', async () => {
+    const key = await make('--scope', 'metrics:read');
+    expect((await ask(key, 'GET', '/metrics')).body).to.include('tollgate_build_info');
+    for (const [method, path, body] of [
+      ['POST', `${ADMIN}/accounts/ann/credit`, { amount_usd: 1_000_000 }],
+      ['POST', `${ADMIN}/keys/x/revoke`, undefined],
+    ] as const)
+      expect((await ask(key, method, path, body)).status).to.equal(403);
+    expect((await operator.chat(key)).message).to.include('"models:call"');
+  });
+
+  it('are those of the role that a key is made with, over HTTP and on the command line', async () => {
+    for (const role of ROLES) {
+      const over = (await operator.call('POST', '/keys', { user_id: 'ann', role })).body.api_key as string;
+      const scopes = listScopes(rightsOf([role]));
+      for (const key of [over, await make('--role', role)])
+        for (const [scope, method, path, body] of USES) {
+          const { status } = await ask(key, method, path, body);
+          expect([role, path, status]).to.deep.equal([role, path, scopes.some((each) => each === scope) ? 200 : 403]);
+        }
+    }
+  });
+
+  it('come to a token by the words and claims that the configuration names, and by no others (E41)', async () => {
+    const reach = async (claims: object, path: string): Promise<number> =>
+      (await ask(signShared(SECRET, { sub: 'ann', ...claims }), 'GET', path)).status;
+    expect(await reach({ scope: 'admin', roles: ['admin'], permissions: ['admin'] }, `${ADMIN}/keys`)).to.equal(403);
+    expect(await reach({ scope: 'ops' }, `${ADMIN}/keys`)).to.equal(403);
+    expect(await reach({ groups: ['ops'] }, `${ADMIN}/audit`)).to.equal(200);
+    expect(await reach({ groups: ['finance'] }, `${ADMIN}/accounts`)).to.equal(200);
+    expect(await reach({ groups: ['finance'] }, `${ADMIN}/audit`)).to.equal(403);
+    expect(await reach({ groups: ['bots'] }, '/metrics')).to.equal(200);
+    expect(await reach({ groups: ['bots'] }, `${ADMIN}/keys`)).to.equal(403);
+  });
+
+  it('of a key make and change no key that has more', async () => {
+    const { call } = operator;
+    const admin = (await call('POST', '/keys', { user_id: 'root', role: 'admin' })).body.api_key_info;
+    const viewer = (await call('POST', '/keys', { user_id: 'eve', role: 'viewer' })).body.api_key_info;
+    const key = await make('--role', 'operator');
+    for (const rights of [{ role: 'admin' }, { role: 'billing' }, { scopes: ['metrics:read', 'accounts:write'] }]) {
+      const { status, body } = await ask(key, 'POST', `${ADMIN}/keys`, { user_id: 'ann', ...rights });
+      expect([JSON.stringify(rights), status]).to.deep.equal([JSON.stringify(rights), 403]);
+      expect(body.error.message).to.match(/the role "admin"|the scope "accounts:write"/);
+    }
+    for (const [method, word, body] of [
+      ['POST', '/rotate', {}],
+      ['POST', '/block', {}],
+      ['POST', '/unblock', {}],
+      ['POST', '/revoke', undefined],
+      ['PATCH', '', { expires_at: null }],
+    ] as const)
+      expect((await ask(key, method, `${ADMIN}/keys/${admin.id}${word}`, body)).status, word).to.equal(403);
+    expect((await ask(key, 'POST', `${ADMIN}/keys`, { user_id: 'bob', role: 'viewer' })).status).to.equal(200);
+    expect((await ask(key, 'POST', `${ADMIN}/keys/${viewer.id}/revoke`)).status).to.equal(200);
+    expect((await call('GET', `/keys/${admin.id}`)).body).to.include({ blocked_at: null, revoked_at: null });
+  });
+
+  it('stay with a key that is rotated or changed, and end with it', async () => {
+    const { call, gateway } = operator;
+    const made = (await call('POST', '/keys', { user_id: 'ann', scopes: ['usage:read'] })).body.api_key_info;
+    expect(made).to.deep.include({ role: null, scopes: ['usage:read'] });
+    expect((await call('PATCH', `/keys/${made.id}`, { name: 'reports' })).body.scopes).to.deep.equal(['usage:read']);
+    const { api_key, api_key_info } = (await call('POST', `/keys/${made.id}/rotate`)).body;
+    expect(api_key_info.scopes).to.deep.equal(['usage:read']);
+    expect((await ask(api_key, 'GET', `${ADMIN}/usage`)).status).to.equal(200);
+    expect((await ask(api_key, 'GET', `${ADMIN}/keys`)).status).to.equal(403);
+    const words = ['keys', 'create', '--user', 'brief', '--admin', '--expires', '30d'];
+    const brief = await gateway.command<{ api_key_info: { expires_at: string } }>(...words);
+    expect(Date.parse(brief.api_key_info.expires_at)).to.be.greaterThan(Date.now());
+  });
+
+  it('show a person what a session may, and end it with the key that began it', async () => {
+    const { gateway } = operator;
+    const own = { origin: gateway.url, 'sec-fetch-site': 'same-origin' };
+    const key = await make('--scope', 'budgets:read', '--expires', '1h');
+    const signedIn = await fetch(`${gateway.url}${ADMIN}/console/session`, {
+      method: 'POST',
+      headers: { ...own, authorization: `Bearer ${key}` },
+    });
+    expect(signedIn.status).to.equal(204);
+    const cookie = signedIn.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+    const get = async (path: string) => fetch(`${gateway.url}${ADMIN}${path}`, { headers: { cookie } });
+    const state = (await (await get('/console')).json()) as { scopes: string[]; ends_at: string };
+    expect(state.scopes).to.deep.equal(['budgets:read']);
+    expect(Date.parse(state.ends_at)).to.be.at.most(Date.now() + 3_600_000);
+    expect((await get('/budgets')).status).to.equal(200);
+    expect((await get('/keys')).status).to.equal(403);
+  });
+
+  it('are refused by name where there is no such role or scope', async () => {
+    for (const [words, right] of [
+      [['--scope', 'metrics:write'], /--scope takes metrics:read, /],
+      [['--role', 'root'], /--role takes viewer, billing, operator, team, admin/],
+      [['--admin', '--role', 'viewer'], /--admin/],
+    ] as const)
+      expect(String(await make(...words).catch((error: unknown) => error))).to.match(right);
+    for (const wrong of [{ role: 'root' }, { scopes: ['metrics:write'] }, { scopes: [] }])
+      expect((await operator.call('POST', '/keys', { user_id: 'ann', ...wrong })).status).to.equal(400);
+  });
+
+  it('are told by OpenAPI for each route of operators, and each of the table opens one', () => {
+    const { paths } = operator.gateway.openApi as {
+      paths: Record<string, Record<string, { security: readonly Record<string, readonly string[]>[] }>>;
+    };
+    const named = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.values(methods).flatMap(({ security: [first = {}] }) =>
+        Object.values(first).flatMap((scopes) => scopes.map((scope) => ({ path, scope }))),
+      ),
+    );
+    const unknown = named.filter(({ scope }) => !SCOPE_NAMES.some((each) => each === scope));
+    expect(unknown).to.deep.equal([]);
+    const opened = new Set(named.map(({ scope }) => scope));
+    // It opens a part of a response.
+    expect(SCOPE_NAMES.filter((scope) => !opened.has(scope))).to.deep.equal(['bodies:read']);
+    const others = Object.keys(paths).filter(
+      (path) => path.startsWith(ADMIN) && !named.some((each) => each.path === path),
+    );
+    const forAll = ['/console', '/console/link', '/console/session', '/console/sign-out'];
+    expect(others.sort()).to.deep.equal(forAll.map((path) => ADMIN + path));
+  });
+
+  it('stand in docs/keys.md with the roles that have them', async () => {
+    const page = await readFile('docs/keys.md', 'utf8');
+    for (const scope of SCOPE_NAMES) {
+      const cells = ['viewer', 'billing', 'operator'].map((role) =>
+        rightsOf([role as Role]).scopes?.includes(scope) ? ' yes ' : ' ',
+      );
+      expect(page).to.include(`| \`${scope}\` | ${SCOPES[scope].allows} |${cells.join('|')}|\n`);
+    }
+  });
+});

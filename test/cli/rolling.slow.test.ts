@@ -1,0 +1,54 @@
+import net from 'node:net';
+import { expect } from 'chai';
+import { useTempFolder } from '../support/folders.ts';
+import { until } from '../support/wait.ts';
+import { connectThroughKills, connectThroughStops, startRolling } from './rolling.ts';
+
+describe('a worker, whose connections the first process has accepted', function () {
+  this.timeout(180_000);
+  const folder = useTempFolder('rolling-bounds');
+
+  it('has the bounds of a gateway of one process: connections, and requests that come too slowly', async () => {
+    const gateway = await startRolling(folder, { maxConnections: 3, requestTimeout: '1s' });
+    try {
+      await gateway.workers();
+      const sockets = Array.from({ length: 10 }, () => net.connect(gateway.port, '127.0.0.1'));
+      const closed = new Set<net.Socket>();
+      const texts = new Map<net.Socket, string>();
+      for (const socket of sockets) {
+        socket.on('error', () => undefined);
+        socket.on('close', () => closed.add(socket));
+        socket.on('data', (bytes) => texts.set(socket, String(bytes)));
+        socket.write('GET /livez HTTP/1.1\r\n');
+      }
+      await until('those over the bound are closed', () => closed.size >= 4, 60_000);
+      await until('the others too', () => closed.size === 10, 60_000);
+      const answered = [...texts.values()];
+      expect(answered).to.have.length(6);
+      for (const text of answered) expect(text).to.match(/^HTTP\/1\.1 408 /);
+    } finally {
+      gateway.running.child.kill('SIGKILL');
+      await gateway.running.finished;
+    }
+  });
+});
+
+describe('a thousand new connections to a gateway of workers', function () {
+  this.timeout(900_000);
+  const folder = useTempFolder('rolling-slow');
+
+  it('are neither refused nor reset through 20 stops and 20 kills of workers (E57)', async () => {
+    const gateway = await startRolling(folder);
+    try {
+      const { made, failed } = await connectThroughStops(gateway, 20);
+      expect(failed).to.deep.equal([]);
+      const one = { rounds: 10, isAll: false, connections: 40 };
+      expect(await connectThroughKills(gateway, one)).to.deep.equal([]);
+      expect(await connectThroughKills(gateway, { rounds: 5, isAll: true, connections: 80 })).to.deep.equal([]);
+      expect(made + 10 * 40 + 5 * 80).to.be.at.least(1_000);
+    } finally {
+      gateway.running.child.kill('SIGKILL');
+      await gateway.running.finished;
+    }
+  });
+});

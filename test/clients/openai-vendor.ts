@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import { createOpenaiRules } from '../support/vendors/openai-rules.ts';
+import { startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import type { Piece } from '../support/vendors/vendor-wires.ts';
+import type { Move, ScriptedVendor, VendorMessage, VendorRequest } from './scripted-vendor.ts';
+
+/** Models of OpenAI as of November 2026 whose tools come with reasoning by the Responses API only, or that have no other. */
+export const OPENAI_MODELS = Object.freeze([
+  ...['gpt-6-astra', 'gpt-6.1-sol', 'gpt-6.1-terra', 'gpt-6-sol', 'gpt-5.6-sol', 'gpt-5.5', 'gpt-5.3-codex'],
+]);
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** A vendor that refuses what OpenAI refuses, and whose model makes the moves that a script chooses. */
+export async function startOpenaiVendor(choose: (request: VendorRequest) => Move): Promise<ScriptedVendor> {
+  const requests: VendorRequest[] = [];
+  const upstream = await startScriptedUpstream(
+    createOpenaiRules((body) => {
+      const request = readRequest(body);
+      requests.push(request);
+      return piecesOf(choose(request));
+    }),
+  );
+  return { url: `${upstream.url}/v1`, requests, close: () => upstream.close() };
+}
+
+const listOf = (value: unknown): readonly Body[] => (Array.isArray(value) ? (value as Body[]) : []);
+
+/** A request of either API as one of chat completions. */
+function readRequest(body: Body): VendorRequest {
+  if ('messages' in body) return body as unknown as VendorRequest;
+  const { model, input, tools } = body;
+  return {
+    model: String(model),
+    messages: listOf(input).flatMap(messageOf),
+    tools: listOf(tools).flatMap(({ type, name }) =>
+      type === 'function' ? [{ function: { name: String(name) } }] : [],
+    ),
+  };
+}
+
+function messageOf(item: Body): readonly VendorMessage[] {
+  const { type, role, content } = item;
+  if (type === 'message') return [{ role: String(role), content }];
+  const id = String(item['call_id']);
+  if (type === 'function_call_output') return [{ role: 'tool', content: item['output'], tool_call_id: id }];
+  if (type !== 'function_call') return [];
+  return [{ role: 'assistant', tool_calls: [{ id, function: { arguments: String(item['arguments']) } }] }];
+}
+
+function piecesOf({ text, calls = [] }: Move): readonly Piece[] {
+  return [
+    ...(text === undefined ? [] : [{ text }]),
+    ...calls.map(({ name, input }) => ({
+      ...{ call: name, id: `call_${randomUUID().slice(0, 8)}`, arguments: JSON.stringify(input) },
+    })),
+  ];
+}

@@ -1,0 +1,26 @@
+import { expect } from 'chai';
+import { arrivedCell, type DialectRuns, openDialectRuns } from '../support/pages/dialect-runs.ts';
+import { loadProviders } from '../support/plugins/all-providers.ts';
+import { type Cell, itShows } from './cells.ts';
+import { SAMPLES } from './provider-samples.ts';
+
+const PROVIDERS = await loadProviders();
+
+describe('what arrives at a vendor', () => {
+  let runs: DialectRuns;
+  before(async () => {
+    runs = await openDialectRuns(PROVIDERS);
+  });
+  after(() => runs?.close());
+
+  for (const provider of PROVIDERS)
+    for (const field of Object.keys(SAMPLES)) {
+      // What it says is known when it has run: the reporter of the matrix looks then.
+      const cell: { -readonly [Name in keyof Cell]: Cell[Name] } = arrivedCell(provider, field, undefined);
+      itShows(it, cell, `of ${field} at ${provider.name} is told where it does not (E22)`, async () => {
+        const arrival = await runs.arrivalOf(provider, field);
+        Object.assign(cell, arrivedCell(provider, field, arrival));
+        if (arrival?.is === 'left out') expect(arrival.isTold, JSON.stringify(arrival)).to.equal(true);
+      });
+    }
+});

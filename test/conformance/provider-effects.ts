@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import type { ChatRequest, HttpRequest } from '../../core/index.ts';
+import { SAMPLES } from './provider-samples.ts';
+import { CALL, type ProviderSubject } from './provider-subject.ts';
+import { findRunner } from './runner.ts';
+
+/** Fields that act at some vendor, each with a value that does: a codec that sends one has to say what it does there. */
+const ACTING: Readonly<Record<string, unknown>> = Object.freeze({
+  compound_custom: { tools: { enabled_tools: ['web_search'] } },
+  fallbacks: ['another-model'],
+  mcp_servers: [{ type: 'url', url: 'https://mcp.example', name: 'x' }],
+  models: ['another-model'],
+  plugins: [{ id: 'web' }],
+  preset: 'a-preset',
+  search_parameters: { mode: 'on' },
+  search_settings: { country: 'france' },
+  service_tier: 'priority',
+  store: true,
+  tools: [{ type: 'web_search' }],
+  web_search_options: {},
+});
+
+/** Fields that some models of a vendor refuse. */
+const NOT_OF_ALL: readonly string[] = [
+  ...['frequency_penalty', 'logit_bias', 'logprobs', 'n', 'prediction', 'presence_penalty', 'prompt_cache_retention'],
+  ...['stop', 'temperature', 'top_logprobs', 'top_p', 'verbosity'],
+];
+
+const DOES: ReadonlySet<string> = new Set(['tool', 'model', 'price', 'stores', 'residency']);
+
+/** The provider says what its requests make the vendor do, and a model that it does not know gets the narrowest of them. */
+export function testEffects({ provider, kit }: ProviderSubject): void {
+  const { describe, it } = findRunner();
+  const { chat, effects, transport, fields: table } = provider;
+  if (!chat || transport) return;
+  const messages = [{ role: 'user', content: 'Hello' }] as const;
+  const send = (model: string, fields: object): HttpRequest =>
+    chat.request({ messages, model, ...fields } as ChatRequest, { ...CALL, model });
+
+  describe('what a caller can make the vendor do', () => {
+    it('is declared in `effects`, `{}` where nothing is', () => {
+      assert.ok(effects, 'the provider has `effects`');
+      for (const [field, rules] of Object.entries(effects))
+        for (const { does, at = '', values } of rules) {
+          assert.ok(DOES.has(does), `effects.${field} does something that is known`);
+          assert.match(at, /^(?:(?:\[\]|\*|\w+)(?:\.(?:\[\]|\*|\w+))*)?$/, `effects.${field}.at is a path`);
+          assert.ok(
+            values === undefined || !(values.global || values.sticky),
+            `effects.${field}.values keeps no state`,
+          );
+        }
+    });
+
+    for (const [field, value] of Object.entries(ACTING))
+      it(`is declared of ${field}, if that is sent`, () => {
+        const body = sentOf(() => send(CALL.model, { [field]: value }));
+        if (body && field in body && JSON.stringify(body).includes(JSON.stringify(value).slice(1, -1)))
+          assert.ok((effects?.[field]?.length ?? 0) > 0, `${field} is sent, and \`effects\` says nothing of it`);
+      });
+  });
+
+  const known = (table?.variants ?? []).filter(({ example }) => Object.keys(example).length === 1);
+  if (known.length === 0) return;
+  describe('a model that nobody knows yet', () => {
+    const unknown = kit.unknownModel ?? CALL.model;
+    for (const { when, example } of known)
+      it(`is sent no field that others do not get: ${when}`, () => {
+        for (const field of NOT_OF_ALL) {
+          const { value, beside = {} } = SAMPLES[field] ?? {};
+          const [sent, plain] = [{ ...beside, [field]: value }, beside].map((fields) =>
+            sentOf(() => send(unknown, fields)),
+          );
+          const taken = sentOf(() => send(example.model, { ...beside, [field]: value }));
+          // Refused, or not there, is narrow; another wire has other names.
+          if (!sent || isDeepStrictEqual(sent, plain) || (taken && 'messages' in taken !== 'messages' in sent))
+            continue;
+          const untaken = sentOf(() => send(example.model, beside));
+          assert.ok(!isDeepStrictEqual(taken, untaken), `${field} is sent, though ${example.model} does not get it`);
+        }
+      });
+  });
+}
+
+/** What is sent; undefined where it is refused. */
+function sentOf(make: () => HttpRequest): Readonly<Record<string, unknown>> | undefined {
+  try {
+    return make().body as Readonly<Record<string, unknown>>;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { findRunner } from './runner.ts';
+import type { StoreUnderTest } from './store.ts';
+
+const HOUR_MS = 3_600_000;
+/** Documents of a megabyte are written until the first one is gone; no store keeps more than this for one account. */
+const MOST = 64;
+const LARGE = 'x'.repeat(1024 * 1024);
+
+/** What every store promises about the documents that it keeps for accounts. */
+export function testKept(subject: StoreUnderTest): void {
+  const { describe, it } = findRunner();
+  const kept = () => subject.store.kept('conformance');
+
+  describe('what it keeps for accounts', () => {
+    it('is written, read, replaced and deleted, and counted by its bytes', async () => {
+      const [account, key] = [subject.name('account'), subject.name('key')];
+      assert.equal(await kept().get(key), undefined);
+      assert.equal(await kept().bytes(account), 0);
+      assert.equal(await kept().set(account, key, { text: 'one' }, HOUR_MS), true);
+      const bytes = await kept().bytes(account);
+      assert.ok(bytes >= 14);
+      assert.equal(await kept().set(account, key, { text: 'two' }, HOUR_MS), true);
+      assert.deepEqual(await kept().get(key), { text: 'two' });
+      assert.equal(await kept().bytes(account), bytes);
+      assert.equal(await kept().delete(account, key), true);
+      assert.equal(await kept().delete(account, key), false);
+      assert.equal(await kept().get(key), undefined);
+      assert.equal(await kept().bytes(account), 0);
+    });
+
+    it('is gone, and counted no longer, when its time is over', async () => {
+      const [account, key] = [subject.name('account'), subject.name('key')];
+      await kept().set(account, key, 'soon gone', 20);
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      assert.equal(await kept().get(key), undefined);
+      assert.equal(await kept().bytes(account), 0);
+    });
+
+    it('is bounded for each account: what was written least recently goes first, and others keep theirs (E29)', async () => {
+      const [account, other, key] = [subject.name('account'), subject.name('other'), subject.name('key')];
+      await kept().set(other, `${key}-other`, 'stays', HOUR_MS);
+      let written = 0;
+      const first = () => kept().get(`${key}-0`);
+      do {
+        await kept().set(account, `${key}-${written}`, LARGE, HOUR_MS);
+        written += 1;
+      } while (written < MOST && (await first()) !== undefined);
+      assert.equal(await first(), undefined);
+      assert.equal(await kept().get(`${key}-${written - 1}`), LARGE);
+      assert.ok((await kept().bytes(account)) < written * LARGE.length);
+      assert.equal(await kept().get(`${key}-other`), 'stays');
+      assert.ok(kept().known.dropped > 0);
+    });
+
+    it('takes no document that is larger than one may be', async () => {
+      const [account, key] = [subject.name('account'), subject.name('key')];
+      assert.equal(await kept().set(account, key, LARGE.repeat(MOST), HOUR_MS), false);
+      assert.equal(await kept().get(key), undefined);
+      assert.equal(await kept().bytes(account), 0);
+    });
+  });
+}

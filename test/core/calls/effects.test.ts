@@ -1,0 +1,16 @@
+import { expect } from 'chai';
+import { effectsOf } from '../../../core/calls/ingress.ts';
+
+const TARGET = { provider: 'a', model: 'm' };
+const STORES = { store: [{ does: 'stores', values: /^true$/ }] } as const;
+
+const send = (body: object) => effectsOf(STORES, TARGET, { path: '/chat', body });
+
+describe('the effects of a request as it is sent', () => {
+  it('E11: are refused where the vendor would keep what is sent, whatever wrote the field', () => {
+    expect(() => send({ store: true }))
+      .to.throw('lets the provider "a" keep what is sent')
+      .that.includes({ code: 'invalid_request', param: 'store' });
+    for (const body of [{}, { store: false }, { store: null }]) expect(send(body)).to.deep.equal([]);
+  });
+});

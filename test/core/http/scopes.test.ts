@@ -1,0 +1,21 @@
+import { expect } from 'chai';
+import type { Principal } from '../../../core/contract/call.ts';
+import { hasScope, refuseLacking } from '../../../core/http/scopes.ts';
+
+const viewer: Principal = { credential: 'key', userId: 'v', account: 'v', scopes: ['usage:read'] };
+
+describe('the scopes of an operator', () => {
+  it('E41: open what needs one of them, or any, and nothing that is for admins alone', () => {
+    const opened = (['usage:read', 'any', 'keys:write', undefined] as const).map((scope) => hasScope(viewer, scope));
+    expect(opened).to.deep.equal([true, true, false, false]);
+    const user: Principal = { credential: 'key', userId: 'u', account: 'u' };
+    expect(hasScope(user, 'any'), 'of somebody who is no operator').to.equal(false);
+    expect(hasScope({ ...user, isAdmin: true }, undefined)).to.equal(true);
+  });
+
+  it('E41: are named where one lacks, or the role where none would do', () => {
+    expect(() => refuseLacking(viewer, 'keys:write', true)).to.throw('needs the scope "keys:write"');
+    expect(() => refuseLacking(viewer, undefined, true)).to.throw('needs the role "admin"');
+    expect(() => refuseLacking(viewer, 'usage:read', true)).not.to.throw();
+  });
+});

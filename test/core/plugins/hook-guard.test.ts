@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import { countTimeout, forgetFailures, HookBook, isLeftAlone, PAUSE_MS } from '../../../core/plugins/hook-guard.ts';
+
+describe('a hook that takes too long', () => {
+  it('E32: is left alone after five timeouts in a row, tried by one call when its time is over, and by all when that went well', () => {
+    const counts = new HookBook().countsOf('guard', 'admit');
+    for (let at = 1; at < 5; at++) expect(countTimeout(counts)).to.equal(false);
+    expect(countTimeout(counts)).to.equal(true);
+    expect(counts.pausedUntilMs).to.be.within(performance.now(), performance.now() + PAUSE_MS);
+    expect(isLeftAlone(counts)).to.equal(true);
+    counts.pausedUntilMs = performance.now() - 1;
+    expect([isLeftAlone(counts), isLeftAlone(counts)]).to.deep.equal([false, true]);
+    expect(counts.skipped).to.equal(2);
+    expect(forgetFailures(counts)).to.equal(true);
+    expect(counts.pausedUntilMs).to.equal(0);
+  });
+
+  it('E32: is not left alone for timeouts between which it worked', () => {
+    const counts = new HookBook().countsOf('guard', 'admit');
+    for (let at = 0; at < 20; at++) {
+      expect(countTimeout(counts)).to.equal(false);
+      if (at % 4 === 3) forgetFailures(counts);
+    }
+    expect(counts.pausedUntilMs).to.equal(0);
+  });
+
+  it('E32: is not left alone for calls of one caller that hang while it does the work of others', () => {
+    const counts = new HookBook().countsOf('guard', 'admit');
+    const before = counts.wentWell;
+    counts.wentWell += 1;
+    for (let at = 0; at < 20; at++) expect(countTimeout(counts, before)).to.equal(false);
+    expect(counts.pausedUntilMs).to.equal(0);
+    // Those that began since then find it hanging.
+    for (let at = 1; at < 5; at++) expect(countTimeout(counts)).to.equal(false);
+    expect(countTimeout(counts)).to.equal(true);
+  });
+
+  it('E32: is tried at once by a call of another account than the one for which it hung, one at a time', () => {
+    const counts = new HookBook().countsOf('guard', 'admit');
+    for (let at = 1; at <= 5; at++) countTimeout(counts, counts.wentWell, 'greedy');
+    expect(isLeftAlone(counts, 'greedy')).to.equal(true);
+    expect([isLeftAlone(counts, 'other'), isLeftAlone(counts, 'third')]).to.deep.equal([false, true]);
+    forgetFailures(counts);
+    expect(counts.pausedUntilMs).to.equal(0);
+  });
+});

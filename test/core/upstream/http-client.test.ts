@@ -1,0 +1,72 @@
+/** What the client for lists, webhooks and collectors takes from the other side. */
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { createHttpClient } from '../../../core/upstream/http-client.ts';
+
+const MIB = 1024 * 1024;
+
+describe('E28: an answer to a call of the control plane', () => {
+  let server: Server;
+  let url: string;
+  let listener: RequestListener;
+  let sent = 0;
+  before(async () => {
+    server = createServer((request, response) => listener(request, response));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const ask = async (): Promise<unknown> => {
+    const client = await createHttpClient(new Set([new URL(url).host]), '0.0.0');
+    return client.get(url, { retry: { limit: 0 } }).json();
+  };
+  const faultOf = (work: Promise<unknown>): Promise<string> =>
+    work.then(
+      () => 'it was read',
+      (error: Error) => error.name,
+    );
+
+  it('is given up after 16 MiB, announced or not', async () => {
+    const piece = Buffer.alloc(64 * 1024, ' ');
+    listener = (_request, response) => {
+      sent = 0;
+      const more = (): void => {
+        while (!response.destroyed && response.write(piece)) sent += piece.length;
+        sent += piece.length;
+      };
+      response.on('drain', more);
+      more();
+    };
+    expect(await faultOf(ask())).to.equal('CancelError');
+    expect(sent).to.be.within(16 * MIB, 64 * MIB);
+    listener = (_request, response) => void response.end(Buffer.alloc(17 * MIB, ' '));
+    expect(await faultOf(ask())).to.equal('CancelError');
+  });
+
+  it('is given up after 16 MiB of what was compressed', async () => {
+    const packed = gzipSync(Buffer.alloc(256 * MIB, ' '));
+    listener = (_request, response) => void response.setHeader('content-encoding', 'gzip').end(packed);
+    const before = process.memoryUsage().rss;
+    expect(await faultOf(ask())).to.equal('CancelError');
+    expect(process.memoryUsage().rss - before).to.be.below(128 * MIB);
+  });
+
+  it('holds no more levels and values than any answer', async () => {
+    for (const text of ['['.repeat(1000) + ']'.repeat(1000), `[${'{},'.repeat(700_000)}{}]`]) {
+      listener = (_request, response) => void response.end(text);
+      expect(await faultOf(ask())).to.equal('ParseError');
+    }
+  });
+
+  it('has 30 seconds, and 15 to its first byte', async () => {
+    const { defaults } = await createHttpClient(new Set(), '0.0.0');
+    expect(defaults.options.timeout).to.include({ request: 30_000, response: 15_000, connect: 5000 });
+    expect(defaults.options.followRedirect).to.equal(false);
+  });
+});

@@ -1,0 +1,215 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import type { JsonObject } from '../../core/index.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { responsesBody, responsesEvents, responsesText } from '../support/vendors/responses-wire.ts';
+import {
+  answer,
+  chunk,
+  LAST_CHUNK,
+  type Script,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../support/vendors/scripted-upstream.ts';
+import { streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
+
+/**
+ * What a vendor's own pages say that a field of its requests does: `test/fixtures/effects/<vendor>.json`, written from those pages and
+ * not from the tables of the plugins.
+ */
+interface Effects {
+  readonly vendor: string;
+  /** The model that is called, but where the row is one of models. */
+  readonly model: string;
+  /** When the pages were read. */
+  readonly read: string;
+  readonly rows: readonly EffectRow[];
+}
+
+interface EffectRow {
+  /** As the vendor spells it. */
+  readonly field: string;
+  readonly value: unknown;
+  readonly effect: 'tool' | 'model' | 'stores';
+  readonly does: string;
+  /** The page that says so. */
+  readonly source: string;
+  /** What the bytes of a request have that does it; the field's name unless set. */
+  readonly shows?: string;
+}
+
+const FOLDER = new URL('../fixtures/effects/', import.meta.url);
+const VENDORS = readdirSync(FOLDER)
+  .filter((name) => name.endsWith('.json'))
+  .map((name) => JSON.parse(readFileSync(new URL(name, FOLDER), 'utf8')) as Effects);
+
+const SAID = { pieces: [{ text: 'Hello' }] };
+const respond: Script = async (wire) => {
+  const { path, body } = wire.request;
+  const form = path.includes('/messages') ? 'anthropic' : /generateContent/i.test(path) ? 'gemini' : 'openai';
+  const isResponses = path.includes('/responses');
+  if (/embed/i.test(path))
+    await wire.send(
+      answer(200, {
+        ...{ data: [{ embedding: [1] }], usage: { prompt_tokens: 1, total_tokens: 1 } },
+        ...{ embedding: { values: [1] }, embeddings: [{ values: [1] }] },
+      }),
+    );
+  else if (!path.includes('stream') && !/"stream":true/.test(body.toString()))
+    await wire.send(answer(200, isResponses ? responsesBody(SAID) : wholeBody(form, SAID)));
+  else {
+    const text = isResponses ? responsesText(responsesEvents(SAID)) : streamText(form, SAID);
+    for (const part of [SSE_HEAD, chunk(text), LAST_CHUNK]) await wire.send(part);
+  }
+};
+
+interface Way {
+  readonly name: string;
+  readonly path: (vendor: string, model: string) => string;
+  /** What is asked, with the vendor's field in it. */
+  readonly body: (vendor: string, model: string, field: JsonObject) => JsonObject;
+}
+
+const HI = [{ role: 'user', content: 'Hi' }];
+const full = (vendor: string, model: string): string => `${vendor}/${model}`;
+
+/** Every way in by which a caller may send a field. */
+const WAYS: readonly Way[] = [
+  ...[{}, { stream: true }].map(
+    (more): Way => ({
+      name: `chat completions${'stream' in more ? ', streamed' : ''}`,
+      path: () => '/v1/chat/completions',
+      body: (vendor, model, field) => ({ model: full(vendor, model), messages: HI, ...more, ...field }),
+    }),
+  ),
+  {
+    name: 'chat completions of one provider',
+    path: (vendor) => `/api/core/${vendor}/chat/completions`,
+    body: (_vendor, model, field) => ({ model, messages: HI, ...field }),
+  },
+  {
+    name: 'extra_body',
+    path: () => '/v1/chat/completions',
+    body: (vendor, model, field) => ({ model: full(vendor, model), messages: HI, extra_body: field }),
+  },
+  {
+    name: 'Messages',
+    path: () => '/v1/messages',
+    body: (vendor, model, field) => ({ model: full(vendor, model), max_tokens: 20, messages: HI, ...field }),
+  },
+  {
+    name: 'Responses',
+    path: () => '/v1/responses',
+    body: (vendor, model, field) => ({ model: full(vendor, model), input: 'Hi', store: false, ...field }),
+  },
+  {
+    name: 'Gemini',
+    path: (vendor, model) => `/v1beta/models/${encodeURIComponent(full(vendor, model))}:generateContent`,
+    body: (_vendor, _model, field) => ({ contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], ...field }),
+  },
+  {
+    name: 'completions',
+    path: () => '/v1/completions',
+    body: (vendor, model, field) => ({ model: full(vendor, model), prompt: 'Hi', ...field }),
+  },
+  {
+    name: 'embeddings',
+    path: () => '/v1/embeddings',
+    body: (vendor, model, field) => ({ model: full(vendor, model), input: 'Hi', ...field }),
+  },
+];
+
+const PLAIN = WAYS[0] as Way;
+
+/** Fields that stand for something else in chat completions: the name of a model, and what only one vendor's own format has. */
+const OF_OTHER_FORMATS: ReadonlySet<string> = new Set(['model', 'messages', 'input', 'contents']);
+
+/** A text without what vendors' spellings of one name differ in. */
+const plain = (text: string): string => text.replaceAll(/[_\s]/g, '').toLowerCase();
+
+describe('no field with an effect passes the gate', function () {
+  let upstream: ScriptedUpstream;
+  let gateway: TestGateway;
+  let key: string;
+  before(async () => {
+    upstream = await startScriptedUpstream(respond);
+    const providers = VENDORS.map(({ vendor }) => [
+      vendor,
+      { apiKey: 'sk-test-0123456789', baseUrl: `${upstream.url}/${vendor}`, models: ['*'] },
+    ]);
+    const relay = { plugin: 'openai-compatible', baseUrl: `${upstream.url}/relay`, models: ['*'] };
+    gateway = await startGateway({ providers: { ...Object.fromEntries(providers), relay } });
+    // Named models only: what lets a vendor choose the model needs a key that may use all.
+    const models = ['relay/m'].concat(
+      VENDORS.flatMap(({ vendor, model, rows }) => [
+        full(vendor, model),
+        ...rows.filter(({ field }) => field === 'model').map(({ value }) => full(vendor, String(value))),
+      ]),
+    );
+    const made = await gateway.command<{ api_key: string }>(
+      ...['keys', 'create', '--user', 'plain', '--models', models.join(',')],
+    );
+    key = made.api_key;
+  });
+  after(async () => {
+    await gateway?.stop();
+    await upstream?.close();
+  });
+
+  const ask = async (way: Way, vendor: string, model: string, field: JsonObject) => {
+    const seen = upstream.requests.length;
+    const response = await gateway.post(way.path(vendor, model), way.body(vendor, model, field), {
+      authorization: `Bearer ${key}`,
+    });
+    const text = await response.text();
+    return { status: response.status, text, sent: upstream.requests.slice(seen).map(({ body }) => body.toString()) };
+  };
+
+  for (const { vendor, model, rows } of VENDORS)
+    for (const row of rows)
+      it(`of ${vendor}, whichever way it came: ${row.field} ${JSON.stringify(row.value).slice(0, 80)} ${row.does} (E1, E2, E11)`, async () => {
+        const isModel = row.field === 'model';
+        const passed: string[] = [];
+        for (const way of WAYS) {
+          if (isModel && way.name === 'extra_body') continue;
+          const named = isModel ? String(row.value) : model;
+          const { status, text, sent } = await ask(way, vendor, named, isModel ? {} : { [row.field]: row.value });
+          expect(status, `${way.name}: ${text}`).to.be.oneOf([200, 400, 403, 404]);
+          const shows = plain(row.shows ?? `"${row.field}"`);
+          const acts = sent.some((bytes) => (isModel ? bytes !== '' : plain(bytes).includes(shows)));
+          if (acts || (status !== 200 && sent.length > 0)) passed.push(`${way.name} (${status}): ${sent.join()}`);
+        }
+        expect(passed).to.deep.equal([]);
+      });
+
+  it('of the vendors above passes to a server that nobody here knows, which may be one of them (E1)', async () => {
+    const passed: string[] = [];
+    for (const { vendor, rows } of VENDORS)
+      for (const row of rows.filter(({ field }) => !OF_OTHER_FORMATS.has(field))) {
+        const { sent } = await ask(PLAIN, 'relay', 'm', { [row.field]: row.value });
+        if (sent.some((bytes) => plain(bytes).includes(plain(row.shows ?? `"${row.field}"`))))
+          passed.push(`${vendor} ${row.field} ${JSON.stringify(row.value)}`);
+      }
+    expect(passed).to.deep.equal([]);
+  });
+
+  it('has rows of every vendor whose pages name such a field, each with the page', () => {
+    for (const { vendor, rows, read } of VENDORS) {
+      expect(read, vendor).to.match(/^\d{4}-\d\d$/);
+      for (const { source, does } of rows) {
+        expect(source, vendor).to.match(/^https:\/\//);
+        expect(does, vendor).to.not.equal('');
+      }
+    }
+    expect(VENDORS.flatMap(({ rows }) => rows)).to.have.length.above(100);
+  });
+
+  it('and a plain request passes every way in', async () => {
+    for (const { vendor, model } of VENDORS)
+      for (const way of WAYS.filter(({ name }) => name !== 'embeddings')) {
+        const { status, text, sent } = await ask(way, vendor, model, {});
+        expect([status, sent.length], `${vendor} ${way.name}: ${text}`).to.deep.equal([200, 1]);
+      }
+  });
+});

@@ -1,0 +1,37 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { LISTS, mutantsOf, mutate } from '../mutants/mutants.ts';
+
+const MUTANTS = mutantsOf(LISTS);
+const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
+
+describe('the lists of mutants (E59)', () => {
+  it('say of which line they make a wrong one: it stands in its file, once', () => {
+    const stale = MUTANTS.flatMap(({ file, from, to, wrong }) => {
+      try {
+        mutate(read(file), from, to);
+        return [];
+      } catch (error) {
+        return [`${file}: ${wrong}: ${(error as Error).message}`];
+      }
+    });
+    expect(
+      stale,
+      'the code has changed: take the mutant to its new line, or out where the behaviour went',
+    ).to.deep.equal([]);
+  });
+
+  it('name quick tests that are there', () => {
+    const named = [...new Set(MUTANTS.flatMap(({ tests }) => tests))];
+    expect(named.filter((file) => !existsSync(path.join(PACKAGE_ROOT, file)) || /\.slow\./.test(file))).to.deep.equal(
+      [],
+    );
+  });
+
+  it('have the seven that once survived, and sixty more', () => {
+    expect(MUTANTS.filter(({ wrong }) => wrong.startsWith('E59:')).length).to.be.at.least(7);
+    expect(MUTANTS.length).to.be.at.least(67);
+  });
+});

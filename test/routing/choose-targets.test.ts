@@ -1,0 +1,152 @@
+import { expect } from 'chai';
+import { type AliasValue, readModelRoute } from '../../config/model-routes.ts';
+import { timeoutsFor } from '../../core/calls/failover.ts';
+import { type ChoiceFacts, chooseTargets } from '../../core/calls/run-call.ts';
+import { stickyKeyOf } from '../../routing/sticky-targets.ts';
+
+type Health = ChoiceFacts['health'];
+const HEALTHY: Health = { mayTry: () => true, latencyMs: () => undefined, shareOf: () => 1 };
+
+const choose = (alias: AliasValue, rest: Partial<ChoiceFacts> = {}): readonly string[] =>
+  chooseTargets(readModelRoute(alias), {
+    ...{ stream: false, stickyKey: undefined, costAt: () => undefined, random: Math.random },
+    health: HEALTHY,
+    sticky: { get: () => undefined },
+    ...rest,
+  }).map(({ provider, model }) => `${provider}/${model}`);
+
+const shareOfFirst = (alias: AliasValue, rest: Partial<ChoiceFacts> = {}): number =>
+  Array.from({ length: 4000 }, () => choose(alias, rest)[0]).filter((first) => first === 'a/x').length / 4000;
+
+describe('the targets of an alias', () => {
+  it('come in the order of a list', () => {
+    expect(choose(['a/x', 'b/y/z'])).to.deep.equal(['a/x', 'b/y/z']);
+  });
+
+  it('come group by group', () => {
+    const targets = [{ to: 'c/z', order: 2 }, 'a/x', { to: 'b/y', order: 1 }];
+    expect(choose({ targets })).to.deep.equal(['a/x', 'b/y', 'c/z']);
+  });
+
+  it('come by their weights, and one of weight 0 last', () => {
+    const alias = {
+      strategy: 'weighted',
+      targets: [{ to: 'z/z', weight: 0 }, { to: 'a/x', weight: 3 }, 'b/y'],
+    } as const;
+    expect(shareOfFirst(alias)).to.be.within(0.71, 0.79);
+    expect(choose(alias).at(-1)).to.equal('z/z');
+  });
+
+  it('are the same for all calls of one conversation, and by weight over many conversations', () => {
+    const alias = { strategy: 'weighted', targets: [{ to: 'a/x', weight: 3 }, 'b/y'] } as const;
+    const firsts = Array.from({ length: 20 }, () => choose(alias, { stickyKey: 'one' })[0]);
+    expect(new Set(firsts).size).to.equal(1);
+    let n = 0;
+    const many = Array.from({ length: 4000 }, () => choose(alias, { stickyKey: `conversation ${n++}` })[0]);
+    expect(many.filter((first) => first === 'a/x').length / 4000).to.be.within(0.71, 0.79);
+  });
+
+  it('with least-latency are the faster of two at random, so that the slowest is never first', () => {
+    const ms: Readonly<Record<string, number>> = { a: 100, b: 900, c: 200 };
+    const health: Health = { ...HEALTHY, latencyMs: ({ provider }) => ms[provider] };
+    const alias = { strategy: 'least-latency', targets: ['b/y', 'a/x', 'c/z'] } as const;
+    const firsts = Array.from({ length: 300 }, () => choose(alias, { health })[0]);
+    expect(firsts).to.include('a/x').and.include('c/z').and.not.include('b/y');
+  });
+
+  it('with least-latency stay for a conversation while the target works', () => {
+    const alias = { strategy: 'least-latency', targets: ['a/x', 'b/y'] } as const;
+    const sticky = { get: () => 'b/y' };
+    expect(choose(alias, { sticky, stickyKey: 'k' })[0]).to.equal('b/y');
+    const health: Health = { ...HEALTHY, mayTry: ({ provider }) => provider === 'a', latencyMs: () => 1 };
+    expect(choose(alias, { sticky, stickyKey: 'k', health })[0]).to.equal('a/x');
+  });
+
+  it('are led by one that has just returned, or is slow, for its share of the calls alone, whatever the strategy', () => {
+    const health: Health = { ...HEALTHY, shareOf: ({ provider }) => (provider === 'a' ? 0.25 : 1) };
+    expect(shareOfFirst(['a/x', 'b/y'], { health })).to.be.within(0.21, 0.29);
+    const targets = ['a/x', 'b/y'];
+    expect(shareOfFirst({ strategy: 'weighted', targets }, { health })).to.be.within(0.09, 0.16);
+    expect(shareOfFirst({ strategy: 'least-latency', targets }, { health })).to.be.within(0.09, 0.16);
+    const alone: Health = { ...health, mayTry: ({ provider }) => provider === 'a' };
+    expect(shareOfFirst(['a/x', 'b/y'], { health: alone })).to.equal(1);
+    expect(shareOfFirst(['a/x', 'b/y'], { health: { ...HEALTHY, shareOf: () => 0.25 } })).to.equal(1);
+  });
+
+  it('with weights are a twentieth of its share for one that takes far longer than another', () => {
+    const targets = [
+      { to: 'a/x', weight: 9 },
+      { to: 'b/y', weight: 1 },
+    ];
+    const slow = (ms: number): Health => ({ ...HEALTHY, latencyMs: ({ provider }) => (provider === 'a' ? ms : 100) });
+    expect(shareOfFirst({ strategy: 'weighted', targets }, { health: slow(2_000) })).to.be.within(0.27, 0.35);
+    expect(shareOfFirst({ strategy: 'weighted', targets }, { health: slow(700) })).to.be.within(0.88, 0.92);
+  });
+
+  it('leave out one that is only for what it does cheaper', () => {
+    const alias = { targets: [{ to: 'a/x', onlyWhenCheaper: true }, 'b/y'] };
+    const costs = (a: number | undefined, b: number | undefined) => ({
+      costAt: ({ provider }: { provider: string }) => (provider === 'a' ? a : b),
+    });
+    expect(choose(alias, costs(1, 2))).to.deep.equal(['a/x', 'b/y']);
+    expect(choose(alias, costs(2, 2))).to.deep.equal(['b/y']);
+    expect(choose(alias, costs(undefined, 2))).to.deep.equal(['b/y']);
+  });
+});
+
+describe('what calls of one conversation have in common', () => {
+  const facts = { account: 'acct', userId: 'u', session: undefined, request: { messages: [] } };
+  const long = { role: 'system', content: 'x'.repeat(5000) };
+  const turn = (text: string) => ({ messages: [long, { role: 'user', content: text }] });
+
+  it('is the session when there is one', () => {
+    const one = stickyKeyOf('session', { ...facts, session: 's1', request: turn('a') });
+    expect(one).to.equal(stickyKeyOf('session', { ...facts, session: 's1', request: turn('b') }));
+    expect(one).not.to.equal(stickyKeyOf('session', { ...facts, session: 's2', request: turn('a') }));
+    expect(one).not.to.equal(stickyKeyOf('session', { ...facts, account: 'other', session: 's1', request: turn('a') }));
+  });
+
+  it('is the long beginning of its prompts otherwise', () => {
+    const one = stickyKeyOf('session', { ...facts, request: turn('a') });
+    expect(one).to.be.a('string');
+    expect(one).to.equal(stickyKeyOf('session', { ...facts, request: turn('b') }));
+    expect(one).not.to.equal(stickyKeyOf('session', { ...facts, account: 'other', request: turn('a') }));
+    expect(
+      stickyKeyOf('session', { ...facts, request: { messages: [{ role: 'system', content: 'short' }] } }),
+    ).to.equal(undefined);
+  });
+
+  it('is the user, or nothing, where the alias says so', () => {
+    expect(stickyKeyOf('user', facts)).to.equal(stickyKeyOf('user', { ...facts, session: 's' }));
+    expect(stickyKeyOf('none', { ...facts, session: 's' })).to.equal(undefined);
+  });
+});
+
+describe('the clocks of an attempt', () => {
+  const facts = { stream: true, request: {}, anotherWaits: false, isSuspect: false };
+
+  it('give a stream 30 s to its first token, half of it where another target waits, a sixth after a failure', () => {
+    expect(timeoutsFor({}, {}, facts).firstTokenMs).to.equal(30_000);
+    expect(timeoutsFor({}, {}, { ...facts, anotherWaits: true }).firstTokenMs).to.equal(15_000);
+    expect(timeoutsFor({}, {}, { ...facts, anotherWaits: true, isSuspect: true }).firstTokenMs).to.equal(5_000);
+    expect(timeoutsFor({}, {}, { ...facts, isSuspect: true }).firstTokenMs).to.equal(30_000);
+  });
+
+  it('give a whole response 120 s to begin', () => {
+    expect(timeoutsFor({}, {}, { ...facts, stream: false })).to.deep.equal({ firstByteMs: 120_000 });
+  });
+
+  it('give a model that was asked to think four times as long', () => {
+    expect(timeoutsFor({}, {}, { ...facts, request: { reasoning_effort: 'high' } }).firstTokenMs).to.equal(120_000);
+  });
+
+  it('are what the provider says, and before it what the alias says, however many targets wait', () => {
+    const waiting = { ...facts, anotherWaits: true, isSuspect: true };
+    expect(timeoutsFor({ firstTokenMs: 7_000 }, {}, waiting).firstTokenMs).to.equal(7_000);
+    expect(timeoutsFor({ firstTokenMs: 7_000, idleMs: 1 }, { firstTokenMs: 9_000 }, waiting)).to.include({
+      firstTokenMs: 9_000,
+      idleMs: 1,
+    });
+    expect(timeoutsFor({ firstByteMs: 300_000 }, {}, waiting).firstTokenMs).to.equal(300_000);
+  });
+});

@@ -1,0 +1,134 @@
+import { expect } from 'chai';
+import type { Counters } from '../../core/index.ts';
+import { createLocalCounters } from '../../plugins/policies/kit/index.ts';
+import { HealthBook, shareHealth } from '../../routing/health-book.ts';
+import { eventually } from '../support/wait.ts';
+
+const TARGET = { provider: 'a', model: 'm' };
+
+/** Two nodes on one store, with a clock that a test moves. */
+function createNodes(counters: Counters = createLocalCounters()) {
+  const clock = { now: 1_000_000 };
+  const now = () => clock.now;
+  const nodes = [0, 1].map(() => {
+    const health = new HealthBook(now);
+    return { health, shared: shareHealth(counters, health, now) };
+  });
+  const [one, two] = nodes as [(typeof nodes)[0], (typeof nodes)[0]];
+  // Only what was used here is looked up.
+  two.health.report(TARGET, { kind: 'success', durationMs: 1, stream: false });
+  return { clock, one, two };
+}
+
+const limited = {
+  kind: 'failure',
+  cause: 'rate_limit',
+  error: { message: 'slow down' },
+  retryAfterMs: 10_000,
+} as const;
+
+describe('the health that nodes share', () => {
+  it('keeps the calls of one node away from what another one found open, until its time is over', async () => {
+    const { clock, one, two } = createNodes();
+    one.health.report(TARGET, limited);
+    await eventually(async () => {
+      clock.now += 2_000;
+      two.shared.refresh();
+      expect(two.health.mayTry(TARGET)).to.equal(false);
+      expect(two.health.causeOf(TARGET)).to.equal('shared');
+    });
+    clock.now += 10_000;
+    two.shared.refresh();
+    await eventually(async () => expect(two.health.mayTry(TARGET)).to.equal(true));
+  });
+
+  it('tries a provider at once when its key was replaced, on the other node too, and only for that', async () => {
+    const { clock, one, two } = createNodes();
+    one.health.useKeys(new Map([['a', 'old']]));
+    const refused = { kind: 'failure', cause: 'credential', error: { message: 'no such key' } } as const;
+    one.health.report(TARGET, refused, 'provider');
+    await eventually(async () => {
+      clock.now += 2_000;
+      two.shared.refresh();
+      expect(two.health.mayTry(TARGET)).to.equal(false);
+    });
+    one.health.useKeys(new Map([['a', 'old']]));
+    expect(one.health.mayTry(TARGET), 'the same key').to.equal(false);
+    one.health.useKeys(new Map([['a', 'new']]));
+    expect(one.health.mayTry(TARGET)).to.equal(true);
+    expect(one.health.reportOf(TARGET).lastError?.message, 'what happened stays').to.equal('no such key');
+    await eventually(async () => {
+      clock.now += 2_000;
+      two.shared.refresh();
+      expect(two.health.mayTry(TARGET)).to.equal(true);
+    });
+    one.health.report(TARGET, { ...limited, retryAfterMs: 100_000 });
+    one.health.useKeys(new Map([['a', 'newer']]));
+    expect(one.health.mayTry(TARGET), 'what the vendor told to wait').to.equal(false);
+  });
+
+  it('lets the other node test a target that one found well again', async () => {
+    const { clock, one, two } = createNodes();
+    one.health.report(TARGET, { ...limited, retryAfterMs: 100_000 });
+    await eventually(async () => {
+      clock.now += 2_000;
+      two.shared.refresh();
+      expect(two.health.mayTry(TARGET)).to.equal(false);
+    });
+    // Past its time on the first node, where a success closes it.
+    clock.now += 100_001;
+    one.health.begin(TARGET);
+    one.health.report(TARGET, { kind: 'success', durationMs: 1, stream: false });
+    two.shared.refresh();
+    await eventually(async () => expect(two.health.mayTry(TARGET)).to.equal(true));
+  });
+
+  it('is learnt of a target that this node had opened itself, and closed again', async () => {
+    const { clock, one, two } = createNodes();
+    two.health.report(TARGET, { ...limited, retryAfterMs: 100 });
+    clock.now += 101;
+    two.health.report(TARGET, { kind: 'success', durationMs: 1, stream: false }, 'model', two.health.begin(TARGET));
+    expect(two.health.mayTry(TARGET)).to.equal(true);
+    one.health.report(TARGET, { ...limited, retryAfterMs: 100_000 });
+    await eventually(async () => {
+      clock.now += 2_000;
+      two.shared.refresh();
+      expect(two.health.causeOf(TARGET)).to.equal('shared');
+    });
+  });
+
+  it('is not waited for, and not missed, when the store is away', async () => {
+    const broken = new Proxy(createLocalCounters(), { get: () => () => Promise.reject(new Error('away')) });
+    const { clock, one } = createNodes(broken);
+    one.health.report(TARGET, limited);
+    for (let n = 0; n < 5; n++) {
+      clock.now += 1_000;
+      one.shared.refresh();
+      await Promise.resolve();
+    }
+    expect(one.health.mayTry(TARGET)).to.equal(false);
+    clock.now += 10_000;
+    expect(one.health.mayTry(TARGET)).to.equal(true);
+  });
+
+  it('asks the store for one number while nothing changes', async () => {
+    let asked = 0;
+    const counters = createLocalCounters();
+    const counted: Counters = {
+      ...counters,
+      next: (key, by) => {
+        asked += 1;
+        return counters.next(key, by);
+      },
+      lease: () => Promise.reject(new Error('nobody asks')),
+    };
+    const { clock, two } = createNodes(counted);
+    for (let n = 0; n < 100; n++) {
+      clock.now += 100;
+      two.shared.refresh();
+      await Promise.resolve();
+      await Promise.resolve();
+    }
+    expect(asked).to.be.within(1, 6);
+  });
+});

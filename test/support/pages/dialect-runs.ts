@@ -1,0 +1,207 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isObject, type JsonObject, parseJson, readObject } from '../../../core/index.ts';
+import type { Cell } from '../../conformance/cells.ts';
+import { OWN_SAMPLES } from '../../conformance/provider-published.ts';
+import { SAMPLES } from '../../conformance/provider-samples.ts';
+import { startGateway } from '../gateways/gateway.ts';
+import type { BuiltInProvider } from '../plugins/all-providers.ts';
+import { answer, type RecordedRequest, startScriptedUpstream } from '../vendors/scripted-upstream.ts';
+import { DIALECT_FEATURES, type DialectFeature } from './dialect-features.ts';
+
+/** The newest model of each vendor that the tables have; of the others any name will do. */
+export const NEWEST: Readonly<Record<string, string>> = Object.freeze({
+  anthropic: 'claude-opus-5-5',
+  azure: 'gpt-6.1-sol',
+  deepseek: 'deepseek-v4-pro',
+  gemini: 'gemini-4-argon',
+  mistral: 'mistral-large-4',
+  openai: 'gpt-6.1-sol',
+  xai: 'grok-4.7',
+});
+
+/** What a provider makes of one thing that a request asks for. */
+export type Passage = 'native' | 'translated' | 'emulated' | 'left out' | 'refused';
+
+/** What came of one request: at the caller, and at the vendor. */
+interface Run {
+  readonly status: number;
+  readonly text: string;
+  readonly lane: string | null;
+  readonly dropped: ReadonlySet<string>;
+  /** The bytes of the body that the vendor got; none for a provider without a vendor. */
+  readonly sent: string | undefined;
+  /** The headers that it got, as far as they tell of a request. */
+  readonly heads: string | undefined;
+}
+
+/** What a vendor got of one field of a chat request, for its newest model. */
+export interface Arrival {
+  readonly is: 'as it is' | 'written anew' | 'left out' | 'refused';
+  /** Where in the vendor's body it is seen; empty where it is not. */
+  readonly at: readonly string[];
+  /** Whether `x-tollgate-dropped` names it. */
+  readonly isTold: boolean;
+}
+
+/** What the matrix says of a field by what arrived of it. */
+export function arrivedCell({ name, provider }: BuiltInProvider, field: string, arrival: Arrival | undefined): Cell {
+  // Told as left out, and something that comes near to it is sent all the same.
+  const comesNear = arrival?.is === 'left out' && arrival.at.length > 0;
+  const isEmulated =
+    comesNear || (arrival?.is === 'written anew' && provider.fields?.fields[field]?.rule === 'emulated');
+  const says = isEmulated ? 'emulated' : SAYS[arrival?.is ?? 'refused'];
+  return { provider: name, feature: `\`${field}\``, says, arrived: true };
+}
+
+const SAYS = {
+  'as it is': 'verified',
+  'written anew': 'verified',
+  'left out': 'not offered',
+  refused: 'refused',
+} as const satisfies Record<Arrival['is'], Cell['says']>;
+
+/** The model that arrivals are about. */
+export function newestOf(provider: string): string {
+  return provider === 'echo' ? 'echo' : (NEWEST[provider] ?? 'some-model');
+}
+
+export interface DialectRuns {
+  /** Sends a request with the feature through a gateway, and looks at what arrived at the vendor. */
+  cellOf(dialect: string, provider: BuiltInProvider, feature: DialectFeature): Promise<Passage>;
+  /** Sends a chat with the field and looks at what arrived; undefined for a field that has no sample. */
+  arrivalOf(provider: BuiltInProvider, field: string): Promise<Arrival | undefined>;
+  close(): Promise<void>;
+}
+
+/** A response in the formats of all wires at once. */
+const WORDS = 'Well.';
+const RESPONSE = Object.freeze({
+  ...{
+    id: 'r',
+    object: 'chat.completion',
+    created: 1,
+    model: 'm',
+    type: 'message',
+    role: 'assistant',
+    stop_reason: 'end_turn',
+  },
+  choices: [{ index: 0, message: { role: 'assistant', content: WORDS }, finish_reason: 'stop' }],
+  content: [{ type: 'text', text: WORDS }],
+  candidates: [{ content: { role: 'model', parts: [{ text: WORDS }] }, finishReason: 'STOP', index: 0 }],
+  usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
+  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, input_tokens: 3, output_tokens: 2 },
+});
+const ITEM = {
+  id: 'i',
+  type: 'message',
+  role: 'assistant',
+  status: 'completed',
+  content: [{ type: 'output_text', text: WORDS, annotations: [] }],
+};
+const OF_RESPONSES = Object.freeze({
+  ...RESPONSE,
+  object: 'response',
+  created_at: 1,
+  status: 'completed',
+  output: [ITEM],
+  content: undefined,
+});
+
+const PATHS: Readonly<Record<string, (model: string) => string>> = Object.freeze({
+  chat: () => '/v1/chat/completions',
+  completions: () => '/v1/completions',
+  gemini: (model) => `/v1beta/models/${encodeURIComponent(model)}:generateContent`,
+  messages: () => '/v1/messages',
+  responses: () => '/v1/responses',
+});
+
+/** A gateway before a vendor that takes everything, under the name of every provider. */
+export async function openDialectRuns(providers: readonly BuiltInProvider[]): Promise<DialectRuns> {
+  const vendor = await startScriptedUpstream(async (wire) => {
+    await wire.send(answer(200, wire.request.path.includes('/responses') ? OF_RESPONSES : RESPONSE));
+  });
+  const serverTools = ['web_search', 'googleSearch'];
+  const gateway = await startGateway({
+    plans: { all: { serverTools } },
+    defaultPlan: 'all',
+    providers: Object.fromEntries(
+      providers.map(({ name, config }) => [
+        name,
+        name === 'echo' ? {} : { ...config, apiKey: `key-of-${name}`, baseUrl: `${vendor.url}/${name}`, models: ['*'] },
+      ]),
+    ),
+  });
+  const plain = new Map<string, Run>();
+  const besides = new Map<string, Run>();
+  let seen = 0;
+
+  async function run(dialect: string, provider: string, extra: object): Promise<Run> {
+    const model = `${provider}/${newestOf(provider)}`;
+    const body = { ...(dialect === 'gemini' ? {} : { model }), ...DIALECT_FEATURES[dialect]?.plain, ...extra };
+    const response = await gateway.post(PATHS[dialect]?.(model) ?? '', body);
+    const text = await response.text();
+    const got: RecordedRequest | undefined = vendor.requests[seen];
+    seen = vendor.requests.length;
+    return {
+      ...{ status: response.status, text, lane: response.headers.get('x-tollgate-lane') },
+      dropped: new Set(response.headers.get('x-tollgate-dropped')?.split(', ')),
+      sent: got?.body.toString(),
+      heads: got && [got.path, got.headers['anthropic-beta']].join(' '),
+    };
+  }
+
+  return {
+    async cellOf(dialect, { name, provider }, feature) {
+      const key = `${dialect} ${name}`;
+      const usual = plain.get(key) ?? (await run(dialect, name, {}));
+      plain.set(key, usual);
+      const found = Object.keys(feature.body).length === 0 ? usual : await run(dialect, name, feature.body);
+      if (found.status === 400) return 'refused';
+      if (found.status !== 200) throw new Error(`${feature.title} of ${dialect} at ${name}: ${found.text}`);
+      const isLost = found !== usual && found.sent !== undefined && found.sent === usual.sent;
+      if (isLost || [...found.dropped].some((one) => !usual.dropped.has(one))) return 'left out';
+      if (feature.kept && !feature.kept.test(found.sent ?? '')) return 'left out';
+      const passed = found.lane === 'native' ? 'native' : 'translated';
+      // A body of another format that goes on as it is meets none of the provider's rules for chat.
+      if (feature.field === undefined || (passed === 'native' && dialect !== 'chat')) return passed;
+      return provider.fields?.fields[feature.field]?.rule === 'emulated' ? 'emulated' : passed;
+    },
+    async arrivalOf({ name, provider }, field) {
+      const { value = OWN_SAMPLES[field], beside = {} } = SAMPLES[field] ?? {};
+      if (value === undefined) return undefined;
+      const key = `${name} ${JSON.stringify(beside)}`;
+      const usual = besides.get(key) ?? (await run('chat', name, beside));
+      besides.set(key, usual);
+      const found = await run('chat', name, { ...beside, [field]: value });
+      if (found.status === 400) return { is: 'refused', at: [], isTold: true };
+      if (found.status !== 200) throw new Error(`${field} at ${name}: ${found.text}`);
+      const isTold = found.dropped.has(field);
+      // A provider without a network has nothing to look at but what is told.
+      if (found.sent === undefined) return { is: isTold ? 'left out' : 'as it is', at: [], isTold };
+      const [before, after] = [usual.sent, found.sent].map((text) => readObject(parseJson(text ?? '')));
+      const at = changedPlaces(before ?? {}, after ?? {});
+      if (found.heads !== usual.heads) at.push('a header');
+      // Where leaving it out comes to the same, nobody has to be told.
+      if (at.length === 0 && !isTold && provider.fields?.fields[field]?.rule === 'emulated')
+        return { is: 'written anew', at, isTold };
+      if (at.length === 0 || isTold) return { is: 'left out', at, isTold };
+      const isSame = isDeepStrictEqual([at, after?.[field]], [[field], value]);
+      return { is: isSame ? 'as it is' : 'written anew', at, isTold };
+    },
+    async close() {
+      await gateway.stop();
+      await vendor.close();
+    },
+  };
+}
+
+/** Where two bodies differ, one name deep into objects. */
+function changedPlaces(before: JsonObject, after: JsonObject, prefix = ''): string[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].sort().flatMap((name) => {
+    const [one, other] = [before[name], after[name]];
+    if (isDeepStrictEqual(one, other)) return [];
+    const inside = prefix === '' && isObject(one ?? {}) && isObject(other ?? {});
+    const places = inside ? changedPlaces(readObject(one), readObject(other), `${name}.`) : [];
+    return places.length > 0 ? places : [`${prefix}${name}`];
+  });
+}
