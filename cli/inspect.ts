@@ -233,7 +233,8 @@ export async function runStatus(context: CommandContext): Promise<void> {
   }));
   const lines = rows.map(({ pid, processes, store }) => `process ${pid}: ${processes} serving, store ${store}`);
   createIo(context.terminal, context.globals.json === true).result(rows, lines.join('\n'));
-  if (rows.some(({ processes, store }) => processes === 0 || store !== 'ok')) process.exitCode = EXIT.unavailable;
+  if (rows.some(({ processes, store }) => processes === 0 || store !== 'ok'))
+    context.terminal.exitWith?.(EXIT.unavailable);
 }
 
 /** `tollgate targets`: what every gateway on this configuration's data folder knows of its targets, all of its workers together. */

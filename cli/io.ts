@@ -39,7 +39,6 @@ export function createIo(terminal: Terminal, json: boolean): CommandIo {
     note(text) {
       terminal.err.write(`${text}\n`);
     },
-    checkFailed: () => terminal.exitWith?.(EXIT.checkFailed),
     write(bytes) {
       terminal.out.write(bytes);
     },

@@ -108,7 +108,7 @@ function addRun(command: Command, row: Omit<Subcommand, 'name' | 'summary'>, con
       const io = createIo(context.terminal, json);
       const actor = { via: 'cli', userId: systemUser() } as const;
       const code = await row.run({ args, options, io, signal: interrupt.signal, actor });
-      if (code) process.exitCode = code;
+      if (code) context.terminal.exitWith?.(code);
     } finally {
       process.off('SIGINT', onInterrupt);
     }

@@ -23,7 +23,7 @@ export interface Subcommand {
   /** commander's form: `<id>`, `[amount]`, `[text...]`, in order. */
   readonly args?: readonly { readonly name: string; readonly summary: string }[];
   readonly options?: readonly CommandOption[];
-  /** What it resolves with, if that is a number, is the exit code of the program. */
+  /** What it resolves with, if that is a number, is the exit code of the program: 4 where what it checked does not hold. */
   run(input: CommandInput): Promise<void> | Promise<number>;
 }
 
@@ -47,8 +47,6 @@ export interface CommandIo {
   /** Columns of text for `result`: two spaces apart, for terminals and `grep`. */
   table(head: readonly string[], rows: readonly (readonly string[])[]): string;
   note(text: string): void;
-  /** What the command checked does not hold: it ends with exit code 4, after all that it still has to say. */
-  checkFailed(): void;
   /** Data for stdout as it is, such as sound. */
   write(bytes: Uint8Array | string): void;
   /** All of stdin, as text. */

@@ -53,7 +53,6 @@ describe('an update of the models', () => {
     gateway = await startGateway(config());
   });
   afterEach(async () => {
-    process.exitCode = undefined;
     await gateway?.stop();
     await source?.close();
   });
@@ -90,14 +89,13 @@ describe('an update of the models', () => {
       ...{ model: 'openai/gpt-7', field: 'new', before: null, is_dearer: false },
       after: '2 in, 10 out USD/M tokens, 1000 tokens',
     });
-    expect(process.exitCode).to.equal(4);
+    expect(gateway.exitCode()).to.equal(4);
     await reload();
     expect((await gateway.get('/v1/models/openai/gpt-7')).status).to.equal(404);
-    process.exitCode = undefined;
     table = answer(200, tableOf({}));
     lists = {};
     await update('--check', '--provider', 'openai').catch(() => undefined);
-    expect(process.exitCode).to.equal(69);
+    expect(gateway.exitCode()).to.equal(69);
   });
 
   it('takes new models and cheaper prices over, which a running gateway has after its next reload (E16)', async () => {
@@ -112,7 +110,7 @@ describe('an update of the models', () => {
       '0.000001',
     ]);
     expect((await update('--check')).differences).to.deep.equal([]);
-    expect(process.exitCode ?? 0).to.equal(0);
+    expect(gateway.exitCode() ?? 0).to.equal(0);
     expect(JSON.stringify(await gateway.command('audit'))).to.include('models.update');
   });
 
@@ -238,7 +236,7 @@ describe('an update of the models', () => {
       const { failed } = await update('--accept-dearer');
       expect(failed.map((each) => each.source)).to.deep.equal(['the table of models']);
       expect(failed[0]?.reason).to.match(reason);
-      expect(process.exitCode).to.equal(69);
+      expect(gateway.exitCode()).to.equal(69);
       await reload();
       expect(await priceOf('openai/gpt-6.1-sol')).to.equal(before);
       expect((await gateway.get('/v1/models/openai/gpt-7')).status).to.equal(404);

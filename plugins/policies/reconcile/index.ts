@@ -104,7 +104,8 @@ function reconcileCommand(api: Pick<PluginApi, 'http' | 'ledger' | 'catalog'>, c
       // Only here: a start of the gateway reads none of it.
       const [{ readBill }, { compareWith }] = await Promise.all([import('./vendors.ts'), import('./compare.ts')]);
       const compared = await compareWith(await readBill(api, vendor, how, days), api.ledger, ours, days);
-      show(compared, { vendor, days, bound, isAll: options['all'] === true }, io);
+      const isWithin = show(compared, { vendor, days, bound, isAll: options['all'] === true }, io);
+      return isWithin ? 0 : CHECK_FAILED;
     },
   };
 }
@@ -151,10 +152,13 @@ interface Shown {
   readonly isAll: boolean;
 }
 
+/** The exit code of a command whose check does not hold. */
+const CHECK_FAILED = 4;
 /** Half of the least that is counted. */
 const LEAST_USD = 0.5e-9;
 
-function show({ rows, notes }: Comparison, { vendor, days, bound, isAll }: Shown, io: CommandIo): void {
+/** Prints what was compared, and answers whether it is within the tolerance. */
+function show({ rows, notes }: Comparison, { vendor, days, bound, isAll }: Shown, io: CommandIo): boolean {
   const total = (side: 'here' | 'vendor'): number => rows.reduce((sum, row) => sum + row[side].usd, 0);
   const [here, charged] = [total('here'), total('vendor')];
   // Days may make up for one another: each difference counts.
@@ -174,7 +178,7 @@ function show({ rows, notes }: Comparison, { vendor, days, bound, isAll }: Shown
   };
   io.result(value, [table(shown, [here, charged], io), verdict(isWithin, differing, allowed)].join('\n'));
   for (const note of notes) io.note(note);
-  if (!isWithin) io.checkFailed();
+  return isWithin;
 }
 
 const unexplained = (rows: readonly Row[]): number =>

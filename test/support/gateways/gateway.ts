@@ -21,6 +21,8 @@ export interface TestGateway extends Gateway {
   get(path: string, headers?: Record<string, string>): Promise<Response>;
   /** Runs a command of a plugin on this gateway's store and answers its JSON result. */
   command<T = unknown>(...words: readonly string[]): Promise<T>;
+  /** The exit code that the last command set. */
+  exitCode(): number | undefined;
   /** Closes the gateway and removes its folder. */
   stop(): Promise<void>;
 }
@@ -57,6 +59,7 @@ export async function startGateway(
   await writeFile(file, JSON.stringify(withCopies({ ...base, ...config, server, policies })));
   for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(path.join(folder, name), text);
   const lines: string[] = [];
+  let exitCode: number | undefined;
   const log = createLogger({
     level: options.level ?? 'info',
     destination: keepIn(lines),
@@ -90,7 +93,14 @@ export async function startGateway(
         body: typeof body === 'string' || body instanceof Uint8Array ? (body as string) : JSON.stringify(body),
       }),
     get: (where, headers = {}) => fetch(url + where, { headers: { authorization: `Bearer ${key}`, ...headers } }),
-    command: async <T>(...words: readonly string[]) => (await resultOf(words, file, { cwd: folder, env })) as T,
+    async command<T>(...words: readonly string[]) {
+      exitCode = undefined;
+      const exitWith = (code: number): void => {
+        exitCode = code;
+      };
+      return (await resultOf(words, file, { cwd: folder, env }, exitWith)) as T;
+    },
+    exitCode: () => exitCode,
     async stop() {
       await gateway.close();
       await rm(folder, { recursive: true, force: true });

@@ -9,7 +9,6 @@ export function fakeIo(parts: Partial<CommandIo> = {}): CommandIo {
     result: () => undefined,
     table: formatTable,
     note: () => undefined,
-    checkFailed: () => undefined,
     write: () => undefined,
     read: async () => '',
     ...parts,

@@ -34,13 +34,15 @@ export function keepIn(texts: string[]): Writable {
   });
 }
 
-/** Runs a command on the store of the configuration in a file, and returns its JSON result. */
+/** Runs a command on the store of the configuration in a file, and returns its JSON result; `exitWith` gets an exit code that it sets. */
 export async function resultOf(
   words: readonly string[],
   config: string,
   place: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
+  exitWith: (code: number) => void = () => undefined,
 ): Promise<unknown> {
-  const { terminal, out } = captureTerminal();
+  const { terminal: captured, out } = captureTerminal();
+  const terminal = { ...captured, exitWith };
   const [name = '', ...args] = words;
   await runPluginCommand(name, args, { terminal, globals: { config, json: true }, args, options: {} }, place);
   return (JSON.parse(out()) as { readonly data: unknown }).data;

@@ -104,22 +104,18 @@ describe('tollgate reconcile', () => {
     const offers = { openai: { anyModel: true }, anthropic: { anyModel: true }, openrouter: { anyModel: true } };
     const { commands } = await registerPlugins(store, [{ plugin, config: { [of]: access } }], { offers });
     let told: Told | undefined;
-    let failed = false;
     const notes: string[] = [];
     const io = fakeIo({
       result: (value, text) => {
-        told = { json: value as Told['json'], text, failed };
+        told = { json: value as Told['json'], text, failed: false };
       },
       note: (text) => void notes.push(text),
-      checkFailed: () => {
-        failed = true;
-      },
     });
     const range = { provider: of, from: DAY, to: '2026-11-03' };
     const input = { args: [], options: { ...range, ...options }, io, signal: new AbortController().signal };
-    await commands[0]?.run?.({ ...input, actor: { via: 'cli' } });
+    const code = await commands[0]?.run?.({ ...input, actor: { via: 'cli' } });
     if (!told) throw new Error('the command told nothing');
-    return { ...told, failed };
+    return { ...told, failed: code === 4 };
   };
 
   const explained = async (of: Vendor, options: CommandInput['options'] = {}, config: object = {}) => {
