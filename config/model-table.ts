@@ -11,9 +11,12 @@ import { validateValue } from './validate.ts';
 
 /** The table of models and prices: what it holds, and the rows and rules of a vendor in it. */
 
-/** Reads `config/models.json` of this package. Throws when the file is missing or is no JSON: the install is broken. */
+let shipped: ModelTable | undefined;
+
+/** The table `config/models.json` of this package, read once. Throws when the file is missing or is no JSON: the install is broken. */
 export function loadModelTable(): ModelTable {
-  return JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'config', 'models.json'), 'utf8')) as ModelTable;
+  shipped ??= JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'config', 'models.json'), 'utf8')) as ModelTable;
+  return shipped;
 }
 
 /** An operator's own list says all that is accepted. */
