@@ -4,6 +4,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { VERSION } from '../config/package-root.ts';
+import { readObject } from '../core/contract/json.ts';
 import type { Store, Transfer, TransferRow } from '../core/contract/store.ts';
 import { formatUsd } from '../core/contract/units.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
@@ -194,7 +195,7 @@ async function readFile(file: string, pass: (rows: readonly TransferRow[]) => Pr
   const isWhole = foot['end'] === true && foot['sha256'] === hash.digest('hex');
   if (!head || !isWhole || !isSame(foot, result))
     throw damaged('it does not end with a foot that fits its lines: it was cut off or changed');
-  if (['balance', 'spent', 'credited'].some((name) => recordOf(head, 'sums')[name] !== result.sums[name]))
+  if (['balance', 'spent', 'credited'].some((name) => readObject(head['sums'])[name] !== result.sums[name]))
     throw damaged('the sums of its head are not those of its accounts: a gateway wrote to the store while it was made');
   await pass(batch);
   return { tally: result, kept: kept.result() };
@@ -234,14 +235,9 @@ function refusedFile(file: string, cause: unknown): CliError {
 
 /** What has an end that is past: a store would drop it. */
 function isOver(row: Fields): boolean {
-  const until = row['expires'] ?? (row.is === 'request' ? recordOf(row, 'request')['until'] : undefined);
-  const isHeld = row.is === 'request' && recordOf(row, 'request')['state'] === 'held';
+  const until = row['expires'] ?? (row.is === 'request' ? readObject(row['request'])['until'] : undefined);
+  const isHeld = row.is === 'request' && readObject(row['request'])['state'] === 'held';
   return !isHeld && typeof until === 'number' && until <= Date.now();
-}
-
-function recordOf(row: object, name: string): Readonly<Record<string, unknown>> {
-  const value: unknown = Object.entries(row).find(([key]) => key === name)?.[1];
-  return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
 /** The money in rows of each kind. */
@@ -271,10 +267,10 @@ function createTally() {
   };
 }
 
-function isSame(foot: object, { counts, sums }: Tally): boolean {
+function isSame(foot: Fields, { counts, sums }: Tally): boolean {
   const same = (one: Readonly<Record<string, unknown>>, other: Readonly<Record<string, unknown>>): boolean =>
     [...new Set([...Object.keys(one), ...Object.keys(other)])].every((name) => one[name] === other[name]);
-  return same(recordOf(foot, 'counts'), counts) && same(recordOf(foot, 'sums'), sums);
+  return same(readObject(foot['counts']), counts) && same(readObject(foot['sums']), sums);
 }
 
 /** What every store keeps as it was: some end meanwhile, and redis makes one line of the oldest entries. */
