@@ -372,34 +372,45 @@ export function modelsOfProvider(
     .map((model) => ({ id: `${prefix}${model}`, owned_by: provider }));
 }
 
-/** What a principal can call, of all providers or of one, with what is known of each model; an alias is as its first target that can be called. */
-export function listModels(
-  names: ModelNames,
+/** What a principal can call, with what is known of each model; an alias is as its first target that can be called. */
+export function listModels(names: ModelNames, principal: Principal, created: number): readonly ListedModel[] {
+  const targets = new Map(openAliases(names, principal));
+  return allModels(names, principal).map((row) =>
+    describe(names.catalog, row, (targets.get(row.id) ?? [row.id]).map(splitModel), created),
+  );
+}
+
+/** What a principal can call of one provider. */
+export function listModelsOf(
+  catalog: Catalog,
+  provider: string,
   principal: Principal,
   created: number,
-  ofProvider?: string,
 ): readonly ListedModel[] {
-  const { catalog } = names;
-  const targets = new Map(ofProvider === undefined ? openAliases(names, principal) : []);
-  const rows =
-    ofProvider === undefined ? allModels(names, principal) : modelsOfProvider(catalog, ofProvider, principal);
-  return rows.map(({ id, owned_by }) => {
-    const candidates =
-      ofProvider === undefined ? (targets.get(id) ?? [id]).map(splitModel) : [{ provider: ofProvider, model: id }];
-    const first = candidates.find(({ provider }) => catalog.isConfigured(provider));
-    const info = first && catalog.find(first.provider, first.model);
-    const { contextWindow, maxOutput, inputModalities, outputModalities, shutdown } = info ?? {};
-    const price = first && catalog.priceOf?.(first, info);
-    return {
-      ...{ id, ownedBy: owned_by, created },
-      ...(contextWindow !== undefined && { contextWindow }),
-      ...(maxOutput !== undefined && { maxOutput }),
-      ...(inputModalities && { inputModalities }),
-      ...(outputModalities && { outputModalities }),
-      ...(shutdown !== undefined && { shutdown }),
-      ...(price && { price }),
-    };
-  });
+  return modelsOfProvider(catalog, provider, principal).map((row) =>
+    describe(catalog, row, [{ provider, model: row.id }], created),
+  );
+}
+
+function describe(
+  catalog: Catalog,
+  { id, owned_by: ownedBy }: ModelRow,
+  targets: readonly Target[],
+  created: number,
+): ListedModel {
+  const first = targets.find(({ provider }) => catalog.isConfigured(provider));
+  const info = first && catalog.find(first.provider, first.model);
+  const { contextWindow, maxOutput, inputModalities, outputModalities, shutdown } = info ?? {};
+  const price = first && catalog.priceOf?.(first, info);
+  return {
+    ...{ id, ownedBy, created },
+    ...(contextWindow !== undefined && { contextWindow }),
+    ...(maxOutput !== undefined && { maxOutput }),
+    ...(inputModalities && { inputModalities }),
+    ...(outputModalities && { outputModalities }),
+    ...(shutdown !== undefined && { shutdown }),
+    ...(price && { price }),
+  };
 }
 
 /** The aliases that can be called: all targets allowed, and one of them with its key. */

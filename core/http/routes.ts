@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { openAiModel } from '../../config/model-table.ts';
 import { docsRoutes } from '../../openapi/docs-pages.ts';
-import { type Aliases, type Catalog, listModels } from '../calls/models.ts';
+import { type Aliases, type Catalog, listModels, listModelsOf } from '../calls/models.ts';
 import type { Principal } from '../contract/call.ts';
 import type { DialectDefinition, DialectModels, ListedModel } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
@@ -255,5 +255,5 @@ function providerModels(deps: ModelRouteDeps, provider: string, principal: Princ
       'unsupported_provider',
       `There is no provider of this name. Configured are: ${catalog.providers().join(', ')}.`,
     );
-  return listModels(deps, principal, deps.created, provider);
+  return listModelsOf(catalog, provider, principal, deps.created);
 }
