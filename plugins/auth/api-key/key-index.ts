@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Sets } from '../../../core/index.ts';
-import { type KeyRecord, withStore } from './records.ts';
+import { isOfOperator, type KeyRecord, withStore } from './records.ts';
 
 export interface Page {
   readonly limit: number;
@@ -99,10 +99,6 @@ export function createKeyIndex(sets: Sets): KeyIndex {
 /** Sorts by time of making, then by id: base 36 in nine places lasts until the year 5188. */
 export function memberOf(record: Pick<KeyRecord, 'createdAt' | 'id'>): string {
   return `${record.createdAt.toString(36).padStart(9, '0')}.${record.id}`;
-}
-
-function isOfOperator({ role, scopes }: KeyRecord): boolean {
-  return (role ?? scopes) !== undefined;
 }
 
 function idOf(member: string): string {

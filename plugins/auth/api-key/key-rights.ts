@@ -11,7 +11,7 @@ import { textOf } from '../../policies/kit/resource.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf } from './format.ts';
 import type { KeyIndex } from './key-index.ts';
-import { isEnded, type KeyLimits, type KeyRecords, type KeyRights } from './records.ts';
+import { isEnded, isOfOperator, type KeyLimits, type KeyRecords, type KeyRights } from './records.ts';
 import { wrongOption } from './request.ts';
 
 /** What the holder of a key may as an operator. */
@@ -78,8 +78,8 @@ export function readOperatorKeyFor({ operatorKeyFor }: { readonly operatorKeyFor
 
 /** Gives an end to a key for operators that has none: what may change everything is not good for ever unless somebody says so. */
 export function withEnd(limits: KeyLimits, rights: KeyRights, now: number, lastsMs: number): KeyLimits {
-  const isPlain = rights.role === undefined && rights.scopes === undefined;
-  return isPlain || limits.expiresAt !== undefined ? limits : { ...limits, expiresAt: now + lastsMs };
+  const hasEnd = limits.expiresAt !== undefined || !isOfOperator(rights);
+  return hasEnd ? limits : { ...limits, expiresAt: now + lastsMs };
 }
 
 /** Before the end of an operator's key it is warned of for this long. */

@@ -34,6 +34,11 @@ export interface KeyRights {
   readonly scopes?: readonly Scope[];
 }
 
+/** Whether a key is an operator's. */
+export function isOfOperator({ role, scopes }: KeyRights): boolean {
+  return (role ?? scopes) !== undefined;
+}
+
 /** One stored key. Never changed once written; what happens to it later is written beside it. */
 export interface KeyRecord extends KeyLimits, KeyRights {
   readonly version: 1;

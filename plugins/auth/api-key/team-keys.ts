@@ -16,7 +16,7 @@ import { ISSUED, KEY_INFO, shownInAudit } from './info.ts';
 import { narrow } from './key-limits.ts';
 import { refuseMore, rightsOfKey } from './key-rights.ts';
 import { type Keyring, mapKeys } from './manage-keys.ts';
-import { type KeyLimits, limitsOf, type StoredKey } from './records.ts';
+import { isOfOperator, type KeyLimits, limitsOf, type StoredKey } from './records.ts';
 import { OPERATORS_BODY, readKeyRequest, refuseHidden } from './request.ts';
 import { SEARCH_NOTE, searchKeys } from './search-keys.ts';
 
@@ -170,8 +170,8 @@ function refuseStranger(userId: string, { tag, team: { members = [] } }: OwnTeam
 
 /** Who has the successor of a key has all of the key: one that operators made with more is theirs to replace. */
 function refuseOperators({ record }: StoredKey, own: OwnTeam): void {
-  const { tags = [], account, userId, role, scopes } = record;
-  const isPlain = tags.length === 1 && account === accountOf(own) && (role ?? scopes) === undefined;
+  const { tags = [], account, userId } = record;
+  const isPlain = tags.length === 1 && account === accountOf(own) && !isOfOperator(record);
   if (!isPlain)
     throw new GatewayError(
       'permission_denied',

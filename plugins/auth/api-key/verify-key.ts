@@ -6,7 +6,7 @@ import { omitUndefined } from '../kit/omit-undefined.ts';
 import { ID_END, ID_START, parseKey } from './format.ts';
 import { rightsOfKey } from './key-rights.ts';
 import type { Peppers } from './peppers.ts';
-import type { KeyRecords, StoredKey } from './records.ts';
+import { isOfOperator, type KeyRecords, type StoredKey } from './records.ts';
 
 export interface Verifier {
   /**
@@ -174,7 +174,7 @@ function toPrincipal({ record, expiresAt }: StoredKey): Principal {
     keyId: id,
     keyName: name,
     // What an operator begins with a key, such as a session, ends with it.
-    ...((record.role ?? record.scopes) && { ...rightsOfKey(record), ...omitUndefined({ expiresAt }) }),
+    ...(isOfOperator(record) && { ...rightsOfKey(record), ...omitUndefined({ expiresAt }) }),
     ...omitUndefined({
       plan,
       ...lists,
