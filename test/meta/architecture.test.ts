@@ -137,6 +137,7 @@ describe('a plugin', () => {
     // Sessions of people, in the store.
     'plugins/auth/kit/documents.ts',
     'plugins/auth/kit/random-id.ts',
+    'plugins/auth/kit/omit-undefined.ts',
   ];
 
   /** What may import `plugins/formats/`; formats themselves import no plugin. */

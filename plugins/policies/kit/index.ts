@@ -68,6 +68,7 @@ export {
   OWN_TEAMS,
   ownsTeam,
   refuseOtherTag,
+  shownTag,
   TEAM,
   TEAMS,
   teamOf,

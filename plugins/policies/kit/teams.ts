@@ -82,6 +82,11 @@ export function teamOf(teams: StoredTeams, tag: string): StoredTeam | undefined 
   return Object.hasOwn(teams, tag) ? teams[tag] : undefined;
 }
 
+/** A tag that comes from strangers, for a message. */
+export function shownTag(tag: string): string {
+  return tag.replace(/[^\w .:/@+=-]/g, '?').slice(0, 129);
+}
+
 /** Whether a team is somebody's; an admin has all. Keys are known by the first of those that replaced one another. */
 export function ownsTeam(
   { owners: { users, groups, keys } }: Team,
@@ -117,7 +122,7 @@ export function createTeamRoutes(
     // One sentence for a team of others and for none: who asks learns nothing.
     throw new GatewayError(
       'permission_denied',
-      `You own no team "${tag.replace(/[^\w .:/@+=-]/g, '?').slice(0, 129)}". GET ${OWN_TEAMS} lists yours; an admin names owners.`,
+      `You own no team "${shownTag(tag)}". GET ${OWN_TEAMS} lists yours; an admin names owners.`,
       { refusedBy: 'the ownership of the team' },
     );
   };

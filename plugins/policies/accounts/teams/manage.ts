@@ -1,4 +1,5 @@
 import { type CommandInput, type CommandOption, GatewayError, type PluginApi } from '../../../../core/index.ts';
+import { omitUndefined } from '../../../auth/kit/omit-undefined.ts';
 import {
   ALL_TEAMS,
   changedMeanwhile,
@@ -12,6 +13,7 @@ import {
   type StoredTeam,
   type StoredTeams,
   sendList,
+  shownTag,
   TEAM,
   TEAMS,
   type Team,
@@ -187,10 +189,7 @@ function withTeam(teams: StoredTeams, tag: string, team: Team, expected: number 
 }
 
 function noTeam(tag: string): GatewayError {
-  return new GatewayError(
-    'not_found',
-    `There is no team "${tag.replace(/[^\w .:/@+=-]/g, '?').slice(0, 129)}". "tollgate teams list" shows them.`,
-  );
+  return new GatewayError('not_found', `There is no team "${shownTag(tag)}". "tollgate teams list" shows them.`);
 }
 
 /** Throws for a tag, plan, provider or model that there is not. */
@@ -265,11 +264,5 @@ function readPut({ options }: CommandInput): Team {
     }),
   };
   const owners = { users: list('ownerUser'), groups: list('ownerGroup'), keys: list('ownerKey') };
-  return { owners: dropUndefined(owners), ...dropUndefined(named) };
-}
-
-function dropUndefined<T extends object>(values: T): { [Name in keyof T]: Exclude<T[Name], undefined> } {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
-    [Name in keyof T]: Exclude<T[Name], undefined>;
-  };
+  return { owners: omitUndefined(owners), ...omitUndefined(named) };
 }
