@@ -115,35 +115,34 @@ async function readName({ connection, keys }: Parts, key: string): Promise<strin
 
 async function* readSet(parts: Parts, key: string): AsyncGenerator<MovedRow> {
   const set = await readName(parts, key);
+  for await (const member of membersOf(parts.connection, key)) yield { is: 'member', set, member };
+}
+
+/** The members of a sorted set in the order of their names, a page at a time. */
+async function* membersOf(connection: Connection, key: string): AsyncGenerator<string> {
   for (let after: string | undefined = '-'; after !== undefined; ) {
     const from: string = after;
     const page = { LIMIT: { offset: 0, count: PAGE } };
-    const members = await parts.connection.read((client) => client.zRangeByLex(key, from, '+', page));
-    for (const member of members) yield { is: 'member', set, member };
+    const members = await connection.read((client) => client.zRangeByLex(key, from, '+', page));
+    yield* members;
     after = members.length < PAGE ? undefined : `(${members.at(-1)}`;
   }
 }
 
 /** The books of all accounts; what the oldest lines came to is one line. */
 async function* readEntries({ connection, books }: Parts): AsyncGenerator<MovedRow> {
-  for (let after: string | undefined = '-'; after !== undefined; ) {
-    const from: string = after;
-    const page = { LIMIT: { offset: 0, count: PAGE } };
-    const names = await connection.read((client) => client.zRangeByLex(books.keys.accounts, from, '+', page));
-    for (const packed of names) {
-      const name = readJson<string>(packed);
-      const account = storeKey(name);
-      for (let at = 0; ; at += PAGE) {
-        const lines = await connection.read((client) => client.lRange(books.keys.entries(account), at, at + PAGE - 1));
-        for (const [place, line] of lines.entries()) {
-          const { n, balance, entry } = readLine(account, line);
-          const { id: _, ...told } = at + place === 0 && n > 1 ? carryForward(entry, balance) : entry;
-          yield { is: 'entry', name, ...told };
-        }
-        if (lines.length < PAGE) break;
+  for await (const packed of membersOf(connection, books.keys.accounts)) {
+    const name = readJson<string>(packed);
+    const account = storeKey(name);
+    for (let at = 0; ; at += PAGE) {
+      const lines = await connection.read((client) => client.lRange(books.keys.entries(account), at, at + PAGE - 1));
+      for (const [place, line] of lines.entries()) {
+        const { n, balance, entry } = readLine(account, line);
+        const { id: _, ...told } = at + place === 0 && n > 1 ? carryForward(entry, balance) : entry;
+        yield { is: 'entry', name, ...told };
       }
+      if (lines.length < PAGE) break;
     }
-    after = names.length < PAGE ? undefined : `(${names.at(-1)}`;
   }
 }
 
