@@ -17,7 +17,7 @@ import { serveGeneration } from '../core/http/serve.ts';
 import { createLocalGatherer } from '../core/plugins/gather.ts';
 import { Kept } from '../core/plugins/kept.ts';
 import { findStrayOwner } from '../core/plugins/stray-owner.ts';
-import { createUpstream } from '../core/upstream/upstream.ts';
+import { createUpstream } from '../egress/upstream.ts';
 import {
   countWorkers,
   onPrimary,

@@ -4,6 +4,8 @@ export type { BudgetValues } from '../config/budgets.ts';
 export { priceAt } from '../config/price-rows.ts';
 export { costOf, isCount } from '../config/prices.ts';
 export { nearest } from '../config/problems.ts';
+export type { SseReader, SseReaderOptions } from '../egress/event-reader.ts';
+export { createEventReader } from '../egress/event-reader.ts';
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/attempt.ts';
@@ -54,5 +56,3 @@ export {
 } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';
-export type { SseReader, SseReaderOptions } from './upstream/event-reader.ts';
-export { createEventReader } from './upstream/event-reader.ts';

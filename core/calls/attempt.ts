@@ -1,4 +1,5 @@
 import { REDACTED, secretPattern } from '../../config/redact.ts';
+import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import type { Target } from '../contract/call.ts';
 import { type ErrorCode, GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
@@ -16,7 +17,6 @@ import {
 } from '../contract/provider.ts';
 import { formatUsd } from '../contract/units.ts';
 import { pluginError } from '../plugins/attribution.ts';
-import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
 import { type Call, type NotedAttempt, owedBy, withTrace } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';

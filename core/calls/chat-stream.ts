@@ -1,3 +1,6 @@
+import { MEMORY_PER_BYTE } from '../../egress/attempt.ts';
+import { createEventReader } from '../../egress/event-reader.ts';
+import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import type { Target } from '../contract/call.ts';
 import type { ChatChunk, Usage } from '../contract/chat.ts';
 import { laterUsage, usageChunk } from '../contract/chunks.ts';
@@ -5,9 +8,6 @@ import { GatewayError } from '../contract/errors.ts';
 import type { SseEvent, StreamDecoder } from '../contract/provider.ts';
 import { BYTES_PER_TOKEN } from '../contract/units.ts';
 import type { ChunkTransform } from '../plugins/compile-hooks.ts';
-import { MEMORY_PER_BYTE } from '../upstream/attempt.ts';
-import { createEventReader } from '../upstream/event-reader.ts';
-import { UpstreamError, type UpstreamResponse } from '../upstream/upstream.ts';
 import {
   forgetRefused,
   type ResponseNotes,

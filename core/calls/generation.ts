@@ -2,6 +2,7 @@ import type { LoadedConfig } from '../../config/load-config.ts';
 import { VERSION } from '../../config/package-root.ts';
 import { listSecrets } from '../../config/read.ts';
 import { createRedactor } from '../../config/redact.ts';
+import { createHttpClient } from '../../egress/http-client.ts';
 import {
   createRouting,
   describeRouting,
@@ -35,7 +36,6 @@ import {
   Registry,
   type RequestSchemas,
 } from '../plugins/registry.ts';
-import { createHttpClient } from '../upstream/http-client.ts';
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';

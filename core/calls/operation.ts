@@ -1,9 +1,9 @@
+import type { UpstreamResponse } from '../../egress/upstream.ts';
 import type { Operation, RequestOf, ResponseOf, Target } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Attempt, CallResult, OperationDefinition } from '../contract/operation.ts';
 import type { OperationContext } from '../contract/plugin.ts';
 import type { HttpRequest, Offer } from '../contract/provider.ts';
-import type { UpstreamResponse } from '../upstream/upstream.ts';
 import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseNotes, sendAttempt } from './attempt.ts';
 import type { Call, CallInput, Destination } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';

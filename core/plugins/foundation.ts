@@ -1,11 +1,11 @@
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { listSecrets } from '../../config/read.ts';
 import { createRedactor } from '../../config/redact.ts';
+import { createUpstream, type Upstream } from '../../egress/upstream.ts';
 import type { ReloadControl } from '../contract/gateway.ts';
 import type { Log, Plugin, WholeApi } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
 import type { StoreWatcher } from '../contract/units.ts';
-import { createUpstream, type Upstream } from '../upstream/upstream.ts';
 import { noteOthers, runAs } from './attribution.ts';
 import { createLocalGatherer, type Gatherer } from './gather.ts';
 import { Kept } from './kept.ts';

@@ -1,4 +1,5 @@
 import { mapLeaves } from '../../config/schema-at.ts';
+import { createHttpClient } from '../../egress/http-client.ts';
 import {
   type Call,
   CHAT,
@@ -28,7 +29,6 @@ import type {
 } from '../contract/plugin.ts';
 import type { Records, Store } from '../contract/store.ts';
 import type { StoreWatcher } from '../contract/units.ts';
-import { createHttpClient } from '../upstream/http-client.ts';
 import { callOwned, runOwned } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
 import type { Gatherer } from './gather.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createHttpClient } from '../../core/upstream/http-client.ts';
+import { createHttpClient } from '../../egress/http-client.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';

@@ -11,7 +11,7 @@ import type {
   Provider,
   SseEvent,
 } from '../../core/index.ts';
-import { createEventReader } from '../../core/upstream/event-reader.ts';
+import { createEventReader } from '../../egress/event-reader.ts';
 import { type DialectFormat, type EventRow, valuesAt } from './dialect-format.ts';
 
 /** What {@link testDialect} may be told beside the plugin and its fixtures. */

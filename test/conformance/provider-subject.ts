@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { ApiOfKind, ChatChunk, CodecCall, Offer, Plugin, Provider } from '../../core/index.ts';
-import { createEventReader } from '../../core/upstream/event-reader.ts';
+import { createEventReader } from '../../egress/event-reader.ts';
 import type { EmbeddingCodec, EmbeddingOffer } from '../../plugins/providers/kit/index.ts';
 
 /** What {@link testProvider} is given. */

@@ -4,8 +4,8 @@ import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
 import { createSseWriter } from '../../core/http/sse-writer.ts';
-import { createEventReader, readEvents } from '../../core/upstream/event-reader.ts';
-import { createUpstream, type Upstream } from '../../core/upstream/upstream.ts';
+import { createEventReader, readEvents } from '../../egress/event-reader.ts';
+import { createUpstream, type Upstream } from '../../egress/upstream.ts';
 import { createSilentLog } from '../support/log.ts';
 import {
   chunk,

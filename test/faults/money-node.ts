@@ -7,7 +7,7 @@ import { Pending } from '../../core/plugins/attribution.ts';
 import { compileHooks } from '../../core/plugins/compile-hooks.ts';
 import type { CallServices } from '../../core/plugins/plugin-api.ts';
 import { Registry } from '../../core/plugins/registry.ts';
-import { createUpstream } from '../../core/upstream/upstream.ts';
+import { createUpstream } from '../../egress/upstream.ts';
 import { createRouting } from '../../routing/health-book.ts';
 import { createSilentLog } from '../support/log.ts';
 import { setUpAccounts } from '../support/plugins/accounts-policy.ts';

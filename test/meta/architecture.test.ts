@@ -10,8 +10,9 @@ const configuration = readSources('config').filter(({ name }) => !BUILD.test(nam
 const program = readSources('cli');
 const openApi = readSources('openapi');
 const routing = readSources('routing');
+const egress = readSources('egress');
 const plugins = readSources('plugins');
-const product = [...core, ...configuration, ...program, ...openApi, ...routing, ...plugins];
+const product = [...core, ...configuration, ...program, ...openApi, ...routing, ...egress, ...plugins];
 const everything = [...product, ...readSources('test', 'bench')];
 
 /** `types/` of `core/contract/chat.ts`, `app` of `core/app.ts`. */
@@ -51,18 +52,19 @@ describe('the layers of core', () => {
 });
 
 describe('core', () => {
-  it('imports itself and, above the contract, the configuration, routing and the OpenAPI document; never a plugin', () => {
+  it('imports itself and, above the contract, the configuration, routing, the way out and the OpenAPI document; never a plugin', () => {
     const outside = ({ name, imports }: SourceFile) =>
       imports.some(
         ({ file }) =>
-          file && !(name.startsWith('core/contract/') ? /^core\// : /^(core|config|openapi|routing)\//).test(file),
+          file &&
+          !(name.startsWith('core/contract/') ? /^core\// : /^(core|config|openapi|routing|egress)\//).test(file),
       );
     expect(namesOf(core, outside)).to.deep.equal([]);
   });
 
   it('names no vendor', () => {
     const pattern = new RegExp(`\\b(${VENDORS.join('|')})\\b`, 'i');
-    const named = [...core, ...configuration, ...routing]
+    const named = [...core, ...configuration, ...routing, ...egress]
       .filter(({ name }) => !(name in VENDOR_EXCEPTIONS))
       .flatMap(({ name, code }) => {
         const found = pattern.exec(code.replaceAll(/provider\/\w+|OpenAI/g, ''));
@@ -103,10 +105,18 @@ describe('routing', () => {
   });
 });
 
-describe('the program', () => {
-  it('imports core, routing and itself only', () => {
+describe('the way out', () => {
+  it('imports the contract, the configuration and itself only', () => {
     const foreign = ({ imports }: SourceFile) =>
-      imports.some(({ file }) => file && !/^(core|config|cli|routing)\//.test(file));
+      imports.some(({ file }) => file && !/^(core\/contract|config|egress)\//.test(file));
+    expect(namesOf(egress, foreign)).to.deep.equal([]);
+  });
+});
+
+describe('the program', () => {
+  it('imports core, the rooms below it and itself only', () => {
+    const foreign = ({ imports }: SourceFile) =>
+      imports.some(({ file }) => file && !/^(core|config|cli|routing|egress)\//.test(file));
     expect(namesOf(program, foreign)).to.deep.equal([]);
   });
 });

@@ -5,18 +5,13 @@
 export const LAYERS: readonly { readonly name: string; readonly what: string; readonly modules: readonly string[] }[] =
   Object.freeze([
     { name: 'contract', what: 'what a plugin sees: shapes, errors, hooks', modules: ['contract/'] },
-    {
-      name: 'ways out',
-      what: 'one attempt at a provider; the log',
-      modules: ['logger', 'upstream/'],
-    },
     { name: 'plugins', what: 'import, registry, set-up and closing, hooks compiled', modules: ['plugins/'] },
     { name: 'calls', what: 'the life of a call', modules: ['calls/'] },
     { name: 'http', what: 'Koa, routes, bodies, errors, event streams', modules: ['http/'] },
     {
       name: 'entries',
-      what: 'a gateway, the public entries',
-      modules: ['app', 'index', 'operators'],
+      what: 'a gateway, its log, the public entries',
+      modules: ['app', 'logger', 'index', 'operators'],
     },
   ]);
 

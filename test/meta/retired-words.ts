@@ -170,6 +170,7 @@ export const SCANNED: readonly string[] = Object.freeze([
   'core/',
   'config/',
   'cli/',
+  'egress/',
   'openapi/',
   'plugins/',
   'routing/',

@@ -23,6 +23,7 @@ const ROOT = [
   'core',
   'deploy',
   'docs',
+  'egress',
   'examples',
   'knip.json',
   'LICENSE',

@@ -333,26 +333,26 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'upstream',
-    file: 'core/upstream/attempt.ts',
-    tests: ['test/core/upstream/answers.test.ts', 'test/core/upstream/response-budget.test.ts'],
+    file: 'egress/attempt.ts',
+    tests: ['test/egress/answers.test.ts', 'test/egress/response-budget.test.ts'],
     mutants: [
       [
         'redirects are taken',
         'if (status >= 300 && status < 400)',
         'if (status >= 300 && status < 300)',
-        ['test/core/upstream/answers.test.ts'],
+        ['test/egress/answers.test.ts'],
       ],
       [
         'an answer may need all memory',
         'if (budget.reservedBytes + bytes > budget.limitBytes)',
         'if (budget.reservedBytes + bytes < 0)',
-        ['test/core/upstream/response-budget.test.ts'],
+        ['test/egress/response-budget.test.ts'],
       ],
       [
         'an answer has no end',
         "if (attempt.dueMs <= performance.now()) attempt.expire('total');\n      else",
         '',
-        ['test/core/upstream/body.test.ts', 'test/core/upstream/upstream.test.ts'],
+        ['test/egress/body.test.ts', 'test/egress/upstream.test.ts'],
       ],
     ],
   },

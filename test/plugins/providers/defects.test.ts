@@ -5,7 +5,7 @@
 import { expect } from 'chai';
 import { failureToError } from '../../../core/calls/attempt.ts';
 import { type ChatChunk, type Plugin, StreamFailure } from '../../../core/index.ts';
-import { createEventReader } from '../../../core/upstream/event-reader.ts';
+import { createEventReader } from '../../../egress/event-reader.ts';
 import azure from '../../../plugins/providers/azure.ts';
 import deepseek from '../../../plugins/providers/deepseek.ts';
 import groq from '../../../plugins/providers/groq.ts';

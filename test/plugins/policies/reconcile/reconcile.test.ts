@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { CallFacts, CommandInput, CostPart, Store } from '../../../../core/index.ts';
-import { createHttpClient } from '../../../../core/upstream/http-client.ts';
+import { createHttpClient } from '../../../../egress/http-client.ts';
 import reconcile from '../../../../plugins/policies/reconcile/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../../support/errors.ts';

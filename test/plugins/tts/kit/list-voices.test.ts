@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { isGatewayError, type PluginApi } from '../../../../core/index.ts';
-import { createHttpClient } from '../../../../core/upstream/http-client.ts';
+import { createHttpClient } from '../../../../egress/http-client.ts';
 import { createVoiceLister, readVoice } from '../../../../plugins/tts/kit/index.ts';
 import { speechVendor } from '../../../support/speech/speech-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';

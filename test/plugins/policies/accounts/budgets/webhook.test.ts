@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { expect } from 'chai';
-import { createHttpClient } from '../../../../../core/upstream/http-client.ts';
+import { createHttpClient } from '../../../../../egress/http-client.ts';
 import type { Notice } from '../../../../../plugins/policies/accounts/budgets/notices.ts';
 import { createDeliveries, createWebhook } from '../../../../../plugins/policies/accounts/budgets/set-up.ts';
 import { createSilentLog } from '../../../../support/log.ts';

@@ -1,9 +1,9 @@
 import { getEventListeners } from 'node:events';
 import { expect } from 'chai';
-import type { UpstreamError } from '../../../core/upstream/upstream.ts';
-import { drip, failsUpstream, givenUpstream, startBlackHole } from '../../support/vendors/given-upstream.ts';
-import { answer } from '../../support/vendors/scripted-upstream.ts';
-import { until } from '../../support/wait.ts';
+import type { UpstreamError } from '../../egress/upstream.ts';
+import { drip, failsUpstream, givenUpstream, startBlackHole } from '../support/vendors/given-upstream.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 describe('an abort of an upstream call', () => {
   const given = givenUpstream();

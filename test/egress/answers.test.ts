@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import type { UpstreamPhase } from '../../../core/contract/provider.ts';
-import { failsUpstream, givenUpstream, SHORT } from '../../support/vendors/given-upstream.ts';
-import { answer, head, type Script, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
-import { until } from '../../support/wait.ts';
+import type { UpstreamPhase } from '../../core/contract/provider.ts';
+import { failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';
+import { answer, head, type Script, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 describe('an answer that is none', () => {
   const given = givenUpstream();

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { isGatewayError } from '../../../core/contract/errors.ts';
-import { createResponseBudget, MEMORY_PER_BYTE } from '../../../core/upstream/attempt.ts';
-import { createEventReader } from '../../../core/upstream/event-reader.ts';
-import { createUpstream, type Upstream, type UpstreamResponse } from '../../../core/upstream/upstream.ts';
-import { createSilentLog } from '../../support/log.ts';
-import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
+import { isGatewayError } from '../../core/contract/errors.ts';
+import { createResponseBudget, MEMORY_PER_BYTE } from '../../egress/attempt.ts';
+import { createEventReader } from '../../egress/event-reader.ts';
+import { createUpstream, type Upstream, type UpstreamResponse } from '../../egress/upstream.ts';
+import { createSilentLog } from '../support/log.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const BYTES = 100_000;
 

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { createUpstream } from '../../../core/upstream/upstream.ts';
-import { createSilentLog } from '../../support/log.ts';
-import { failsUpstream, givenUpstream, startBlackHole } from '../../support/vendors/given-upstream.ts';
-import { answer, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
-import { until } from '../../support/wait.ts';
+import { createUpstream } from '../../egress/upstream.ts';
+import { createSilentLog } from '../support/log.ts';
+import { failsUpstream, givenUpstream, startBlackHole } from '../support/vendors/given-upstream.ts';
+import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 describe('an upstream connection', () => {
   const given = givenUpstream();

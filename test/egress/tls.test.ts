@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import tls from 'node:tls';
 import { expect } from 'chai';
-import { createUpstream, UpstreamError } from '../../../core/upstream/upstream.ts';
-import { type Certificate, createSelfSigned } from '../../support/identity/self-signed.ts';
-import { createSilentLog } from '../../support/log.ts';
-import { answer, startScriptedUpstream } from '../../support/vendors/scripted-upstream.ts';
+import { createUpstream, UpstreamError } from '../../egress/upstream.ts';
+import { type Certificate, createSelfSigned } from '../support/identity/self-signed.ts';
+import { createSilentLog } from '../support/log.ts';
+import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 describe('upstream over TLS', () => {
   const serve = ({ key, cert }: Certificate) =>
@@ -57,7 +57,7 @@ describe('upstream over TLS', () => {
       writeFileSync(join(folder, 'ca.pem'), certificate.cert);
       vendor.script((wire) => (wire.request.nth === 0 ? wire.send(answer(200, 'ok')) : wire.reset()));
       const program = `
-        import { createUpstream } from ${JSON.stringify(new URL('../../../core/upstream/upstream.ts', import.meta.url).href)};
+        import { createUpstream } from ${JSON.stringify(new URL('../../egress/upstream.ts', import.meta.url).href)};
         const log = { debug() {} };
         const upstream = createUpstream({ log, defaults: { firstByteMs: 3000 } });
         for (let n = 0; n < 2; n++) {

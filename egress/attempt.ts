@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
-import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import type { AttemptResponse } from '../contract/operation.ts';
+import { GatewayError, isGatewayError } from '../core/contract/errors.ts';
+import type { AttemptResponse } from '../core/contract/operation.ts';
 import type {
   FailureClass,
   HttpRequest,
@@ -8,7 +8,7 @@ import type {
   Timeouts,
   Transport,
   UpstreamPhase,
-} from '../contract/provider.ts';
+} from '../core/contract/provider.ts';
 
 /** What carries an attempt: a socket, or a provider's own transport. */
 export interface Source {

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import type { Timeouts, UpstreamPhase } from '../../../core/contract/provider.ts';
-import { createUpstream } from '../../../core/upstream/upstream.ts';
-import { createSilentLog } from '../../support/log.ts';
-import { drip, failsUpstream, givenUpstream, SHORT } from '../../support/vendors/given-upstream.ts';
-import { answer, chunk, head, LAST_CHUNK, type Script, SSE_HEAD } from '../../support/vendors/scripted-upstream.ts';
-import { until } from '../../support/wait.ts';
+import type { Timeouts, UpstreamPhase } from '../../core/contract/provider.ts';
+import { createUpstream } from '../../egress/upstream.ts';
+import { createSilentLog } from '../support/log.ts';
+import { drip, failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';
+import { answer, chunk, head, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 describe('an upstream body', () => {
   const given = givenUpstream();

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { Endpoint } from '../../../core/contract/provider.ts';
-import { bindCredential, joinPath, parseBaseUrl } from '../../../core/upstream/upstream.ts';
-import { corpusJson } from '../../support/corpus.ts';
+import type { Endpoint } from '../../core/contract/provider.ts';
+import { bindCredential, joinPath, parseBaseUrl } from '../../egress/upstream.ts';
+import { corpusJson } from '../support/corpus.ts';
 
 describe('upstream address', () => {
   describe('a base URL', () => {

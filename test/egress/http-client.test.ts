@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { createHttpClient } from '../../../core/upstream/http-client.ts';
+import { createHttpClient } from '../../egress/http-client.ts';
 
 const MIB = 1024 * 1024;
 

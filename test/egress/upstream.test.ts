@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { fails, failsUpstream, givenUpstream } from '../../support/vendors/given-upstream.ts';
-import { answer } from '../../support/vendors/scripted-upstream.ts';
-import { until } from '../../support/wait.ts';
+import { fails, failsUpstream, givenUpstream } from '../support/vendors/given-upstream.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
 
 describe('upstream', () => {
   const given = givenUpstream();

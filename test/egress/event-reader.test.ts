@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { SseEvent } from '../../../core/contract/provider.ts';
-import { StreamFailure } from '../../../core/contract/provider.ts';
-import { createEventReader, readEvents } from '../../../core/upstream/event-reader.ts';
-import { corpusJson } from '../../support/corpus.ts';
+import type { SseEvent } from '../../core/contract/provider.ts';
+import { StreamFailure } from '../../core/contract/provider.ts';
+import { createEventReader, readEvents } from '../../egress/event-reader.ts';
+import { corpusJson } from '../support/corpus.ts';
 
 interface WptCase {
   readonly name: string;

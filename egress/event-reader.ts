@@ -1,8 +1,8 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
-import { GatewayError } from '../contract/errors.ts';
-import { exceedsBounds, parseJson } from '../contract/json.ts';
-import { type SseEvent, StreamFailure } from '../contract/provider.ts';
+import { GatewayError } from '../core/contract/errors.ts';
+import { exceedsBounds, parseJson } from '../core/contract/json.ts';
+import { type SseEvent, StreamFailure } from '../core/contract/provider.ts';
 
 /** The longest event (data and an unfinished line), in UTF-16 units; beyond it the stream is given up. */
 export const MAX_EVENT_LENGTH = 4 * 1024 * 1024;

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
-import type { Log } from '../contract/plugin.ts';
-import type { Credential, Endpoint, HttpRequest, ResponseHeaders, Timeouts } from '../contract/provider.ts';
+import type { Log } from '../core/contract/plugin.ts';
+import type { Credential, Endpoint, HttpRequest, ResponseHeaders, Timeouts } from '../core/contract/provider.ts';
 import {
   Attempt,
   createResponseBudget,

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { Endpoint, HttpRequest } from '../../../core/contract/provider.ts';
-import { failsUpstream, givenUpstream, SHORT } from '../../support/vendors/given-upstream.ts';
+import type { Endpoint, HttpRequest } from '../../core/contract/provider.ts';
+import { failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';
 
 describe('a transport in place of the network', () => {
   const given = givenUpstream();

@@ -1,5 +1,5 @@
 import type { CancelableRequest, Got } from 'got';
-import { parseJson } from '../contract/json.ts';
+import { parseJson } from '../core/contract/json.ts';
 
 /** The longest control-plane answer, in bytes: model and voice lists. */
 const MAX_BYTES = 16 * 1024 * 1024;
