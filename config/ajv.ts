@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { Ajv2020, CodeKeywordDefinition, CodeOptions, Options, ValidateFunction } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
-import { FORMATS } from '../core/contract/units.ts';
+import { FORMATS } from './formats.ts';
 
 /** The schemas of requests, or those of the configuration: each set is compiled by an Ajv of its own. */
 export type SchemaSet = 'requests' | 'settings';

@@ -1,5 +1,5 @@
 import { isObject, type Json, type Schema } from '../core/contract/json.ts';
-import { FORMATS, TAG_NAME, TAG_VALUE } from '../core/contract/units.ts';
+import { TAG_NAME, TAG_VALUE } from '../core/contract/units.ts';
 import { checkBudgets } from './check-budgets.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import {
@@ -13,6 +13,7 @@ import {
   type InstanceRef,
   type PluginSchema,
 } from './core-schema.ts';
+import { FORMATS } from './formats.ts';
 import { type BuiltinName, listInstances, type RawInstance } from './instances.ts';
 import { createLookup, interpolateTree } from './interpolate.ts';
 import { targetTexts } from './model-routes.ts';

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import { isObject, type Schema } from '../core/contract/json.ts';
-import { FORMATS } from '../core/contract/units.ts';
 import { createAjv, createValidatorFinder, type SettingsContext } from './ajv.ts';
+import { FORMATS } from './formats.ts';
 import { childPointer, didYouMean, formatPath, type ProblemAt } from './problems.ts';
 import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';
 

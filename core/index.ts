@@ -1,6 +1,7 @@
 /** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
 
 export type { BudgetValues } from '../config/budgets.ts';
+export { STANDARD_FORMATS } from '../config/formats.ts';
 export { priceAt } from '../config/price-rows.ts';
 export { costOf, isCount } from '../config/prices.ts';
 export { nearest } from '../config/problems.ts';
@@ -24,7 +25,7 @@ export type * from './contract/audit.ts';
 export type * from './contract/budgets.ts';
 export type * from './contract/call.ts';
 export type * from './contract/chat.ts';
-export { CHAT_REQUEST, CHAT_RESPONSE, MAX_MESSAGES, MAX_PARTS } from './contract/chat-schemas.ts';
+export { CHAT_REQUEST, MAX_MESSAGES, MAX_PARTS } from './contract/chat-schemas.ts';
 export type { ChunkHead } from './contract/chunks.ts';
 export { chunkHead, deltaChunk, laterUsage, usageChunk } from './contract/chunks.ts';
 export type * from './contract/dialect.ts';
@@ -52,7 +53,6 @@ export {
   parseUsd,
   picoRate,
   roundCost,
-  STANDARD_FORMATS,
 } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';

@@ -185,39 +185,3 @@ export const CHAT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
     extra_body: {},
   },
 });
-
-/** What answers look like, for the OpenAPI document; answers are made to fit by the codecs and held to it by tests. */
-const usage: Schema = {
-  type: 'object',
-  required: ['prompt_tokens', 'completion_tokens', 'total_tokens'],
-  properties: {
-    prompt_tokens: { type: 'integer' },
-    completion_tokens: { type: 'integer' },
-    total_tokens: { type: 'integer' },
-  },
-};
-
-export const CHAT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
-  $id: 'tollgate:ChatCompletion',
-  type: 'object',
-  required: ['id', 'object', 'created', 'model', 'choices'],
-  properties: {
-    id: { type: 'string' },
-    object: { const: 'chat.completion' },
-    created: { type: 'integer', description: 'Unix time in seconds.' },
-    model: { type: 'string' },
-    choices: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['index', 'message', 'finish_reason', 'logprobs'],
-        properties: {
-          index: { type: 'integer' },
-          message: { type: 'object', required: ['role', 'content', 'refusal'] },
-          finish_reason: { enum: ['stop', 'length', 'tool_calls', 'content_filter', 'function_call'] },
-        },
-      },
-    },
-    usage,
-  },
-});

@@ -1,10 +1,10 @@
 import {
   CHAT_REQUEST,
-  CHAT_RESPONSE,
   type ChatChunk,
   type ChatRequest,
   type DialectDefinition,
   definePlugin,
+  type Schema,
 } from '../../core/index.ts';
 import { readChatRequest } from '../formats/openai-chat/request.ts';
 import { writeChatChunk, writeChatResponse } from '../formats/openai-chat/response.ts';
@@ -12,6 +12,42 @@ import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 const DESCRIPTION =
   'A stream of server-sent events when `stream` is true, whatever `Accept` says. Fields beyond the listed ones are carried to the provider where it has them.';
+
+const USAGE: Schema = {
+  type: 'object',
+  required: ['prompt_tokens', 'completion_tokens', 'total_tokens'],
+  properties: {
+    prompt_tokens: { type: 'integer' },
+    completion_tokens: { type: 'integer' },
+    total_tokens: { type: 'integer' },
+  },
+};
+
+/** What responses look like, for the OpenAPI document; codecs make them fit, and tests hold them to it. */
+const CHAT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:ChatCompletion',
+  type: 'object',
+  required: ['id', 'object', 'created', 'model', 'choices'],
+  properties: {
+    id: { type: 'string' },
+    object: { const: 'chat.completion' },
+    created: { type: 'integer', description: 'Unix time in seconds.' },
+    model: { type: 'string' },
+    choices: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['index', 'message', 'finish_reason', 'logprobs'],
+        properties: {
+          index: { type: 'integer' },
+          message: { type: 'object', required: ['role', 'content', 'refusal'] },
+          finish_reason: { enum: ['stop', 'length', 'tool_calls', 'content_filter', 'function_call'] },
+        },
+      },
+    },
+    usage: USAGE,
+  },
+});
 
 const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 

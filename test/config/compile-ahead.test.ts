@@ -5,8 +5,8 @@ import type { ValidateFunction } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { type CompiledModule, createAjv, fingerprint, type SchemaSet } from '../../config/ajv.ts';
 import { type CompiledSet, compileAhead } from '../../config/compile-ahead.ts';
+import { FORMATS } from '../../config/formats.ts';
 import { isObject, type Schema } from '../../core/contract/json.ts';
-import { FORMATS } from '../../core/contract/units.ts';
 import { valueOfSchema } from '../support/formats/values-of-schema.ts';
 
 const VALUES = 300;

@@ -7,11 +7,11 @@ import { parse } from 'yaml';
 import { composeSchema } from '../../config/compose-schema.ts';
 import { renderConfigPage } from '../../config/config-page.ts';
 import type { GatewayConfig } from '../../config/core-schema.ts';
+import { FORMATS } from '../../config/formats.ts';
 import { loadConfig, readBuiltinSchemas } from '../../config/load-config.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { compileSettings } from '../../config/validate.ts';
 import type { Schema } from '../../core/contract/json.ts';
-import { FORMATS } from '../../core/contract/units.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { runCli } from '../support/processes/cli.ts';
 

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
+import { FORMATS } from '../../config/formats.ts';
 import { listBuiltins } from '../../config/import-plugin.ts';
-import { FORMATS } from '../../core/contract/units.ts';
 import { API_VERSION, type Plugin, type Schema } from '../../core/index.ts';
 
 /** Every built-in plugin is tested by being in its folder. */
