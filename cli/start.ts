@@ -14,8 +14,8 @@ import { InnerRequests } from '../core/http/inner-requests.ts';
 import { Lifecycle } from '../core/http/lifecycle.ts';
 import { createMemory } from '../core/http/memory.ts';
 import { serveGeneration } from '../core/http/serve.ts';
+import { Kept } from '../core/plugins/foundation.ts';
 import { createLocalGatherer } from '../core/plugins/gather.ts';
-import { Kept } from '../core/plugins/kept.ts';
 import { findStrayOwner } from '../core/plugins/stray-owner.ts';
 import { createUpstream } from '../egress/upstream.ts';
 import {

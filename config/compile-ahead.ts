@@ -5,7 +5,7 @@ import type { Schema } from '../core/contract/json.ts';
 import { InnerRequests } from '../core/http/inner-requests.ts';
 import { Lifecycle } from '../core/http/lifecycle.ts';
 import { createMemory } from '../core/http/memory.ts';
-import { createAdminRate } from '../core/http/operator-rate.ts';
+import { createAdminRate } from '../core/http/operator-rights.ts';
 import { serveGeneration } from '../core/http/serve.ts';
 import { createLogger } from '../core/logger.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';

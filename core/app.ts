@@ -12,7 +12,7 @@ import type { Announcement, Log, SignInLink } from './contract/plugin.ts';
 import { InnerRequests } from './http/inner-requests.ts';
 import { Lifecycle, type Listener } from './http/lifecycle.ts';
 import { createMemory } from './http/memory.ts';
-import { createAdminRate } from './http/operator-rate.ts';
+import { createAdminRate } from './http/operator-rights.ts';
 import { LiveGeneration, type PreparedGeneration } from './http/serve.ts';
 import { createHttpServer, OWN_PORT, renewTls, setServerOptions, watchHandshakes } from './http/server.ts';
 import { Upgrades } from './http/upgrades.ts';

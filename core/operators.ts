@@ -20,5 +20,5 @@ export { auditActor } from './contract/audit.ts';
 export { SESSION_COOKIE } from './contract/route.ts';
 export { cpuBudget, MAX_TAGS, maxEntries, refuseTag, steadyNow, tagName } from './contract/units.ts';
 export { networkOf } from './http/failed-credentials.ts';
-export { hasScope } from './http/scopes.ts';
+export { hasScope } from './http/operator-rights.ts';
 export { changedMeanwhile } from './plugins/instance-store.ts';

@@ -9,8 +9,8 @@ import type { Route } from '../contract/plugin.ts';
 import { kindsTaken } from '../contract/route.ts';
 import { MAX_TAGS, refuseTag, type TagRules, tagName } from '../contract/units.ts';
 import { type FailedCredentials, UNLIMITED } from './failed-credentials.ts';
+import { refuseLacking } from './operator-rights.ts';
 import { RequestAborted } from './read-body.ts';
-import { refuseLacking } from './scopes.ts';
 
 /** The `authenticate` hooks as one function; undefined where no plugin has one. */
 export type Authenticate = (request: AuthRequest) => Principal | undefined | Promise<Principal | undefined>;

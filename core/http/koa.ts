@@ -30,7 +30,7 @@ import type { RespondOnce } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
 import { clientAddress, type Lifecycle, normalisePath, RequestState } from './lifecycle.ts';
 import { createMemory, LARGE_BYTES, type Memory, ownerOf } from './memory.ts';
-import type { CountAdmin } from './operator-rate.ts';
+import type { CountAdmin } from './operator-rights.ts';
 import type { Paths } from './paths.ts';
 import { type Form, formBytes, RequestBody, readForm } from './read-body.ts';
 import { MAX_HEADERS } from './server.ts';

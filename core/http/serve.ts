@@ -28,7 +28,7 @@ import type { InnerRequests } from './inner-requests.ts';
 import { createKoa, createRouter } from './koa.ts';
 import { type Lifecycle, normalisePath } from './lifecycle.ts';
 import type { Memory } from './memory.ts';
-import type { CountAdmin } from './operator-rate.ts';
+import type { CountAdmin } from './operator-rights.ts';
 import { createPaths, type Paths } from './paths.ts';
 import { coreRoutes } from './routes.ts';
 import type { UpgradeRules } from './upgrades.ts';

@@ -34,7 +34,6 @@ import type { AuditLog } from './audit.ts';
 import type { Gatherer } from './gather.ts';
 import type { HookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
-import type { KeptUser } from './kept.ts';
 import { assertSchema, PluginError, type Registry } from './registry.ts';
 
 /** The API of one plugin instance; everything it registers is filed under the instance's name. */
@@ -302,6 +301,11 @@ export interface CallServices {
 
 /** Opens the store; it reports each of its operations to the watcher. */
 export type OpenStore = (observe: StoreWatcher) => Promise<Store>;
+
+/** Who asks for a kept value: an instance of a generation. */
+export interface KeptUser {
+  keep<T>(name: string, make: () => T, close?: (kept: T) => void | Promise<void>): T;
+}
 
 /** What the APIs of all instances of a generation are made with. */
 export interface ApiDeps {

@@ -212,8 +212,8 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'paths and credentials',
-    file: 'core/http/scopes.ts',
-    tests: ['test/core/http/scopes.test.ts'],
+    file: 'core/http/operator-rights.ts',
+    tests: ['test/core/http/operator-rights.test.ts'],
     mutants: [
       ['any scope opens any route', "return scope === 'any' || (", 'return scope !== undefined || ('],
       [

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Principal } from '../../../core/contract/call.ts';
-import { hasScope, refuseLacking } from '../../../core/http/scopes.ts';
+import { hasScope, refuseLacking } from '../../../core/http/operator-rights.ts';
 
 const viewer: Principal = { credential: 'key', userId: 'v', account: 'v', scopes: ['usage:read'] };
 

@@ -3,7 +3,7 @@ import type { CallDeps } from '../../../../core/calls/call-deps.ts';
 import { GatewayError, type Ledger, type Principal, type Store } from '../../../../core/index.ts';
 import { Pending } from '../../../../core/plugins/attribution.ts';
 import { compileHooks } from '../../../../core/plugins/compile-hooks.ts';
-import { Kept } from '../../../../core/plugins/kept.ts';
+import { Kept } from '../../../../core/plugins/foundation.ts';
 import type { CallServices } from '../../../../core/plugins/plugin-api.ts';
 import { Registry } from '../../../../core/plugins/registry.ts';
 import { createRouting } from '../../../../routing/health-book.ts';

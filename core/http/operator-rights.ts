@@ -1,0 +1,51 @@
+import { LRUCache } from 'lru-cache';
+import type { Principal } from '../contract/call.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { Route } from '../contract/route.ts';
+
+/** What operators may do on their routes, and how often. */
+
+/** Whether an operator may do what needs a scope; `any` is what whichever scope opens, and what needs none is for admins. */
+export function hasScope({ isAdmin, scopes }: Pick<Principal, 'isAdmin' | 'scopes'>, scope: Route['scope']): boolean {
+  if (isAdmin === true || scopes === undefined) return isAdmin === true;
+  return scope === 'any' || (scope !== undefined && scopes.includes(scope));
+}
+
+/** Throws for a caller who may not do what needs a scope. */
+export function refuseLacking(principal: Principal, scope: Route['scope'], isForOperators: boolean): void {
+  if (hasScope(principal, scope)) return;
+  const needed = scope === undefined ? 'the role "admin"' : scope === 'any' ? 'a role' : `the scope "${scope}"`;
+  const whom = isForOperators ? 'This route is for operators: it' : 'A key of operators';
+  throw new GatewayError(
+    'permission_denied',
+    `${whom} needs ${needed}, which this ${principal.credential} lacks. Ask an admin for one that has it: "tollgate keys create" takes --scope and --role.`,
+    { refusedBy: needed },
+  );
+}
+
+/** How many requests a minute an operator may send to the routes of operators, by process. */
+const ADMIN_RPM = 600;
+const MINUTE_MS = 60_000;
+const MAX_OPERATORS = 10_000;
+
+/** Counts a request to a route of operators; throws `rate_limited` for one too many. */
+export type CountAdmin = (principal: Principal) => void;
+
+/** Counts in this process: operators look at targets also while the store is down. */
+export function createAdminRate(): CountAdmin {
+  const windows = new LRUCache<string, { readonly until: number; sent: number }>({ max: MAX_OPERATORS });
+  return ({ userId, keyId }) => {
+    const now = Date.now();
+    const key = keyId ?? `user ${userId}`;
+    const known = windows.get(key);
+    const window = known && known.until > now ? known : { until: now + MINUTE_MS, sent: 0 };
+    windows.set(key, window);
+    if (window.sent >= ADMIN_RPM)
+      throw new GatewayError(
+        'rate_limited',
+        `An operator may send ${ADMIN_RPM} requests a minute to the admin API. Try again later, or ask for larger pages.`,
+        { retryAfterMs: window.until - now },
+      );
+    window.sent += 1;
+  };
+}
