@@ -3,7 +3,6 @@ import os from 'node:os';
 import path from 'node:path';
 import Keyv from 'keyv';
 import type { LoadedConfig } from '../config/load-config.ts';
-import { endingModels } from '../config/model-ends.ts';
 import type { ProblemAt } from '../config/problems.ts';
 import { createGateway, type Gateway } from '../core/app.ts';
 import { createGeneration, type Generation } from '../core/calls/generation.ts';
@@ -18,6 +17,7 @@ import { Kept } from '../core/plugins/foundation.ts';
 import { createLocalGatherer } from '../core/plugins/gather.ts';
 import { findStrayOwner } from '../core/plugins/stray-owner.ts';
 import { createUpstream } from '../egress/upstream.ts';
+import { endingModels } from '../models/model-ends.ts';
 import {
   countWorkers,
   onPrimary,

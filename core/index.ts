@@ -3,10 +3,10 @@
 export type { BudgetValues } from '../config/budgets.ts';
 export { STANDARD_FORMATS } from '../config/formats.ts';
 export { priceAt } from '../config/price-rows.ts';
-export { costOf, isCount } from '../config/prices.ts';
 export { nearest } from '../config/problems.ts';
 export type { SseReader, SseReaderOptions } from '../egress/event-reader.ts';
 export { createEventReader } from '../egress/event-reader.ts';
+export { costOf, isCount } from '../models/prices.ts';
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/attempt.ts';

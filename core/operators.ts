@@ -2,9 +2,9 @@
 
 export { BUDGET, isTimeZone, MAX_OWN_BUDGETS, OWN_BUDGET, readBudget, WEEKDAYS } from '../config/budgets.ts';
 export { checkBudget, PLAN_SCHEMA, readPlan } from '../config/check-budgets.ts';
-export { describeAge, nearEndOf } from '../config/model-ends.ts';
-export { loadModelTable, problemsOfModels, problemsOfTable } from '../config/model-table.ts';
-export { feesAreMore, isDearer } from '../config/price-compare.ts';
+export { describeAge, nearEndOf } from '../models/model-ends.ts';
+export { loadModelTable, problemsOfModels, problemsOfTable } from '../models/model-table.ts';
+export { feesAreMore, isDearer } from '../models/price-compare.ts';
 export { targetRows } from '../routing/routing-states.ts';
 export {
   ACCOUNTS,

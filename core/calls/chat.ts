@@ -1,4 +1,4 @@
-import { pricedTier, requestedTier } from '../../config/prices.ts';
+import { pricedTier, requestedTier } from '../../models/prices.ts';
 import { CHAT, type Target } from '../contract/call.ts';
 import type { ChatRequest, ChatResponse } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';

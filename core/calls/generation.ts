@@ -3,6 +3,7 @@ import { VERSION } from '../../config/package-root.ts';
 import { listSecrets } from '../../config/read.ts';
 import { createRedactor } from '../../config/redact.ts';
 import { createHttpClient } from '../../egress/http-client.ts';
+import { type Aliases, allModels, createCatalog, targetsOfRequest } from '../../models/catalog.ts';
 import {
   createRouting,
   describeRouting,
@@ -41,7 +42,6 @@ import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
 import { estimateCall, limitOutput } from './meter.ts';
-import { type Aliases, allModels, createCatalog, targetsOfRequest } from './models.ts';
 import { callOperation } from './operation.ts';
 import { createBlockedUsers, createPlanFinder, type RefuseBlocked, USERS, type UserRecord } from './plans.ts';
 import { SHUTDOWN } from './run-call.ts';

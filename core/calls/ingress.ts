@@ -1,3 +1,4 @@
+import { assertAllowed, clip } from '../../models/catalog.ts';
 import type { Call, Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import type { DialectNeed, NativeChange } from '../contract/dialect.ts';
@@ -8,7 +9,6 @@ import type { CallDeps } from './call-deps.ts';
 import { isPublicHttps } from './content.ts';
 import { atCallersPlace } from './error-marks.ts';
 import type { DisguisedField, MediaAddress, RequestFacts } from './facts.ts';
-import { assertAllowed, clip } from './models.ts';
 
 /**
  * How a request went to a target and its response back: `native`, in the caller's own format both ways; `mixed`, the response was

@@ -1,4 +1,4 @@
-import { costOf, type HostedTool, isCount, MAX_TOKENS, mostOf, reportedCost, type Share } from '../../config/prices.ts';
+import { costOf, type HostedTool, isCount, MAX_TOKENS, mostOf, reportedCost, type Share } from '../../models/prices.ts';
 import type { Call as CallView, CostPart, Target } from '../contract/call.ts';
 import type { ChatRequest, Usage } from '../contract/chat.ts';
 import { deepFreeze, readObject } from '../contract/json.ts';

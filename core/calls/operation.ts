@@ -1,4 +1,5 @@
 import type { UpstreamResponse } from '../../egress/upstream.ts';
+import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
 import type { Operation, RequestOf, ResponseOf, Target } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Attempt, CallResult, OperationDefinition } from '../contract/operation.ts';
@@ -8,7 +9,6 @@ import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseNotes,
 import type { Call, CallInput, Destination } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { reportBroken, tryTargets } from './failover.ts';
-import { targetOfPath, targetsOfRequest } from './models.ts';
 import { endWithError, runCall } from './run-call.ts';
 
 /** A call of an operation that a plugin registered. Resolves when its first target has responded. */

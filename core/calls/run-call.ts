@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ModelRoute, RouteTarget } from '../../config/model-routes.ts';
+import { assertAllowed, splitModel } from '../../models/catalog.ts';
 import type { HealthBook } from '../../routing/health-book.ts';
 import { type StickyTargets, stickyKeyOf } from '../../routing/sticky-targets.ts';
 import { isSlowBeside, LEAST_SHARE } from '../../routing/target-health.ts';
@@ -13,7 +14,6 @@ import type { CallDeps } from './call-deps.ts';
 import { factsOf, findDisguised } from './facts.ts';
 import { assertEffects, assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia } from './ingress.ts';
 import { estimateAt, meterUnfinished } from './meter.ts';
-import { assertAllowed, splitModel } from './models.ts';
 import { keepAtOwner } from './own-token.ts';
 import { deploymentOf, sealedDeployments } from './seals.ts';
 

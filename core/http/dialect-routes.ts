@@ -1,4 +1,5 @@
 import type Koa from 'koa';
+import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
 import { type CallInput, createId } from '../calls/call.ts';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
@@ -8,7 +9,6 @@ import { isAtCallersPlace } from '../calls/error-marks.ts';
 import { bodyFactsOf, factsOf } from '../calls/facts.ts';
 import { nameOf } from '../calls/hedge.ts';
 import type { Ingress } from '../calls/ingress.ts';
-import { targetOfPath, targetsOfRequest } from '../calls/models.ts';
 import { ownTokens } from '../calls/own-token.ts';
 import { deploymentOf } from '../calls/seals.ts';
 import type { Target } from '../contract/call.ts';

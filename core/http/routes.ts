@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import { openAiModel } from '../../config/model-table.ts';
+import { type Aliases, type Catalog, listModels, listModelsOf } from '../../models/catalog.ts';
+import { openAiModel } from '../../models/model-table.ts';
 import { docsRoutes } from '../../openapi/docs-pages.ts';
-import { type Aliases, type Catalog, listModels, listModelsOf } from '../calls/models.ts';
 import type { Principal } from '../contract/call.ts';
 import type { DialectDefinition, DialectModels, ListedModel } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '../../config/load-config.ts';
-import { loadModelTable } from '../../config/model-table.ts';
+import { loadModelTable } from '../../models/model-table.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import {
   answer,

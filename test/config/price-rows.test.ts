@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { priceAt, problemsOfRows } from '../../config/price-rows.ts';
-import { createCatalog } from '../../core/calls/models.ts';
 import type { Offer, PriceRow } from '../../core/contract/provider.ts';
+import { createCatalog } from '../../models/catalog.ts';
 
 const row = (input: number, term: Partial<PriceRow> = {}): PriceRow => ({ input, output: 1, ...term });
 const at = (time: string) => Date.parse(time);

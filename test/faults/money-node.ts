@@ -1,6 +1,5 @@
 import type { CallDeps } from '../../core/calls/call-deps.ts';
 import { createServices } from '../../core/calls/generation.ts';
-import { createCatalog } from '../../core/calls/models.ts';
 import { createSeals } from '../../core/calls/seals.ts';
 import type { Ledger, Provider, Store } from '../../core/index.ts';
 import { Pending } from '../../core/plugins/attribution.ts';
@@ -8,6 +7,7 @@ import { compileHooks } from '../../core/plugins/compile-hooks.ts';
 import type { CallServices } from '../../core/plugins/plugin-api.ts';
 import { Registry } from '../../core/plugins/registry.ts';
 import { createUpstream } from '../../egress/upstream.ts';
+import { createCatalog } from '../../models/catalog.ts';
 import { createRouting } from '../../routing/health-book.ts';
 import { createSilentLog } from '../support/log.ts';
 import { setUpAccounts } from '../support/plugins/accounts-policy.ts';

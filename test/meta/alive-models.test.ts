@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { loadModelTable } from '../../config/model-table.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { createCatalog } from '../../core/calls/models.ts';
 import type { Offer } from '../../core/contract/provider.ts';
+import { createCatalog } from '../../models/catalog.ts';
+import { loadModelTable } from '../../models/model-table.ts';
 
 /** What a reader copies: not decisions and the changelog, which tell what was, nor pages that are made of what codecs do. */
 const FOLDERS = ['docs', 'deploy', 'examples'];

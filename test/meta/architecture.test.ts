@@ -11,8 +11,9 @@ const program = readSources('cli');
 const openApi = readSources('openapi');
 const routing = readSources('routing');
 const egress = readSources('egress');
+const models = readSources('models');
 const plugins = readSources('plugins');
-const product = [...core, ...configuration, ...program, ...openApi, ...routing, ...egress, ...plugins];
+const product = [...core, ...configuration, ...program, ...openApi, ...routing, ...egress, ...models, ...plugins];
 const everything = [...product, ...readSources('test', 'bench')];
 
 /** `types/` of `core/contract/chat.ts`, `app` of `core/app.ts`. */
@@ -52,19 +53,21 @@ describe('the layers of core', () => {
 });
 
 describe('core', () => {
-  it('imports itself and, above the contract, the configuration, routing, the way out and the OpenAPI document; never a plugin', () => {
+  it('imports itself and, above the contract, the configuration, the models, routing, the way out and the OpenAPI document; never a plugin', () => {
     const outside = ({ name, imports }: SourceFile) =>
       imports.some(
         ({ file }) =>
           file &&
-          !(name.startsWith('core/contract/') ? /^core\// : /^(core|config|openapi|routing|egress)\//).test(file),
+          !(name.startsWith('core/contract/') ? /^core\// : /^(core|config|models|openapi|routing|egress)\//).test(
+            file,
+          ),
       );
     expect(namesOf(core, outside)).to.deep.equal([]);
   });
 
   it('names no vendor', () => {
     const pattern = new RegExp(`\\b(${VENDORS.join('|')})\\b`, 'i');
-    const named = [...core, ...configuration, ...routing, ...egress]
+    const named = [...core, ...configuration, ...models, ...routing, ...egress]
       .filter(({ name }) => !(name in VENDOR_EXCEPTIONS))
       .flatMap(({ name, code }) => {
         const found = pattern.exec(code.replaceAll(/provider\/\w+|OpenAI/g, ''));
@@ -105,6 +108,14 @@ describe('routing', () => {
   });
 });
 
+describe('what is known of models', () => {
+  it('imports the contract, the configuration and itself only', () => {
+    const foreign = ({ imports }: SourceFile) =>
+      imports.some(({ file }) => file && !/^(core\/contract|config|models)\//.test(file));
+    expect(namesOf(models, foreign)).to.deep.equal([]);
+  });
+});
+
 describe('the way out', () => {
   it('imports the contract, the configuration and itself only', () => {
     const foreign = ({ imports }: SourceFile) =>
@@ -116,7 +127,7 @@ describe('the way out', () => {
 describe('the program', () => {
   it('imports core, the rooms below it and itself only', () => {
     const foreign = ({ imports }: SourceFile) =>
-      imports.some(({ file }) => file && !/^(core|config|cli|routing|egress)\//.test(file));
+      imports.some(({ file }) => file && !/^(core|config|models|cli|routing|egress)\//.test(file));
     expect(namesOf(program, foreign)).to.deep.equal([]);
   });
 });

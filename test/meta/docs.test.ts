@@ -107,7 +107,7 @@ describe('the tables of the docs', () => {
     for (const folder of readdirSync(path.join(PACKAGE_ROOT, 'core'), { withFileTypes: true }))
       if (folder.isDirectory()) expect(agents, folder.name).to.include(`\`core/${folder.name}/\``);
     const named = [
-      ...agents.matchAll(/`((?:core|cli|egress|openapi|routing|plugins|test|docs|config|bench)\/[\w/-]*\/)`/g),
+      ...agents.matchAll(/`((?:core|cli|egress|models|openapi|routing|plugins|test|docs|config|bench)\/[\w/-]*\/)`/g),
     ].map(([, name]) => name);
     expect(named.filter((name) => name && !existsSync(path.join(PACKAGE_ROOT, name)))).to.deep.equal([]);
   });

@@ -27,6 +27,7 @@ const ROOT = [
   'examples',
   'knip.json',
   'LICENSE',
+  'models',
   'openapi',
   'package-lock.json',
   'package.json',

@@ -274,8 +274,8 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'prices',
-    file: 'config/prices.ts',
-    tests: ['test/core/calls/pricing.test.ts'],
+    file: 'models/prices.ts',
+    tests: ['test/models/pricing.test.ts'],
     mutants: [
       [
         'a unit without a price is free',
@@ -293,7 +293,7 @@ export const CORE: readonly MutatedFile[] = [
         'the dearest tier is not reserved',
         "const isAny = tier === undefined || tier === null || tier === 'auto';",
         'const isAny = tier === null;',
-        ['test/core/calls/pricing.test.ts', 'test/app/vendor-bills.test.ts'],
+        ['test/models/pricing.test.ts', 'test/app/vendor-bills.test.ts'],
       ],
       [
         'the lowest tier comes first',

@@ -1,4 +1,3 @@
-import { createCatalog } from '../../../core/calls/models.ts';
 import type {
   Announcement,
   Command,
@@ -15,6 +14,7 @@ import type {
 } from '../../../core/index.ts';
 import { createAuditLog } from '../../../core/plugins/audit.ts';
 import { createRecordBook } from '../../../core/plugins/instance-store.ts';
+import { createCatalog } from '../../../models/catalog.ts';
 import { createSilentLog } from '../log.ts';
 import { withDefaults } from './with-defaults.ts';
 

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { costOf, mostOf } from '../../../config/prices.ts';
-import { estimateChat } from '../../../core/calls/meter.ts';
-import type { Usage } from '../../../core/contract/chat.ts';
-import type { Price } from '../../../core/contract/provider.ts';
-import { picoRate } from '../../../core/contract/units.ts';
+import { estimateChat } from '../../core/calls/meter.ts';
+import type { Usage } from '../../core/contract/chat.ts';
+import type { Price } from '../../core/contract/provider.ts';
+import { picoRate } from '../../core/contract/units.ts';
+import { costOf, mostOf } from '../../models/prices.ts';
 
 function usage(prompt: number, completion: number, cached = 0, written = 0): Usage {
   return {
@@ -87,7 +87,7 @@ describe('costOf', () => {
   }
 
   it('is exact for every price of the table: no rate has a rest, and a million tokens cost what the price says', () => {
-    const text = readFileSync(new URL('../../../config/models.json', import.meta.url), 'utf8');
+    const text = readFileSync(new URL('../../config/models.json', import.meta.url), 'utf8');
     const prices = [...text.matchAll(/"(?:input|output|cached_input|cache_write|cache_write_1h)": ([\d.]+)/g)];
     expect(prices.length).to.be.above(100);
     for (const [row, digits = ''] of prices) {

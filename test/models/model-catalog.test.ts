@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { loadModelTable } from '../../../config/model-table.ts';
-import { problemsOfRows } from '../../../config/price-rows.ts';
-import { createCatalog, listModels, modelsOf } from '../../../core/calls/models.ts';
-import type { ModelInfo, ModelTable, Price, Provider } from '../../../core/contract/provider.ts';
+import { problemsOfRows } from '../../config/price-rows.ts';
+import type { ModelInfo, ModelTable, Price, Provider } from '../../core/contract/provider.ts';
+import { createCatalog, listModels, modelsOf } from '../../models/catalog.ts';
+import { loadModelTable } from '../../models/model-table.ts';
 
 const TABLE: ModelTable = {
   vendors: {

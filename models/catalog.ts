@@ -1,13 +1,13 @@
-import { hasEnded } from '../../config/model-ends.ts';
-import { familyOf, loadModelTable, rowsOf } from '../../config/model-table.ts';
-import { priceAt } from '../../config/price-rows.ts';
-import { type Prices, pricesOf } from '../../config/prices.ts';
-import { nearest } from '../../config/problems.ts';
-import type { ModelCatalog, Principal, Target } from '../contract/call.ts';
-import type { DialectDefinition, ListedModel } from '../contract/dialect.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { ModelRow } from '../contract/plugin.ts';
-import type { ModelInfo, ModelTable, Offer } from '../contract/provider.ts';
+import { priceAt } from '../config/price-rows.ts';
+import { nearest } from '../config/problems.ts';
+import type { ModelCatalog, Principal, Target } from '../core/contract/call.ts';
+import type { DialectDefinition, ListedModel } from '../core/contract/dialect.ts';
+import { GatewayError } from '../core/contract/errors.ts';
+import type { ModelRow } from '../core/contract/plugin.ts';
+import type { ModelInfo, ModelTable, Offer } from '../core/contract/provider.ts';
+import { hasEnded } from './model-ends.ts';
+import { familyOf, loadModelTable, rowsOf } from './model-table.ts';
+import { type Prices, pricesOf } from './prices.ts';
 
 /** What is known of models, as far as their names go. */
 export type Catalog = Omit<ModelCatalog, 'learn' | 'use' | 'hasOwnPrice' | 'priceOf'> &

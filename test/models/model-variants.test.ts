@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { loadModelTable } from '../../../config/model-table.ts';
-import { createCatalog, isAllowed } from '../../../core/calls/models.ts';
-import type { Principal } from '../../../core/contract/call.ts';
-import type { Offer } from '../../../core/contract/provider.ts';
+import type { Principal } from '../../core/contract/call.ts';
+import type { Offer } from '../../core/contract/provider.ts';
+import { createCatalog, isAllowed } from '../../models/catalog.ts';
+import { loadModelTable } from '../../models/model-table.ts';
 
 function offer(vendor: string, more: Partial<Offer> = {}): Offer {
   return {

@@ -1,10 +1,10 @@
+import type { LoadedConfig } from '../config/load-config.ts';
+import { targetTexts } from '../config/model-routes.ts';
+import { childPointer, type ProblemAt } from '../config/problems.ts';
+import { mapLeaves } from '../config/schema-at.ts';
 import type { ModelCatalog, Target } from '../core/contract/call.ts';
 import { isObject } from '../core/contract/json.ts';
 import type { ModelInfo } from '../core/contract/provider.ts';
-import type { LoadedConfig } from './load-config.ts';
-import { targetTexts } from './model-routes.ts';
-import { childPointer, type ProblemAt } from './problems.ts';
-import { mapLeaves } from './schema-at.ts';
 
 /** Models that their vendors shut down: which of those that a configuration names are near their end, or over. */
 

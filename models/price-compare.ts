@@ -1,5 +1,5 @@
+import { priceAt } from '../config/price-rows.ts';
 import type { Price, PriceRow } from '../core/contract/provider.ts';
-import { priceAt } from './price-rows.ts';
 import type { Prices } from './prices.ts';
 
 /** Whether one price comes to more than another for anything that can be billed: no one should learn that from a bill. */

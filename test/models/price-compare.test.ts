@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { isDearer } from '../../config/price-compare.ts';
-import type { Prices } from '../../config/prices.ts';
+import { isDearer } from '../../models/price-compare.ts';
+import type { Prices } from '../../models/prices.ts';
 
 const NOW = Date.parse('2026-11-23T12:00:00Z');
 const BASE = { input: 2, output: 8, cached_input: 0.2 };

@@ -3,9 +3,9 @@ import { expect } from 'chai';
 import { checkConfig } from '../../cli/inspect.ts';
 import { type BannerOptions, formatBanner } from '../../cli/start.ts';
 import { loadConfig } from '../../config/load-config.ts';
-import { describeAge, endingModels, nearEndOf } from '../../config/model-ends.ts';
-import { loadModelTable } from '../../config/model-table.ts';
 import type { Gateway } from '../../core/app.ts';
+import { describeAge, endingModels, nearEndOf } from '../../models/model-ends.ts';
+import { loadModelTable } from '../../models/model-table.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { captureTerminal } from '../support/processes/plugin-command.ts';
 

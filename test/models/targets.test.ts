@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import type { Principal } from '../../core/contract/call.ts';
+import type { GatewayError } from '../../core/contract/errors.ts';
 import {
   assertAllowed,
   type Catalog,
@@ -6,9 +8,7 @@ import {
   splitModel,
   targetOfPath,
   targetsOfRequest,
-} from '../../../core/calls/models.ts';
-import type { Principal } from '../../../core/contract/call.ts';
-import type { GatewayError } from '../../../core/contract/errors.ts';
+} from '../../models/catalog.ts';
 
 const MODELS: Readonly<Record<string, readonly string[]>> = {
   alpha: ['big', 'big-mini', 'vendor/slashed', 'twice'],
