@@ -1,8 +1,8 @@
 import type { OpenCause, RoutingState, Target, TargetReport } from '../core/contract/call.ts';
 import type { Counters } from '../core/contract/store.ts';
 import { steadyNow } from '../core/contract/units.ts';
+import { StickyTargets } from './choose-targets.ts';
 import { Hedges, RetryBudget } from './retries.ts';
-import { StickyTargets } from './sticky-targets.ts';
 import {
   type Attempt,
   begin,

@@ -16,7 +16,7 @@ import { tryTargets } from './failover.ts';
 import { assertNeeds, brokenCondition, type Lane, nativeRequest } from './ingress.ts';
 import { meterChat } from './meter.ts';
 import { type Handlers, runCall } from './run-call.ts';
-import { deploymentOf, openReasoning } from './seals.ts';
+import { openFor, openReasoning } from './seals.ts';
 
 export interface ChatResult extends ResponseNotes {
   readonly response: ChatResponse;
@@ -149,10 +149,7 @@ function writeChat(
 ): Pick<ChatPlan, 'request' | 'codec' | 'passesOn'> & { readonly lane: Lane | undefined } {
   const { model, request: input } = codecCall;
   const continuation = route.isResumed ? provider.continues?.(model) : undefined;
-  const open = (sealed: string): string | undefined => {
-    const opened = seals.open(account, sealed);
-    return opened?.deployment === deploymentOf(provider, instance) ? opened.data : undefined;
-  };
+  const open = (sealed: string): string | undefined => openFor(seals, account, provider, instance, sealed);
   try {
     const row = client && provider.native?.(model, stream)[client.dialect];
     const lacking = client && client.needs.length > 0 ? assertNeeds(client, instance, row) : [];

@@ -18,7 +18,7 @@ import type { CallDeps } from './call-deps.ts';
 import { factsOf } from './facts.ts';
 import { assertNeeds, assertPublicMedia, type Ingress, nativeRequest } from './ingress.ts';
 import { runCall } from './run-call.ts';
-import { deploymentOf } from './seals.ts';
+import { openFor } from './seals.ts';
 
 interface Counted {
   readonly count: InputCount;
@@ -112,12 +112,8 @@ function prepareQuestion(
   provider: Provider,
 ): Question | undefined {
   const { account } = call.principal;
-  const deployment = deploymentOf(provider, instance);
   const request = { ...(call.request as ChatRequest), model };
-  const open = (sealed: string): string | undefined => {
-    const opened = seals.open(account, sealed);
-    return opened?.deployment === deployment ? opened.data : undefined;
-  };
+  const open = (sealed: string): string | undefined => openFor(seals, account, provider, instance, sealed);
   try {
     assertNeeds(ingress, instance, row);
     const media = [...factsOf(request).media, ...ingress.media];

@@ -98,6 +98,18 @@ export function deploymentOf(offer: Offer | Provider | undefined, instance: stri
   return (offer && 'affinity' in offer ? offer.affinity : undefined) ?? instance;
 }
 
+/** Opens what this gateway sealed for an account, where a provider instance can read it. */
+export function openFor(
+  seals: Pick<Seals, 'open'>,
+  account: string,
+  offer: Offer | Provider,
+  instance: string,
+  sealed: string,
+): string | undefined {
+  const opened = seals.open(account, sealed);
+  return opened?.deployment === deploymentOf(offer, instance) ? opened.data : undefined;
+}
+
 /** Whether a text has the form of a seal; it may be a forged one. */
 function isSealed(text: string | undefined): text is string {
   return text?.startsWith(`${PREFIX}.`) === true;

@@ -101,9 +101,9 @@ describe('the OpenAPI document', () => {
 });
 
 describe('routing', () => {
-  it('imports the contract, the configuration and itself only', () => {
+  it('imports the contract, the configuration, the models and itself only', () => {
     const foreign = ({ imports }: SourceFile) =>
-      imports.some(({ file }) => file && !/^(core\/contract|config|routing)\//.test(file));
+      imports.some(({ file }) => file && !/^(core\/contract|config|models|routing)\//.test(file));
     expect(namesOf(routing, foreign)).to.deep.equal([]);
   });
 });

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { type AliasValue, readModelRoute } from '../../config/model-routes.ts';
 import { timeoutsFor } from '../../core/calls/failover.ts';
-import { type ChoiceFacts, chooseTargets } from '../../core/calls/run-call.ts';
-import { stickyKeyOf } from '../../routing/sticky-targets.ts';
+import { type ChoiceFacts, chooseTargets, stickyKeyOf } from '../../routing/choose-targets.ts';
 
 type Health = ChoiceFacts['health'];
 const HEALTHY: Health = { mayTry: () => true, latencyMs: () => undefined, shareOf: () => 1 };

@@ -1,8 +1,8 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createLocalCounters } from '../../plugins/policies/kit/index.ts';
+import { StickyTargets } from '../../routing/choose-targets.ts';
 import { HealthBook, shareHealth } from '../../routing/health-book.ts';
-import { StickyTargets } from '../../routing/sticky-targets.ts';
 import { eventually } from '../support/wait.ts';
 
 const TARGET = { provider: 'a', model: 'm' };

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import type { ModelRoute, RouteTarget, Sticky } from '../config/model-routes.ts';
+import type { Target } from '../core/contract/call.ts';
+import type { ChatRequest } from '../core/contract/chat.ts';
+import { steadyNow } from '../core/contract/units.ts';
+import { splitModel } from '../models/catalog.ts';
+import { isSlowBeside, LEAST_SHARE } from './target-health.ts';
+
+/** The order in which the targets of an alias are asked, and what keeps a conversation at one of them. */
+
+/** How long a vendor keeps a prompt after it was used last, about. */
+const LIFETIME_MS = 5 * 60_000;
+
+/** Conversations that are remembered at once. */
+const MAX_CONVERSATIONS = 10_000;
+
+/** System messages and tools that are shorter are cached by no vendor: some thousand tokens. */
+const LEAST_PREFIX = 4_000;
+
+/** Where conversations went last, in this process: their prompts are cached there. */
+export class StickyTargets {
+  readonly #targets = new Map<string, { readonly target: string; readonly until: number }>();
+  readonly #now: () => number;
+
+  constructor(now: () => number = steadyNow) {
+    this.#now = now;
+  }
+
+  get(key: string): string | undefined {
+    const known = this.#targets.get(key);
+    return known && known.until > this.#now() ? known.target : undefined;
+  }
+
+  set(key: string, target: string): void {
+    this.#targets.delete(key);
+    this.#targets.set(key, { target, until: this.#now() + LIFETIME_MS });
+    const [oldest] = this.#targets.keys();
+    if (this.#targets.size > MAX_CONVERSATIONS && oldest !== undefined) this.#targets.delete(oldest);
+  }
+}
+
+/** Who asks, as far as it says which calls belong together. */
+export interface StickyFacts {
+  readonly account: string;
+  readonly userId: string;
+  /** What the caller named its session. */
+  readonly session: string | undefined;
+  readonly request: object;
+}
+
+/**
+ * What the calls of one conversation have in common: its session, else the beginning that its prompts share (system messages and
+ * tools). Undefined where that is too short for any vendor's cache. Hashed: nothing of a prompt is kept.
+ */
+export function stickyKeyOf(rule: Sticky, { account, userId, session, request }: StickyFacts): string | undefined {
+  if (rule === 'none') return undefined;
+  if (rule === 'user') return hash(['user', account, userId]);
+  if (session !== undefined) return hash(['session', account, session]);
+  const prefix = prefixOf(request as Partial<ChatRequest>);
+  return prefix.length < LEAST_PREFIX ? undefined : hash(['prefix', account, prefix]);
+}
+
+function prefixOf({ messages = [], tools = [] }: Partial<ChatRequest>): string {
+  const first = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer');
+  const system = messages.slice(0, first < 0 ? messages.length : first).map(({ content }) => content);
+  return system.length === 0 && tools.length === 0 ? '' : JSON.stringify([system, tools]);
+}
+
+function hash(parts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
+}
+
+/** What the choice of targets depends on in addition to the alias itself. */
+export interface ChoiceFacts {
+  readonly stream: boolean;
+  /** What calls of one conversation have in common; undefined for none. */
+  readonly stickyKey: string | undefined;
+  readonly health: {
+    mayTry(target: Target): boolean;
+    latencyMs(target: Target, stream: boolean): number | undefined;
+    shareOf(target: Target, stream: boolean): number;
+  };
+  readonly sticky: Pick<StickyTargets, 'get'>;
+  /** The most that the request costs at a target, in nano-dollars; undefined without a known price. */
+  costAt(target: Target): number | undefined;
+  random(): number;
+}
+
+/** The targets of an alias in the order to try: group by group, each as the strategy says; the one for long prompts is not among them. */
+export function chooseTargets(route: ModelRoute, facts: ChoiceFacts): readonly Target[] {
+  const rows = withoutDearer(route.targets, facts);
+  const orders = [...new Set(rows.map(({ order }) => order))].sort((a, b) => a - b);
+  const targets = orders.flatMap((order) =>
+    orderGroup(
+      route,
+      rows.filter((row) => row.order === order),
+      facts,
+    ),
+  );
+  return giveWay(targets, facts);
+}
+
+/** Lets the next target go first for a part of the calls while the first one has just returned, or is slow. */
+function giveWay(targets: readonly Target[], { health, stream, random }: ChoiceFacts): readonly Target[] {
+  const [first] = targets;
+  const share = first ? health.shareOf(first, stream) : 1;
+  if (share === 1 || random() < share) return targets;
+  const other = targets.find((each) => health.mayTry(each) && health.shareOf(each, stream) > share);
+  return other ? [other, ...targets.filter((each) => each !== other)] : targets;
+}
+
+function targetOf({ to }: RouteTarget): Target {
+  return splitModel(to);
+}
+
+/** Leaves targets out that are only for what they do cheaper than all the others. */
+function withoutDearer(rows: readonly RouteTarget[], { costAt }: ChoiceFacts): readonly RouteTarget[] {
+  if (!rows.some(({ onlyWhenCheaper }) => onlyWhenCheaper)) return rows;
+  const others = rows.filter(({ onlyWhenCheaper }) => !onlyWhenCheaper).map((row) => costAt(targetOf(row)));
+  const least = Math.min(...others.map((cost) => cost ?? Number.POSITIVE_INFINITY));
+  return rows.filter((row) => {
+    if (!row.onlyWhenCheaper) return true;
+    const cost = costAt(targetOf(row));
+    return cost !== undefined && cost < least;
+  });
+}
+
+function orderGroup(route: ModelRoute, rows: readonly RouteTarget[], facts: ChoiceFacts): readonly Target[] {
+  if (rows.length < 2 || route.strategy === 'fallback') return rows.map(targetOf);
+  return route.strategy === 'weighted' ? byWeight(rows, facts) : byLatency(rows.map(targetOf), facts);
+}
+
+/**
+ * Weighted rendezvous: each target has its own draw, the best one wins. Of one conversation the draws are always the same, on every
+ * worker and node, so that it stays where its prompt is cached.
+ */
+function byWeight(rows: readonly RouteTarget[], facts: ChoiceFacts): readonly Target[] {
+  const { stickyKey, random, health, stream } = facts;
+  const latency = (row: RouteTarget): number | undefined => health.latencyMs(targetOf(row), stream);
+  const drawn = rows
+    .filter(({ weight }) => weight > 0)
+    .map((row, _, able) => {
+      const isSlow = able.some((other) => isSlowBeside(latency(row), latency(other)));
+      const weight = isSlow ? row.weight * LEAST_SHARE : row.weight;
+      const draw = stickyKey === undefined ? random() : hashToUnit(`${stickyKey}\n${row.to}`);
+      return { row, score: weight / -Math.log(Math.min(Math.max(draw, 1e-12), 1 - 1e-12)) };
+    });
+  const reserves = rows.filter(({ weight }) => weight === 0);
+  return [...drawn.sort((a, b) => b.score - a.score).map(({ row }) => row), ...reserves].map(targetOf);
+}
+
+/** Power of two choices: of two at random the faster one, then the others by what they take. An unknown one counts as fast. */
+function byLatency(targets: readonly Target[], facts: ChoiceFacts): readonly Target[] {
+  const { health, stream, sticky, stickyKey, random } = facts;
+  const latency = (target: Target): number => health.latencyMs(target, stream) ?? 0;
+  const sorted = [...targets].sort((a, b) => latency(a) - latency(b));
+  const remembered = stickyKey === undefined ? undefined : sticky.get(stickyKey);
+  const stays = sorted.find(({ provider, model }) => remembered === `${provider}/${model}`);
+  if (stays && health.mayTry(stays)) return [stays, ...sorted.filter((target) => target !== stays)];
+  const able = sorted.filter((target) => health.mayTry(target));
+  const one = able[Math.floor(random() * able.length)];
+  const rest = able.filter((target) => target !== one);
+  const two = rest[Math.floor(random() * rest.length)];
+  const first = one && two && latency(two) < latency(one) ? two : one;
+  return first ? [first, ...sorted.filter((target) => target !== first)] : sorted;
+}
+
+/** A number between 0 and 1 that a text always gives. */
+function hashToUnit(text: string): number {
+  return createHash('sha256').update(text).digest().readUIntBE(0, 6) / 2 ** 48;
+}
