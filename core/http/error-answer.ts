@@ -137,16 +137,30 @@ export function answerClientError({ code }: Error & { code?: string }, socket: D
   }
   const error = clientError(code);
   const requestId = createId('req_');
-  const body = `${JSON.stringify(error.toBody(requestId))}\n`;
-  const head = [
-    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
-    'content-type: application/json; charset=utf-8',
-    `content-length: ${Buffer.byteLength(body)}`,
-    `x-request-id: ${requestId}`,
-    `request-id: ${requestId}`,
-    'connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+  endWithResponse(socket, requestId, error.status, error.toBody(requestId));
+}
+
+/** Ends a socket with a whole response, where Node has none for it. */
+export function endWithResponse(
+  socket: Duplex,
+  requestId: string,
+  status: number,
+  value: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const body = `${JSON.stringify(value)}\n`;
+  const head = {
+    ...headers,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    'request-id': requestId,
+    connection: 'close',
+  };
+  const lines = Object.entries(head).map(([name, text]) => `${name}: ${text}`);
+  socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n'), () =>
+    socket.destroy(),
+  );
 }
 
 function clientError(code: string | undefined): GatewayError {

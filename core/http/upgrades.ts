@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { requestIdOf } from '../calls/call.ts';
 import { shuttingDown } from '../calls/run-call.ts';
@@ -8,6 +8,7 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import { errorHeaders, GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { CallerMemory, UpgradeHandler } from '../contract/route.ts';
+import { endWithResponse } from './error-answer.ts';
 import { postLocally } from './inner-requests.ts';
 import { clientAddress } from './lifecycle.ts';
 import { HEAP_PER_BYTE, type Memory, ownerOf } from './memory.ts';
@@ -158,17 +159,7 @@ function refuseUpgrade(
   const requestId = requestIdOf(request.headers['x-request-id']);
   const told = dialect?.error(error, requestId) ?? { body: error.toBody(requestId) };
   const status = told.status ?? error.status;
-  const body = `${JSON.stringify(told.body)}\n`;
-  const head = {
-    ...errorHeaders(error),
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': String(Buffer.byteLength(body)),
-    'x-request-id': requestId,
-    connection: 'close',
-  };
-  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}`);
-  const text = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
-  socket.end(text, () => socket.destroy());
+  endWithResponse(socket, requestId, status, told.body, errorHeaders(error));
   return status;
 }
 
