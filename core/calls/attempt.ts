@@ -1,7 +1,7 @@
 import { REDACTED, secretPattern } from '../../config/redact.ts';
 import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import type { Target } from '../contract/call.ts';
-import { type ErrorCode, GatewayError, isGatewayError } from '../contract/errors.ts';
+import { type ErrorCode, GatewayError, isGatewayError, rewordError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
 import { deepFreeze, measureJson, parseErrorBody, RESPONSE_BOUNDS, readObject } from '../contract/json.ts';
 import {
@@ -280,15 +280,10 @@ function ofFailure(
 
 /** An error that a codec made, which may have a vendor's words in it. */
 function withoutSecrets(error: GatewayError, endpoint: Endpoint | undefined): GatewayError {
-  const { code, message, param, retryAfterMs, headers, cause } = error;
+  const { message, param } = error;
   const shown = cutSecrets(message, endpoint);
   const place = param === undefined ? undefined : cutSecrets(param, endpoint);
-  if (shown === message && place === param) return error;
-  return new GatewayError(code, shown, {
-    ...(place !== undefined && { param: place }),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...{ headers, cause },
-  });
+  return shown === message && place === param ? error : rewordError(error, { message: shown, param: place });
 }
 
 /** An attempt that is over. */

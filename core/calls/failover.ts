@@ -4,7 +4,7 @@ import { retryDelayMs } from '../../routing/retries.ts';
 import type { Verdict } from '../../routing/target-health.ts';
 import type { OpenCause, Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
-import { GatewayError } from '../contract/errors.ts';
+import { GatewayError, rewordError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
 import type { FailureClass, Timeouts } from '../contract/provider.ts';
 import { attemptReport, type FailedAttempt, readFailedAttempt, redact } from './attempt.ts';
@@ -250,13 +250,7 @@ export class Failover {
     const error = this.#error;
     if (!error) return new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
     if (!this.#mayHelpElsewhere || this.#call.record.attempts.length < ATTEMPTS_OF_SDKS) return error;
-    const { code, message, param, retryAfterMs, headers, cause } = error;
-    return new GatewayError(code, message, {
-      ...(param !== undefined && { param }),
-      ...(retryAfterMs !== undefined && { retryAfterMs }),
-      headers: { ...headers, 'x-should-retry': 'false' },
-      cause,
-    });
+    return rewordError(error, { headers: { ...error.headers, 'x-should-retry': 'false' } });
   }
 }
 

@@ -236,6 +236,20 @@ export function isGatewayError(value: unknown): value is GatewayError {
   return isBranded === true && typeof code === 'string' && Object.hasOwn(ERRORS, code);
 }
 
+/** The same error with another message, place or headers. */
+export function rewordError(
+  error: GatewayError,
+  change: {
+    readonly message?: string;
+    readonly param?: string | undefined;
+    readonly headers?: ErrorOptions['headers'];
+  },
+): GatewayError {
+  const { code, message, param, retryAfterMs, headers, refusedBy, cause } = error;
+  const options = { param, retryAfterMs, headers, refusedBy, cause, ...change } as ErrorOptions;
+  return new GatewayError(code, change.message ?? message, options);
+}
+
 /** Any thrown value as a {@link GatewayError}: what is not one already becomes `internal_error` with a fixed sentence. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (isGatewayError(thrown)) return thrown;

@@ -21,7 +21,7 @@ import type {
   DialectRoute,
   DialectStream,
 } from '../contract/dialect.ts';
-import { GatewayError, isGatewayError, toGatewayError } from '../contract/errors.ts';
+import { GatewayError, isGatewayError, rewordError, toGatewayError } from '../contract/errors.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
 import { own, ownerOf, runAs, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
@@ -226,11 +226,7 @@ function atCallersPlace(thrown: unknown, { read: { place }, owner }: Conversatio
   if (!place || thrown.param === undefined || isAtCallersPlace(thrown)) return thrown;
   const param = place(thrown.param);
   if (param === thrown.param) return thrown;
-  const { code, message, retryAfterMs, headers, cause } = thrown;
-  return new GatewayError(code, message.replaceAll(thrown.param, param), {
-    ...{ param, headers, cause },
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  });
+  return rewordError(thrown, { message: thrown.message.replaceAll(thrown.param, param), param });
 }
 
 /**
