@@ -160,7 +160,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   },
   {
     word: 'vendor',
-    files: ['models/catalog.ts', 'core/contract/provider.ts'],
+    files: ['core/contract/provider.ts'],
     why: 'which rows of the table of models a provider has',
   },
 ]);
