@@ -203,6 +203,56 @@ describe('what belongs to one user is worth nothing to another one', () => {
       }
     });
 
+    it(`E38: what Google signed comes sealed on its native lane, and goes back to Google for its account alone (${form})`, async () => {
+      const signed = {
+        thought: { text: 'Hm', thought: true, thoughtSignature: 'dGhvdWdodD8/Pg==' },
+        text: { text: 'Hello', thoughtSignature: 'dGV4dD8/Pg==' },
+        call: { functionCall: { id: 'f1', name: 'look', args: {} }, thoughtSignature: 'Y2FsbD8/Pg==' },
+      };
+      const body = JSON.stringify({
+        candidates: [{ content: { role: 'model', parts: Object.values(signed) }, finishReason: 'STOP', index: 0 }],
+      });
+      const question = { role: 'user', parts: [{ text: 'Hi' }] };
+      const ask = async (contents: readonly object[], headers: Record<string, string>) => {
+        const type = stream ? 'text/event-stream' : 'application/json';
+        rig.script('gemini', answer(200, stream ? `data: ${body}\n\n` : body, { 'content-type': type }));
+        const how = stream ? 'streamGenerateContent?alt=sse' : 'generateContent';
+        const answered = await rig.gateway.post(`/v1beta/models/${MODEL_OF.gemini}:${how}`, { contents }, headers);
+        expect(answered.status).to.equal(200);
+        expect(answered.headers.get('x-tollgate-lane')).to.equal('native');
+        return { text: await answered.text(), dropped: answered.headers.get('x-tollgate-dropped') ?? '' };
+      };
+      const sent = () => rig.lastBody<{ contents: { parts: object[] }[] }>('gemini').contents[1]?.parts;
+      const { text } = await ask([question], ann);
+      const { candidates } = JSON.parse(text.replace(/^data: /, '')) as {
+        candidates: { content: { role: string; parts: { thoughtSignature: string }[] } }[];
+      };
+      const content = candidates[0]?.content ?? { role: 'model', parts: [] };
+      expect(content.parts.map(({ thoughtSignature: _, ...rest }) => rest)).to.deep.equal(
+        Object.values(signed).map(({ thoughtSignature: _, ...rest }) => rest),
+      );
+      for (const { thoughtSignature } of Object.values(signed)) expect(text).to.not.include(thoughtSignature);
+      // Google's clients decode the signature, and write it again in base64url.
+      const parts = content.parts.map((part) => ({
+        ...part,
+        thoughtSignature: Buffer.from(part.thoughtSignature, 'base64').toString('base64url'),
+      }));
+      const turns = [
+        question,
+        { ...content, parts },
+        { role: 'user', parts: [{ functionResponse: { id: 'f1', name: 'look', response: {} } }] },
+      ];
+      const own = await ask(turns, ann);
+      expect(sent()).to.deep.equal(Object.values(signed));
+      expect(own.dropped).to.equal('');
+      const theirs = await ask(turns, bob);
+      expect(sent()).to.deep.equal([
+        { text: 'Hello' },
+        { functionCall: signed.call.functionCall, thoughtSignature: 'skip_thought_signature_validator' },
+      ]);
+      expect(theirs.dropped).to.equal('reasoning');
+    });
+
     it(`a cache key goes to the vendor as another one for each account, never as it was written (${form})`, async () => {
       rig.script('openai', sendResponses(HELLO));
       const keyFor = async (name: string, headers: Record<string, string>): Promise<string> => {

@@ -17,12 +17,15 @@ import { readParts, textOf, toolCallId } from '../../providers/kit/index.ts';
 import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { geminiError } from './errors.ts';
 import { PLAIN_FIELDS } from './read-request.ts';
-import { isPacked, MAX_CALL_ID } from './signatures.ts';
+import { isPacked, MAX_CALL_ID, SKIP_SIGNATURE, sealedIn, sealSignature } from './signatures.ts';
 import { framesOf } from './stream.ts';
 import { geminiTraits, readEffort, writeThinking } from './tables.ts';
 import { fieldOf, type GeminiBody, listOf, nameIn } from './types.ts';
 
-/** How requests pass to Google itself: the caller's own body with these edits and no others, in its own order of fields. */
+/**
+ * How requests pass to Google itself: the caller's own body with these edits and no others, in its own order of fields. Responses come
+ * back as they are, their signatures sealed.
+ */
 export const GEMINI_NATIVE: DialectNative<GeminiBody> = Object.freeze({
   patch(body: GeminiBody, change: NativeChange): NativeBody | undefined {
     const name = nameIn(body, 'generateContentRequest');
@@ -31,7 +34,7 @@ export const GEMINI_NATIVE: DialectNative<GeminiBody> = Object.freeze({
     const patched = patchRequest(wrapped, change);
     return patched && { ...patched, body: { ...body, [name]: patched.body } };
   },
-  write: (body: unknown) => body,
+  write: (body: unknown, { seal }: DialectContext<GeminiBody>) => sealResponse(body, seal),
   stream: streamNative,
 });
 
@@ -49,7 +52,7 @@ function patchRequest(body: GeminiBody, change: NativeChange): NativeBody | unde
   const messages = patchMessages(body, change);
   const tools = patchTools(body, change);
   if (!messages || !tools) return undefined;
-  const contents = cleanContents(messages.contents ?? fieldOf(body, 'contents'), dropped);
+  const contents = cleanContents(messages.contents ?? fieldOf(body, 'contents'), change, dropped);
   if (contents !== fieldOf(body, 'contents')) edit('contents', contents);
   if (messages.systemInstruction) edit('systemInstruction', messages.systemInstruction);
   if (tools.tools) edit('tools', tools.tools);
@@ -65,7 +68,7 @@ function patchRequest(body: GeminiBody, change: NativeChange): NativeBody | unde
   return { body: patched, ...(dropped.length > 0 && { dropped }) };
 }
 
-/** Google's own elements, each as it came; errors are never among them. */
+/** Google's own elements, each as it came but for signatures; errors are never among them. */
 function streamNative(context: DialectContext<GeminiBody>): DialectNativeStream {
   const frames = framesOf(context);
   return {
@@ -73,7 +76,7 @@ function streamNative(context: DialectContext<GeminiBody>): DialectNativeStream 
     keepAlive: frames.keepAlive,
     push({ data }) {
       const value = parseJson(data);
-      return value === undefined ? '' : frames.frame(value);
+      return value === undefined ? '' : frames.frame(sealResponse(value, context.seal));
     },
     end: () => frames.end(),
     fail: (error, requestId) => frames.frame(geminiError(error, requestId).body) + frames.end(),
@@ -119,24 +122,30 @@ function listOfStops({ stop }: ChatRequest): readonly string[] | undefined {
 }
 
 /**
- * Contents as Google takes them: thinking of other formats is left out, ids of calls are made valid. What needs no change stays the
- * very object that it was.
+ * Contents as Google takes them: its own signatures opened, thinking of other formats and accounts left out, ids of calls made valid.
+ * What needs no change stays the very object that it was.
  */
-function cleanContents(contents: unknown, dropped: string[]): unknown {
+function cleanContents(contents: unknown, change: NativeChange, dropped: string[]): unknown {
   return mapList(contents, (content) => {
     if (!isObject(content)) return content;
-    const parts = mapList(content['parts'], (part) => (isObject(part) ? cleanPart(part, dropped) : part));
+    const parts = mapList(content['parts'], (part) => (isObject(part) ? cleanPart(part, change, dropped) : part));
     return parts === content['parts'] ? content : { ...content, parts };
   });
 }
 
-function cleanPart(part: JsonObject, dropped: string[]): JsonObject | undefined {
+function cleanPart(part: JsonObject, change: NativeChange, dropped: string[]): JsonObject | undefined {
   const signature = readString(fieldOf(part, 'thoughtSignature'));
   if (signature !== undefined && isPacked(signature)) {
-    if (!dropped.includes('reasoning')) dropped.push('reasoning');
-    if (part['thought'] === true) return undefined;
+    const sealed = sealedIn(signature);
+    const opened = sealed === undefined ? undefined : change.open(sealed);
+    if (opened === undefined) {
+      if (!dropped.includes('reasoning')) dropped.push('reasoning');
+      if (part['thought'] === true) return undefined;
+    }
     const { thoughtSignature: _, thought_signature: __, ...rest } = part;
-    return cleanPart(rest, dropped);
+    const isDemanded = fieldOf(part, 'functionCall') !== undefined && geminiTraits(change.model).signatures;
+    const valid = opened ?? (isDemanded ? SKIP_SIGNATURE : undefined);
+    return cleanPart({ ...rest, ...(valid !== undefined && { thoughtSignature: valid }) }, change, dropped);
   }
   for (const kind of ['functionCall', 'functionResponse']) {
     const called = fieldOf(part, kind);
@@ -145,6 +154,24 @@ function cleanPart(part: JsonObject, dropped: string[]): JsonObject | undefined 
     if (valid !== id && isObject(called)) return { ...part, [nameIn(part, kind)]: { ...called, id: valid } };
   }
   return part;
+}
+
+/** A response, or an element of a stream, with what Google signed sealed; the very same where nothing is signed. */
+function sealResponse(value: unknown, seal: DialectContext['seal']): unknown {
+  if (Array.isArray(value)) return mapList(value, (item) => sealResponse(item, seal));
+  if (!isObject(value)) return value;
+  const candidates = mapList(value['candidates'], (candidate) => {
+    const { content } = readObject(candidate);
+    const parts = mapList(readObject(content)['parts'], (part) => sealPart(part, seal));
+    if (!isObject(candidate) || !isObject(content) || parts === content['parts']) return candidate;
+    return { ...candidate, content: { ...content, parts } };
+  });
+  return candidates === value['candidates'] ? value : { ...value, candidates };
+}
+
+function sealPart(part: unknown, seal: DialectContext['seal']): unknown {
+  const signature = isObject(part) ? readString(part['thoughtSignature']) : undefined;
+  return isObject(part) && signature ? { ...part, thoughtSignature: sealSignature(signature, seal) } : part;
 }
 
 /** A list, or its only member, with each member changed or left out; the very same where no member changed. */

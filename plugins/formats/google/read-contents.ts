@@ -9,7 +9,7 @@ import {
   type ToolCall,
 } from '../../../core/index.ts';
 import { invalid } from '../../providers/kit/index.ts';
-import { isPacked, signatureField, unpackReasoning } from './signatures.ts';
+import { isPacked, sealedIn, signatureField, unpackReasoning } from './signatures.ts';
 import { AUDIO_FORMAT, isUsualOrder } from './tables.ts';
 import { fieldOf, listOf, nameIn, othersOf, type Reading } from './types.ts';
 
@@ -285,7 +285,7 @@ type Block =
     }
   | { readonly kind: 'opaque'; readonly part: ContentPart; readonly at: string }
   | { readonly kind: 'image'; readonly url: string; readonly at: string }
-  | { readonly kind: 'tool'; readonly call: ToolCall; readonly at: string };
+  | { readonly kind: 'tool'; readonly call: ToolCall; readonly sealed: string | undefined; readonly at: string };
 
 /** A turn of the model, which may be spread over contents. */
 export interface ModelTurn {
@@ -317,11 +317,12 @@ export function createModelTurn(prefix: string): ModelTurn {
           const text = readString(fieldOf(part, 'text')) ?? '';
           addText({ kind: part['thought'] === true ? 'reasoning' : 'content', text, signature, at, from });
         } else if (kind === 'functionCall') {
-          if (signature !== undefined && isPacked(signature))
+          const sealed = signature && sealedIn(signature);
+          if (signature !== undefined && isPacked(signature) && !sealed)
             addText({ kind: 'reasoning', text: '', signature, at, from });
           const found = readCall(part, signature, `${prefix}_${calls.length}`);
           calls.push(found);
-          blocks.push({ kind: 'tool', call: found.call, at: `${at}.${nameIn(part, 'functionCall')}` });
+          blocks.push({ kind: 'tool', call: found.call, sealed, at: `${at}.${nameIn(part, 'functionCall')}` });
         } else blocks.push(readOther(part, at));
       }
     },
@@ -349,7 +350,10 @@ function readOther(part: JsonObject, at: string): Block {
   const type = isObject(inline) ? (readString(fieldOf(inline, 'mimeType')) ?? '') : '';
   const data = isObject(inline) ? readString(fieldOf(inline, 'data')) : undefined;
   if (data !== undefined && type.startsWith('image/')) return { kind: 'image', url: `data:${type};base64,${data}`, at };
-  return { kind: 'opaque', part: opaquePart(part), at };
+  const signature = readString(fieldOf(part, 'thoughtSignature'));
+  const { thoughtSignature: _, thought_signature: __, ...unsigned } = part;
+  // One that was sealed is nothing that its maker reads.
+  return { kind: 'opaque', part: opaquePart(signature !== undefined && isPacked(signature) ? unsigned : part), at };
 }
 
 interface Pieces {
@@ -399,15 +403,21 @@ function addBlock(pieces: Pieces, block: Block): void {
       pieces.reasoning += block.text;
       break;
     case 'content':
-    case 'opaque':
+    case 'opaque': {
       order.push(`content:${parts.length}`);
       places.push([`.content[${parts.length}]`, block.at]);
+      const sealed = block.kind === 'content' && block.signature && sealedIn(block.signature);
+      if (sealed) details.push(sealedDetail(sealed, `content:${parts.length}`));
       parts.push(
-        block.kind === 'opaque' ? block.part : { type: 'text', text: block.text, ...signatureField(block.signature) },
+        block.kind === 'opaque'
+          ? block.part
+          : { type: 'text', text: block.text, ...(!sealed && signatureField(block.signature)) },
       );
       break;
+    }
     case 'tool':
       order.push(`tool:${calls.length}`);
+      if (block.sealed) details.push(sealedDetail(block.sealed, `tool:${calls.length}`));
       places.push([`.tool_calls[${calls.length}]`, block.at]);
       calls.push(block.call);
       break;
@@ -418,7 +428,14 @@ function addBlock(pieces: Pieces, block: Block): void {
 
 function detailOf(text: string, signature: string | undefined): ReasoningDetail {
   if (signature === undefined) return { kind: 'text', text, format: 'none' };
+  const sealed = sealedIn(signature);
+  if (sealed !== undefined) return { kind: 'text', text, data: sealed, format: 'gemini' };
   return unpackReasoning(signature, text) ?? { kind: 'text', text, signature, format: 'gemini' };
+}
+
+/** The sealed signature of a block that is no thinking, which `id` names as the order does: core opens it for its maker alone. */
+function sealedDetail(data: string, id: string): ReasoningDetail {
+  return { kind: 'encrypted', data, id, format: 'gemini' };
 }
 
 /** The content that a turn begins in. */

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, parseJson, type ReasoningDetail } from '../../../core/index.ts';
 import { toolCallId } from '../../providers/kit/index.ts';
-import { readSealedDetail, sealDetail } from '../sealed-reasoning.ts';
+import { readSealedDetail, SEAL, sealDetail } from '../sealed-reasoning.ts';
 
 /**
  * Gemini 3 signs its function calls and responds 400 when a call comes back unsigned. OpenAI's shape has no place for a
@@ -9,8 +9,9 @@ import { readSealedDetail, sealDetail } from '../sealed-reasoning.ts';
  * lost both gets the sentinel that Google documents. Source: https://ai.google.dev/gemini-api/docs/thought-signatures
  *
  * A part of Google's format has one place for what its maker needs back: `thoughtSignature`, which clients keep and do not read.
- * Gemini's own signatures stand there byte for byte. The reasoning of another format stands there packed, in base64 as clients
- * expect, so that its maker gets it back complete and Gemini never sees it.
+ * What Google itself signed goes there sealed for the account, on the native lane, and comes back to Google byte for byte. The reasoning
+ * of another format stands there packed, so that its maker gets it back complete and Gemini never sees it. Both are base64, as clients
+ * expect: Google's own ones decode it, and write it again in base64url.
  */
 
 /** Between a call's id and its signature. */
@@ -63,6 +64,18 @@ export function signatureField(signature: string | undefined): { readonly extra_
 /** Seals what only its maker can read, for the account that gets it. */
 export type Seal = (data: string) => string;
 
+/** A signature of Gemini's as its caller gets it: sealed. */
+export function sealSignature(signature: string, seal: Seal): string {
+  return Buffer.from(PACKED + seal(signature)).toString('base64');
+}
+
+/** What {@link sealSignature} sealed, for core to open; undefined for any other signature. */
+export function sealedIn(signature: string): string | undefined {
+  if (!isPacked(signature)) return undefined;
+  const inner = Buffer.from(signature, 'base64').toString('utf8').slice(PACKED.length);
+  return inner.startsWith(SEAL) ? inner : undefined;
+}
+
 /** Reasoning that belongs to another format, as a signature: what its maker wants back is sealed. */
 export function packReasoning({ text: _, ...detail }: ReasoningDetail, seal: Seal): string {
   return Buffer.from(PACKED + JSON.stringify(sealDetail(detail, seal))).toString('base64');
@@ -89,7 +102,7 @@ export function unpackReasoning(signature: string, text: string): ReasoningDetai
   return readSealedDetail({ kind, format, ...(text !== '' && { text }), ...Object.fromEntries(texts) });
 }
 
-/** Whether a signature is reasoning of another format, which Gemini would refuse. */
+/** Whether a signature was written by a gateway, sealed or as reasoning of another format: Gemini would refuse it as it is. */
 export function isPacked(signature: string): boolean {
   return signature.startsWith(PACKED_START);
 }

@@ -135,11 +135,15 @@ function thoughtBlocks({ message }: AssistantTurn): readonly NamedParts[] {
 }
 
 function textBlocks(turn: AssistantTurn, rules: PartRules): readonly NamedParts[] {
-  const blocks = turn.parts.map(
-    (part): NamedParts => ({ name: `content:${indexOf(part)}`, parts: wordsOf(part, rules) }),
-  );
+  const opened = openedSignatures(turn);
+  const blocks = turn.parts.map((part): NamedParts => {
+    const name = `content:${indexOf(part)}`;
+    const parts = wordsOf(part, rules);
+    const thoughtSignature = opened.get(name);
+    return { name, parts: thoughtSignature ? parts.map((each) => ({ ...each, thoughtSignature })) : parts };
+  });
   const images = imageParts(turn);
-  const signature = signatureOf(turn.message);
+  const signature = signatureOf(turn.message) ?? (blocks.length === 0 ? opened.get('content:0') : undefined);
   const last = blocks.at(-1);
   if (signature === undefined) return images.length > 0 ? [...blocks, { name: 'image', parts: images }] : blocks;
   // The signature of a text is that of its last part; of a text that is empty it is all there is.
@@ -172,16 +176,27 @@ function imageParts({ message }: AssistantTurn): readonly GeminiPart[] {
   });
 }
 
-function callBlocks({ calls }: AssistantTurn, traits: GeminiTraits): readonly NamedParts[] {
+function callBlocks(turn: AssistantTurn, traits: GeminiTraits): readonly NamedParts[] {
+  const opened = openedSignatures(turn);
   let signed = false;
-  return calls.map((call, at) => {
-    const { id, signature: found } = readSignedCall(call);
+  return turn.calls.map((call, at) => {
+    const { id, signature: found = opened.get(`tool:${at}`) } = readSignedCall(call);
     // Of parallel calls only the first is signed, so an unsigned one after a signed one is as the vendor made it.
     const thoughtSignature = found ?? (traits.signatures && !signed ? SKIP_SIGNATURE : undefined);
     signed ||= found !== undefined;
     const functionCall = { id, name: call.name, args: parseArguments(call.arguments) };
     return { name: `tool:${at}`, parts: [{ functionCall, ...(thoughtSignature && { thoughtSignature }) }] };
   });
+}
+
+/** The signatures of words and calls that were sealed while they were outside, by the block's name in an `order`. */
+function openedSignatures({ message }: AssistantTurn): ReadonlyMap<string, string> {
+  const found = readArray(message.reasoning_details).flatMap((detail) => {
+    const { kind, format, id, data } = readObject(detail);
+    const isOwn = kind === 'encrypted' && format === 'gemini';
+    return isOwn && typeof id === 'string' && typeof data === 'string' && data !== '' ? [[id, data] as const] : [];
+  });
+  return new Map(found);
 }
 
 function readSignedCall(call: CalledTool): { id: string; signature?: string | undefined } {

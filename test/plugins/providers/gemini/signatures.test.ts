@@ -1,10 +1,18 @@
 import { expect } from 'chai';
+import { openReasoning } from '../../../../core/calls/seals.ts';
 import type { ChatMessage } from '../../../../core/index.ts';
+import dialect from '../../../../plugins/dialects/gemini.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
-import { readCallId, SKIP_SIGNATURE, signedCallId } from '../../../../plugins/formats/google/signatures.ts';
+import {
+  readCallId,
+  SKIP_SIGNATURE,
+  sealSignature,
+  signedCallId,
+} from '../../../../plugins/formats/google/signatures.ts';
 import type { GeminiPart, GeminiRequest } from '../../../../plugins/formats/google/types.ts';
 import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
 import { codecCall, jsonFixture } from '../../../support/formats/codec.ts';
+import { dialectOf, read } from '../../dialects/gemini/given.ts';
 
 const SIGNATURE = 'CiQBcsjafG1wX3Fib/rY+0pQk3s=';
 
@@ -82,6 +90,34 @@ describe('gemini thought signatures', () => {
       { text: 'Hi', thoughtSignature: SIGNATURE },
     ]);
   });
+
+  for (const [whose, open, expected] of [
+    ['its own account', (sealed: string) => sealed.replace('tg1.google.tag.', ''), [SIGNATURE, SIGNATURE, SIGNATURE]],
+    ['another account', () => undefined, [undefined, SKIP_SIGNATURE]],
+  ] as const)
+    it(`that were sealed are opened for ${whose} where a request has to be translated`, () => {
+      const thoughtSignature = sealSignature(SIGNATURE, (data) => `tg1.google.tag.${data}`);
+      const parts = [
+        { text: 'Hm', thought: true, thoughtSignature },
+        { text: 'Hi', thoughtSignature },
+        { functionCall: { id: 'a', name: 'f', args: {} }, thoughtSignature },
+        { executableCode: { language: 'PYTHON', code: '1' }, thoughtSignature },
+      ];
+      const answers = [{ functionResponse: { id: 'a', name: 'f', response: {} } }];
+      const contents = [
+        { role: 'user', parts: [{ text: 'x' }] },
+        { role: 'model', parts },
+        { role: 'user', parts: answers },
+      ];
+      const { request } = read(dialectOf(dialect), { contents }, { method: ':generateContent' });
+      const opened = openReasoning(request, open);
+      expect(opened.leftOut).to.equal(whose === 'another account');
+      const model = 'gemini-3.8-flash';
+      const { body } = geminiRequest({ ...opened.request, model }, codecCall({ model }));
+      const sent = (body as GeminiRequest).contents[1]?.parts.filter((part) => !('executableCode' in part));
+      expect(sent?.map((part) => part.thoughtSignature)).to.deep.equal(expected);
+      expect(JSON.stringify(body)).to.not.include(thoughtSignature);
+    });
 
   it('keep ids in the alphabet that other vendors take, and out of ids when they are too long for one', () => {
     expect(signedCallId('a', SIGNATURE)).to.match(/^[A-Za-z0-9_-]+$/);
