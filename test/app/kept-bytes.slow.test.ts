@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import type { TestServer } from '../support/processes/server-process.ts';
 import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { eventually } from '../support/wait.ts';
 
 /** Together they are more than the server has. */
 const REQUESTS = 160;
@@ -16,8 +17,7 @@ describe('what one account keeps', function () {
     redis = await startRedisServer();
     await askRedis(redis.port, 'CONFIG', 'SET', 'maxmemory', '100mb');
     await askRedis(redis.port, 'CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
-    // A busy test machine is no reason to refuse.
-    gateway = await startGateway({ store: { url: redis.url, timeout: '10s' } });
+    gateway = await startGateway({ store: { url: redis.url, timeout: '1s' } });
   });
   after(async () => {
     await gateway?.stop();
@@ -35,19 +35,22 @@ describe('what one account keeps', function () {
         { authorization: `Bearer ${key}`, ...headers },
       );
     for (let at = 0; at < REQUESTS; at += 1) {
-      const response = await chat(greedy, WORDS, { 'idempotency-key': `large-${at}` });
-      expect(
-        response.status,
-        `request ${at}: ${response.status === 200 ? '' : await response.clone().text()}`,
-      ).to.equal(200);
-      await response.arrayBuffer();
+      // On a busy machine the store may be late, which is told as that, and the call made again; never is it full.
+      await eventually(async () => {
+        const response = await chat(greedy, WORDS, { 'idempotency-key': `large-${at}` });
+        const text = await response.text();
+        expect(response.status, `request ${at}: ${text.slice(0, 500)}`).to.equal(200);
+      });
     }
-    const first = await chat(other, 'hello', { 'idempotency-key': 'small' });
-    expect([first.status, (await first.json()) as object]).to.have.property('0', 200);
-    const again = await chat(other, 'hello', { 'idempotency-key': 'small' });
-    expect([again.status, again.headers.get('idempotency-replayed')]).to.deep.equal([200, 'true']);
-    const last = await chat(greedy, WORDS, { 'idempotency-key': `large-${REQUESTS - 1}` });
-    expect(last.headers.get('idempotency-replayed')).to.equal('true');
+    const replay = async (key: string, content: string, id: string): Promise<void> =>
+      eventually(async () => {
+        const response = await chat(key, content, { 'idempotency-key': id });
+        await response.arrayBuffer();
+        expect([response.status, response.headers.get('idempotency-replayed')]).to.deep.equal([200, 'true']);
+      });
+    await replay(other, 'hello', 'small');
+    await replay(greedy, WORDS, `large-${REQUESTS - 1}`);
+    expect(await askRedis(redis.port, 'INFO', 'errorstats'), 'writes without room').to.not.include('errorstat_OOM');
     const used = Number(/used_memory:(\d+)/.exec(await askRedis(redis.port, 'INFO', 'memory'))?.[1]);
     expect(used).to.be.below(70_000_000);
     const shown = await gateway.command<{ kept_bytes: number }>('accounts', 'show', 'greedy');

@@ -7,7 +7,7 @@ import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import type { TestServer } from '../support/processes/server-process.ts';
 import { INITDB, POSTGRES } from '../support/stores/postgres-server.ts';
-import { REDIS_SERVER } from '../support/stores/redis-server.ts';
+import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { eventually } from '../support/wait.ts';
 
 const BOUND_MS = 60_000;
@@ -37,6 +37,23 @@ function server(kind: string, faulty: FaultyServer, program: string | undefined)
     },
     spoil: () => faulty.setReadOnly(running, true),
     mend: () => faulty.setReadOnly(running, false),
+    remove: async () => running?.close(),
+  };
+}
+
+/** A Redis that evicts nothing and has no memory left. */
+function fullRedis(): Unwritable {
+  let running: TestServer;
+  return {
+    title: 'the memory of redis is full',
+    missing: REDIS_SERVER === undefined ? 'redis is not installed' : undefined,
+    says: /redis store is full: it has reached its maxmemory/,
+    make: async () => {
+      running = await startRedisServer();
+      return running.url;
+    },
+    spoil: async () => void (await askRedis(running.port, 'CONFIG', 'SET', 'maxmemory', '1')),
+    mend: async () => void (await askRedis(running.port, 'CONFIG', 'SET', 'maxmemory', '0')),
     remove: async () => running?.close(),
   };
 }
@@ -87,6 +104,7 @@ describe('a gateway whose store takes no writes (E55)', function () {
   const damaged = useTempFolder('damaged');
   const stores = [
     fullDisk(folder),
+    fullRedis(),
     server('redis', FAULTY_REDIS, REDIS_SERVER),
     server('postgres', FAULTY_POSTGRES, POSTGRES && INITDB),
   ];

@@ -9,9 +9,11 @@ import { EXIT } from '../../cli/io.ts';
 import { COMMANDS } from '../../cli/program.ts';
 import { type LoadedConfig, loadConfig } from '../../config/load-config.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { adviseOn, makeClient } from '../../plugins/stores/redis/connection.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
-import { findProgram } from '../support/processes/server-process.ts';
+import { findProgram, freePort, startServer } from '../support/processes/server-process.ts';
+import { askRedis, REDIS_SERVER } from '../support/stores/redis-server.ts';
 
 // Docker, systemd and the proxies do not run here: their files are held to each other and to the gateway.
 
@@ -86,6 +88,7 @@ describe('deploy/Dockerfile', () => {
 
 interface Service {
   readonly image: string;
+  readonly command?: readonly string[];
   readonly restart?: string;
   readonly healthcheck?: { readonly test: readonly string[] };
   readonly volumes?: readonly string[];
@@ -137,6 +140,41 @@ describe('deploy/compose', () => {
       }
     }
   });
+
+  (REDIS_SERVER === undefined ? it.skip : it)(
+    'starts a redis that evicts nothing, writes everything to disk and has an end of its memory',
+    async () => {
+      const [, , shell = ''] = services['redis']?.command ?? [];
+      const [program, ...flags] = shell.replaceAll('$$', '$').split(' ').slice(1);
+      expect(program).to.equal('redis-server');
+      const folder = makeFolder({});
+      const port = await freePort();
+      const args = flags.map((word) => (word === '"$REDISCLI_AUTH"' ? 'sesame' : word));
+      const server = await startServer(
+        `redis://:sesame@127.0.0.1:${port}`,
+        port,
+        () => ({
+          program: REDIS_SERVER ?? '',
+          args: [...args, '--port', String(port), '--bind', '127.0.0.1', '--dir', folder],
+          isReady: async () => (await askRedis(port, 'PING')).startsWith('-NOAUTH'),
+        }),
+        () => undefined,
+      );
+      const client = makeClient({ url: server.url });
+      try {
+        await client.connect();
+        const info = 'info' in client ? await client.info() : '';
+        expect(info)
+          .to.match(/^maxmemory_policy:noeviction\r?$/m)
+          .and.match(/^maxmemory:1073741824\r?$/m);
+        expect(info).to.match(/^aof_enabled:1\r?$/m);
+        expect(adviseOn(info), 'what the gateway would warn of').to.deep.equal([]);
+      } finally {
+        client.destroy();
+        await server.close();
+      }
+    },
+  );
 
   it('opens Caddy alone, gives answers the time to end, and the gateway the variables of its configuration', async () => {
     expect(Object.keys(services).filter((name) => services[name]?.ports)).to.deep.equal(['caddy']);
@@ -193,4 +231,13 @@ describe('the examples of proxies in deploy/', () => {
       expect(Number.parseInt(body.exec(text)?.[1] ?? '', 10) * 1024 * 1024).to.equal(config.server.bodyLimitBytes);
       expect(text).to.include('/metrics').and.include('127.0.0.1:8787');
     });
+
+  it('bound what one connection and one address may take; Caddy, which has no word for the latter, says so', () => {
+    expect(read('nginx/tollgate.conf'))
+      .to.match(/^\s*limit_conn\s+tollgate_address 256;/m)
+      .and.match(/client_header_timeout 10s;/);
+    expect(read('caddy/Caddyfile'))
+      .to.match(/timeouts \{\s+read_header 10s/)
+      .and.match(/bounds no connections by address/);
+  });
 });

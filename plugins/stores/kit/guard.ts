@@ -13,6 +13,8 @@ export interface GuardOptions {
   probe(): Promise<void>;
   /** Whether an error means that the server is away, and not that it refused this one operation. */
   isOutage(error: unknown): boolean;
+  /** What an error says of the server, for callers and `/readyz`; undefined for one that says no more than that it failed. */
+  explain?(error: unknown): string | undefined;
   readonly log?: Log | undefined;
 }
 
@@ -57,7 +59,7 @@ class Breaker implements Guard {
   }
 
   async run<T>(operation: () => Promise<T>): Promise<T> {
-    const { kind, timeoutMs, isOutage } = this.#options;
+    const { kind, timeoutMs, isOutage, explain } = this.#options;
     if (this.#state === 'closed') throw storeClosed();
     if (this.#state === 'away') {
       throw this.#refusal === undefined
@@ -73,7 +75,7 @@ class Breaker implements Guard {
         throw late;
       }
       if (isOutage(error)) this.trip(error);
-      throw asUnavailable(`The ${kind} store refused or broke off the operation.`, error);
+      throw asUnavailable(explain?.(error) ?? `The ${kind} store refused or broke off the operation.`, error);
     }
   }
 

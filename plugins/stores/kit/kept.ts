@@ -15,6 +15,8 @@ const DEFAULT_BYTES = parseSize(KEPT_OPTION.default);
 const OVERHEAD_BYTES = 512;
 /** The part of what an account may keep that one document may have. */
 const DOCUMENT_SHARE = 1 / 4;
+/** The part that an account has even where the store has no room: that something was done is remembered there too. */
+const LEAST_SHARE = 1 / 256;
 const MAX_ENTRIES = 20_000;
 const PAGE = 1000;
 /** What this process may add for an account before it reads its entries again: by so much each process may be over the bound. */
@@ -29,18 +31,29 @@ interface KeptDocument {
   readonly value: unknown;
 }
 
-/** What is known of an account: its bytes when its entries were read, and what this process has added since. */
+/** What is known of an account: its bytes when its entries were read, what it may have, and what this process has added since. */
 interface Known {
   bytes: number;
+  bound: number;
   added: number;
   entries: number;
 }
 
+/** What all accounts together may still add, in bytes; negative where they have too much, undefined where there is no end to it. */
+type FindRoom = () => Promise<number | undefined>;
+
 type Halves = Pick<Store, 'keyv' | 'sets'>;
 
-/** The documents and sets of a store with what accounts keep in them; `option` is {@link KEPT_OPTION}. */
-export function withKept(halves: Halves, option: string | number = DEFAULT_BYTES): Halves & Pick<Store, 'kept'> {
-  const all = createKept(halves, parseSize(option));
+/**
+ * The documents and sets of a store with what accounts keep in them; `option` is {@link KEPT_OPTION}. Where `findRoom` tells how much room
+ * the store has, an account may have half of that and no more: the next one has half of what is left then.
+ */
+export function withKept(
+  halves: Halves,
+  option: string | number = DEFAULT_BYTES,
+  findRoom: FindRoom = () => Promise.resolve(undefined),
+): Halves & Pick<Store, 'kept'> {
+  const all = createKept(halves, parseSize(option), findRoom);
   const kept = (owner: string): AccountDocuments => ({
     set: (account, key, value, ttlMs) => all.set(account, `${owner}.${key}`, value, ttlMs),
     get: (key) => all.get(`${owner}.${key}`),
@@ -55,9 +68,13 @@ export function withKept(halves: Halves, option: string | number = DEFAULT_BYTES
 }
 
 /** Each account has a set of entries, which begin with when they were written. */
-function createKept({ keyv, sets }: Halves, maxBytes: number): AccountDocuments {
+function createKept({ keyv, sets }: Halves, maxBytes: number, findRoom: FindRoom): AccountDocuments {
   const documents = (): Keyv<KeptDocument> => keyv<KeptDocument>('kept');
   const known = new Map<string, Known>();
+  /** The entries that this process is writing, by account: none of them is dropped, and they count before they are there. */
+  const writing = new Map<string, Map<string, number>>();
+  /** What there was room for when that was asked last. */
+  let room: number | undefined;
   let dropped = 0;
 
   async function drop(set: string, { member, key, expiresAt }: Entry, now: number): Promise<void> {
@@ -66,14 +83,34 @@ function createKept({ keyv, sets }: Halves, maxBytes: number): AccountDocuments 
     await sets.remove(set, member);
   }
 
-  /** Reads the entries of an account, and drops what is over and what is too much. Resolves with what is left, in bytes. */
-  async function trim(account: string, room = maxBytes): Promise<number> {
+  /** Reads the entries of an account, and drops what is over and what is too much beside those that are being written. */
+  async function trim(account: string): Promise<Known> {
     const now = Date.now();
     const set = setOf(account);
-    const { bytes, toDrop } = chooseEntries(await readEntries(sets, set), room, now);
+    // What is not told now is as it was.
+    room = await findRoom().catch(() => room);
+    const all = await readEntries(sets, set);
+    const own = writing.get(account) ?? new Map<string, number>();
+    const coming = sumOf(own.values());
+    const written = all.filter(({ member }) => !own.has(member));
+    const bound = boundOf(room, sumOf(written.map(({ bytes }) => bytes)), maxBytes);
+    const { bytes, toDrop } = chooseEntries(written, bound - coming, now);
     for (const entry of toDrop) await drop(set, entry, now);
-    remember(known, account, bytes);
-    return bytes;
+    const found: Known = { bytes, bound, added: coming, entries: own.size };
+    remember(known, account, found);
+    return found;
+  }
+
+  /** Whether all that this process is writing now, for an account and for all, fits into its bound and the room. */
+  function fits(account: string, bound: number): boolean {
+    const all = [...writing.values()].map((own) => sumOf(own.values()));
+    return sumOf(writing.get(account)?.values() ?? []) <= bound && (room === undefined || sumOf(all) <= room);
+  }
+
+  function end(account: string, entry: string): void {
+    const own = writing.get(account);
+    own?.delete(entry);
+    if (own?.size === 0) writing.delete(account);
   }
 
   const remove = async (account: string, key: string): Promise<boolean> => {
@@ -91,17 +128,30 @@ function createKept({ keyv, sets }: Halves, maxBytes: number): AccountDocuments 
     async set(account, key, value, ttlMs) {
       const bytes = Buffer.byteLength(JSON.stringify(value)) + OVERHEAD_BYTES;
       if (bytes > maxBytes * DOCUMENT_SHARE) return false;
-      // Room is made first: the store may be full.
-      if (isDue(known.get(account), bytes, maxBytes)) await trim(account, maxBytes - bytes);
-      await remove(account, key);
       const entry = writeEntry(bytes, Date.now() + ttlMs, key);
-      await sets.add(setOf(account), entry);
-      await documents().set(key, { entry, value }, ttlMs);
-      return true;
+      writing.set(account, (writing.get(account) ?? new Map<string, number>()).set(entry, bytes));
+      try {
+        const isSmall = bytes <= maxBytes * LEAST_SHARE;
+        let { bound = maxBytes } = known.get(account) ?? {};
+        if (!isSmall && !fits(account, bound)) return false;
+        // Room is made first: the store may be full.
+        if (isDue(known.get(account), bytes)) ({ bound } = await trim(account));
+        if (!isSmall && !fits(account, bound)) return false;
+        await remove(account, key);
+        await sets.add(setOf(account), entry);
+        await documents().set(key, { entry, value }, ttlMs);
+        if (room !== undefined) room -= bytes;
+        return true;
+      } finally {
+        end(account, entry);
+      }
     },
     get: async <T>(key: string) => (await documents().get(key))?.value as T | undefined,
     delete: remove,
-    bytes: (account) => trim(account),
+    async bytes(account) {
+      const { bytes, added } = await trim(account);
+      return bytes + added;
+    },
     async count(account, remove = false) {
       await trim(account);
       const entries = await readEntries(sets, setOf(account));
@@ -131,18 +181,30 @@ function chooseEntries(entries: Entry[], room: number, now: number) {
   return { bytes, toDrop };
 }
 
-function remember(known: Map<string, Known>, account: string, bytes: number): void {
+/** What an account may have: half of the room that there is, with what it has. */
+function boundOf(room: number | undefined, own: number, maxBytes: number): number {
+  if (room === undefined) return maxBytes;
+  return Math.min(maxBytes, Math.max(maxBytes * LEAST_SHARE, (room + own) / 2));
+}
+
+function sumOf(numbers: Iterable<number>): number {
+  let sum = 0;
+  for (const number of numbers) sum += number;
+  return sum;
+}
+
+function remember(known: Map<string, Known>, account: string, found: Known): void {
   known.delete(account);
   if (known.size >= MAX_ACCOUNTS) known.delete(known.keys().next().value ?? '');
-  if (bytes > 0) known.set(account, { bytes, added: 0, entries: 0 });
+  if (found.bytes + found.added > 0) known.set(account, found);
 }
 
 /** Notes what an account is about to add, and says whether its entries are to be read first. */
-function isDue(known: Known | undefined, bytes: number, maxBytes: number): boolean {
+function isDue(known: Known | undefined, bytes: number): boolean {
   if (!known) return true;
   known.added += bytes;
   known.entries += 1;
-  return known.added > maxBytes * CHECK_SHARE || known.entries > CHECK_ENTRIES;
+  return known.added > known.bound * CHECK_SHARE || known.entries > CHECK_ENTRIES;
 }
 
 function setOf(account: string): string {

@@ -27,6 +27,8 @@ export interface ServerDriver<Client> {
   destroy(client: Client): void;
   /** Whether an error means that the server is away, and not that it refused this one operation. */
   isOutage(error: unknown): boolean;
+  /** What an error says of the server, for callers and `/readyz`; undefined for one that says no more than that it failed. */
+  explain?(error: unknown): string | undefined;
   /** What the operator must change when waiting does not help; undefined for other errors. */
   findRefusal(error: unknown): string | undefined;
   /** The server's time in the error of an operation that came after its deadline. */
@@ -84,7 +86,8 @@ export async function connectServer<Client>(
     );
   };
 
-  const guard = createGuard({ kind, timeoutMs, probe, isOutage: driver.isOutage, log });
+  const { isOutage, explain } = driver;
+  const guard = createGuard({ kind, timeoutMs, probe, isOutage, ...(explain && { explain }), log });
   await startGuard(guard, kind, log);
 
   const current = (): Client => {

@@ -180,8 +180,12 @@ interface ConnectionOptions extends ClientOptions, ServerOptions {
 /** Returns the time, and the id of this data, which is made when there is no data yet. */
 const GREET = defineScript(`
 local clock = redis.call('TIME')
-if ARGV[1] ~= '' then redis.call('SET', KEYS[1], ARGV[1], 'NX') end
-return { string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000)), redis.call('GET', KEYS[1]) or '' }
+local epoch = redis.call('GET', KEYS[1])
+if not epoch and ARGV[1] ~= '' then
+  redis.call('SET', KEYS[1], ARGV[1])
+  epoch = ARGV[1]
+end
+return { string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000)), epoch or '' }
 `);
 
 /** How long connecting, and a greeting, may take. */
@@ -248,6 +252,11 @@ function createDriver(options: ConnectionOptions): ServerDriver<RedisClient> {
     close: (client) => Promise.resolve(client.close()),
     destroy: destroyClient,
     isOutage: (error) => isReply(error, ...OUTAGE_REPLIES) || (!cluster && !isReplyError(error)),
+    // A script's error has more words around it.
+    explain: (error) =>
+      error instanceof Error && /\bOOM\b/.test(error.message)
+        ? 'The redis store is full: it has reached its maxmemory and takes no writes.'
+        : undefined,
     findRefusal,
     findLateTime: (error) => (isReply(error, 'LATE') ? Number(/\d+/.exec((error as Error).message)?.[0]) : undefined),
   };

@@ -253,6 +253,31 @@ function createRedisSets(connection: Connection, keys: Keys): Sets {
 /** What adds documents, members and numbers that come from another store. */
 const SCRIPTS = Object.freeze({ put: SET, add: ADD, count: NEXT });
 
+/** The part of its memory that Redis fills with what is kept for accounts: the rest is for its books and counters. */
+const KEPT_SHARE = 0.75;
+
+/**
+ * Finds how much of `maxmemory` is left for what is kept; undefined where the server has none, is a cluster or may not be asked. Warns
+ * when it ends.
+ */
+function createRoomFinder(connection: Connection, log: Log | undefined): () => Promise<number | undefined> {
+  let isFull = false;
+  return async () => {
+    const info = await connection.read(async (client) => ('info' in client ? client.info('memory') : ''));
+    const read = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+    const most = read('maxmemory');
+    if (most === 0) return undefined;
+    const room = most * KEPT_SHARE - read('used_memory');
+    if (!isFull && room <= 0)
+      log?.warn(
+        { store: 'redis', maxmemory: most },
+        'Redis has filled three quarters of its maxmemory: accounts keep next to nothing new until it has room; raise maxmemory, or lower keepPerAccount of the store',
+      );
+    isFull = room <= 0;
+    return room;
+  };
+}
+
 const PROBE_MS = 5_000;
 
 /** Whether the server takes the user and password and holds keys that this version can read; nothing is written. */
@@ -310,6 +335,7 @@ export async function openRedis(options: RedisOptions, observe?: StoreWatcher): 
         sets: timeOperations(createRedisSets(connection, keys), 'sets', observe, onFailure),
       },
       keepPerAccount,
+      createRoomFinder(connection, log),
     ),
     ledger: timeOperations(ledger, 'ledger', observe, onFailure),
     transfer: () => createRedisTransfer({ connection, prefix, keys, books, ledger, scripts: SCRIPTS }),

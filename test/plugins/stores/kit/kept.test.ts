@@ -1,0 +1,75 @@
+import { expect } from 'chai';
+import { withKept } from '../../../../plugins/stores/kit/kept.ts';
+import { openMemory } from '../../../../plugins/stores/memory/index.ts';
+
+const KB = 1024;
+const HOUR_MS = 3_600_000;
+
+/** A store that tells the bytes of the documents that it has, and takes a turn of the loop for each operation. */
+async function measuredStore(findRoom?: (bytes: number) => number) {
+  const store = await openMemory();
+  const sizes = new Map<string, number>();
+  const bytes = (): number => [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  const keyv = (namespace: string) => {
+    const real = store.keyv<unknown>(namespace);
+    return {
+      get: (key: string) => real.get(key),
+      async set(key: string, value: unknown, ttlMs: number) {
+        await turn();
+        sizes.set(key, JSON.stringify(value).length);
+        return real.set(key, value, ttlMs);
+      },
+      async delete(key: string) {
+        await turn();
+        sizes.delete(key);
+        return real.delete(key);
+      },
+    };
+  };
+  const halves = { keyv: keyv as never, sets: store.sets };
+  const { kept } = withKept(halves, '1mb', findRoom && (async () => findRoom(bytes())));
+  return { kept: kept('test'), bytes };
+}
+
+describe('what accounts keep in a store', () => {
+  it('E29: is no more than the bound of an account, however many documents of it are written at once', async () => {
+    const { kept, bytes } = await measuredStore();
+    const outcomes = await Promise.all(
+      Array.from({ length: 100 }, (_, at) => kept.set('greedy', `key-${at}`, 'x'.repeat(200 * KB), HOUR_MS)),
+    );
+    expect(bytes()).to.be.within(600 * KB, 1024 * KB);
+    expect(outcomes.filter(Boolean).length, 'what was kept is told').to.be.within(3, 5);
+    expect(await kept.bytes('greedy')).to.be.within(600 * KB, 1024 * KB);
+    // The newest one has room all the same, once the others are written.
+    expect(await kept.set('greedy', 'last', 'x'.repeat(200 * KB), HOUR_MS)).to.equal(true);
+    expect(await kept.get('last')).to.have.length(200 * KB);
+    expect(bytes()).to.be.at.most(1024 * KB);
+  });
+
+  it('E29: leaves what was written under the same key later, and drops what is over', async () => {
+    const { kept } = await measuredStore();
+    for (let at = 0; at < 30; at += 1) await kept.set('ann', 'same', `${at}`.padEnd(200 * KB), HOUR_MS);
+    expect(String(await kept.get('same')).trim()).to.equal('29');
+    expect(await kept.count('ann')).to.equal(1);
+  });
+
+  it('E29: is less where the store has little room, so that many accounts together do not fill it', async () => {
+    const memory = 2000 * KB;
+    const { kept, bytes } = await measuredStore((used) => memory * 0.75 - used);
+    const accounts = Array.from({ length: 40 }, (_, at) => `account-${at}`);
+    await Promise.all(
+      accounts.map(async (account) => {
+        for (let at = 0; at < 20; at += 1) await kept.set(account, `${account}.${at}`, 'x'.repeat(60 * KB), HOUR_MS);
+      }),
+    );
+    expect(bytes()).to.be.within(memory / 2, memory * 0.9);
+    expect(await kept.set('account-39', 'large', 'x'.repeat(200 * KB), HOUR_MS)).to.equal(false);
+    // That something was done is remembered for everybody.
+    for (const account of accounts) {
+      expect(await kept.set(account, `${account}.small`, 'done', HOUR_MS)).to.equal(true);
+      expect(await kept.get(`${account}.small`)).to.equal('done');
+    }
+    expect(bytes()).to.be.at.most(memory);
+  });
+});
