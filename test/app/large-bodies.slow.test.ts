@@ -1,9 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
+import {
+  type GatewayProcess,
+  type Installation,
+  installGateway,
+  workedMs,
+} from '../support/gateways/gateway-process.ts';
 import type { BodyShape } from './large-bodies.ts';
 
 const MB = 1_000_000;
@@ -67,12 +71,6 @@ async function sendBodies(words: readonly string[]): Promise<Readonly<Record<str
   });
   await once(child, 'close');
   return JSON.parse(out) as Readonly<Record<string, number>>;
-}
-
-/** How long the main thread of a process has worked, in milliseconds; where the system does not tell, the time. */
-function workedMs(pid: number): number {
-  const file = `/proc/${pid}/task/${pid}/schedstat`;
-  return existsSync(file) ? Number(readFileSync(file, 'utf8').split(' ')[0]) / 1e6 : performance.now();
 }
 
 /** The most that a gateway worked while a `/livez` waited, in milliseconds: whatever else keeps the machine busy is not its own. */

@@ -51,7 +51,7 @@ async function fill(gateway: TestGateway): Promise<{ readonly admin: string; rea
   await eventually(async () => {
     expect((await read(gateway, admin, '/accounts/ada')).text).to.match(/"budgets":\[\{"name":"search"/);
     expect((await read(gateway, admin, '/accounts')).text).not.to.match(/held_usd":"0\.0*[1-9]/);
-  }, 30_000);
+  });
   return { admin, key: keys[0] ?? '' };
 }
 

@@ -48,7 +48,7 @@ describe('a gateway process that something goes wrong in', () => {
     await writeFile(
       path.join(folder, 'tollgate.config.json'),
       JSON.stringify({
-        server: { port: 0, drainTimeout: '2s', drainDelay: '0s' },
+        server: { port: 0, drainTimeout: '60s', drainDelay: '0s' },
         store: 'memory:',
         auth: { 'api-key': { bootstrap: true } },
         providers: { echo: {}, one },

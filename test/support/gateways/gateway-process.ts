@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -14,6 +15,12 @@ export interface GatewayProcess {
   kill(): Promise<void>;
   /** SIGTERM: drains. */
   stop(): Promise<void>;
+}
+
+/** How long the main thread of a process has worked, in milliseconds; where the system does not tell, the time. */
+export function workedMs(pid: number): number {
+  const file = `/proc/${pid}/task/${pid}/schedstat`;
+  return existsSync(file) ? Number(readFileSync(file, 'utf8').split(' ')[0]) / 1e6 : performance.now();
 }
 
 /** A folder with a configuration, from which commands are run and gateways started. */

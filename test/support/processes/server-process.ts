@@ -137,7 +137,7 @@ export function ask(port: number, bytes: string | Uint8Array): Promise<string> {
       socket.destroy();
       resolve(text);
     };
-    socket.setTimeout(1000, () => end(''));
+    socket.setTimeout(READY_MS, () => end(''));
     socket.once('data', (data) => end(data.toString('latin1')));
     socket.once('error', () => end(''));
     socket.once('close', () => end(''));
