@@ -9,9 +9,11 @@ import type {
   ChatMessage,
   ChatResponse,
 } from '../../core/index.ts';
-import { findRunner } from './runner.ts';
+import { findRunner, type WithRunner } from './runner.ts';
 
-export interface AgentKit {
+/** What {@link testAgent} is given. */
+export interface AgentKit extends WithRunner {
+  readonly agent: AgentDefinition;
   /** A task it can work on; a message, a context, inputs and two actions unless set. */
   readonly task?: AgentTask;
   /** What the model answers to its calls; `{}` unless set. */
@@ -58,11 +60,12 @@ const HOSTILE: readonly string[] = [
  * ```ts
  * import { testAgent } from 'tollgate/conformance';
  * import { planner } from '../planner.ts';
- * testAgent(planner);
+ * testAgent({ agent: planner });
  * ```
  */
-export function testAgent(agent: AgentDefinition, kit: AgentKit = {}): void {
-  const { describe, it } = findRunner();
+export function testAgent(kit: AgentKit): void {
+  const { describe, it } = findRunner(kit.runner);
+  const { agent } = kit;
   describe(`${agent.name}: what every agent promises`, () => {
     it('has a name of a-z, 0-9, _ and -, which the team does not use itself', () => {
       assert.match(agent.name, /^[a-z0-9_-]{1,40}$/);

@@ -21,4 +21,4 @@ const counter: AgentDefinition = {
 /** Only there to be asked to forget, as the medical agents are. */
 const keeper: AgentDefinition = { name: 'keeper', when: '', forget: async () => 0 };
 
-for (const agent of [...SPECIALISTS, counter, keeper]) testAgent(agent);
+for (const agent of [...SPECIALISTS, counter, keeper]) testAgent({ agent });

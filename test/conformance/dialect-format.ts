@@ -1,3 +1,5 @@
+import type { FinishReason } from '../../core/index.ts';
+
 /** What `format.json` of a dialect's fixtures says: how its streams are ordered and where things stand in its JSON. */
 
 /**
@@ -21,7 +23,18 @@ export interface EventRow {
 export interface ContentRow {
   readonly what: string;
   readonly whole: readonly JsonPath[];
-  readonly streamed: readonly { readonly events: readonly string[]; readonly path: JsonPath }[];
+  readonly streamed: readonly Streamed[];
+  /** Which of the canonical message stands there, one after the other; it has to be there once, and nothing else. */
+  readonly holds?: readonly Held[];
+}
+
+/** A part of the canonical message; `name` and `arguments` are those of its tool calls. */
+export type Held = 'reasoning_content' | 'content' | 'refusal' | 'name' | 'arguments';
+
+/** Where in which events. */
+export interface Streamed {
+  readonly events: readonly string[];
+  readonly path: JsonPath;
 }
 
 export interface DialectFormat {
@@ -31,8 +44,16 @@ export interface DialectFormat {
   /** The order of a stream that an error ended. */
   readonly failed: string;
   /** Numbers that count 0, 1, 2 … over these events, without gaps. */
-  readonly counters?: readonly { readonly events: readonly string[]; readonly path: JsonPath }[];
+  readonly counters?: readonly Streamed[];
   readonly content: readonly ContentRow[];
+  /** Where it stands why a response ended, with the format's word for each reason; null for a format that does not say it. */
+  readonly finish: {
+    readonly whole: JsonPath;
+    readonly streamed: readonly Streamed[];
+    readonly words: Readonly<Record<Exclude<FinishReason, 'function_call'>, string>>;
+  } | null;
+  /** Where the id of the response stands; null for a format that has none. */
+  readonly id: { readonly whole: JsonPath; readonly streamed: readonly Streamed[] } | null;
   /** Token counts; the sums of `input` and `output` are the canonical `prompt_tokens` and `completion_tokens`. */
   readonly usage: {
     readonly whole: JsonPath;

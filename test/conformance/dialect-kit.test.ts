@@ -1,11 +1,18 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import { type DialectDefinition, definePlugin, GatewayError } from '../../core/index.ts';
+import {
+  type ChatChunk,
+  type DialectContext,
+  type DialectDefinition,
+  type DialectStream,
+  definePlugin,
+  GatewayError,
+} from '../../core/index.ts';
 import { useTempFolder } from '../support/folders.ts';
-import { dialectFixtures } from '../support/formats/dialect-kits.ts';
-import { testDialect } from './dialect.ts';
+import { type KitFailure, runKit } from '../support/plugins/run-kit.ts';
+import { type DialectKit, testDialect } from './dialect.ts';
 
 interface Body {
   readonly model: string;
@@ -31,26 +38,44 @@ function small(change: Partial<DialectDefinition<Body>> = {}): DialectDefinition
       request: { model, messages: [{ role: 'user', content: say }], ...(stream === true && { stream }) },
       place: () => 'say',
     }),
-    write: ({ choices: [choice], usage }) => ({ text: choice?.message.content ?? '', usage }),
-    stream: () => streamOf(() => ''),
+    write: ({ choices: [choice], usage }, { id }) => ({
+      ...{ id, text: choice?.message.content ?? '', usage, why: choice?.finish_reason },
+    }),
+    stream: streamOf(),
     error: ({ code, message }) => ({ body: { error: code, message } }),
     ...change,
   };
 }
 
-function streamOf(
-  extra: (text: string) => string,
-  cut = (text: string) => text,
-): ReturnType<DialectDefinition['stream']> {
-  let usage: object = {};
-  return {
-    push({ choices: [choice], usage: told }) {
-      usage = told ?? usage;
-      const text = choice?.delta.content ?? '';
-      return text === '' ? '' : frame({ text: cut(text) }) + extra(text);
-    },
-    end: () => frame({ usage }),
-    fail: ({ code, message }) => frame({ error: code, message }),
+/** How events are written, and what is wrong with them. */
+interface Writing {
+  readonly frame?: (value: object) => string;
+  readonly contentType?: string;
+  /** What becomes of a text. */
+  readonly cut?: (text: string) => string;
+  /** What the last event says. */
+  readonly last?: (end: End) => object;
+}
+
+interface End {
+  readonly id: string;
+  readonly usage: object;
+  readonly why: string | undefined;
+}
+
+function streamOf({ frame: framed = frame, contentType, cut = (text) => text, last = (end) => end }: Writing = {}) {
+  return ({ id }: DialectContext<Body>): DialectStream => {
+    let end: End = { id, usage: {}, why: undefined };
+    return {
+      ...(contentType !== undefined && { contentType }),
+      push({ choices: [choice], usage }) {
+        end = { id, usage: usage ?? end.usage, why: choice?.finish_reason ?? end.why };
+        const text = choice?.delta.content ?? '';
+        return text === '' ? '' : framed({ text: cut(text) });
+      },
+      end: () => framed(last(end)),
+      fail: ({ code, message }) => framed({ error: code, message }),
+    };
   };
 }
 
@@ -62,7 +87,13 @@ const FORMAT = {
   ],
   complete: 'text* end',
   failed: 'text* error',
-  content: [{ what: 'text', whole: ['text'], streamed: [{ events: ['text'], path: 'text' }] }],
+  content: [{ what: 'text', holds: ['content'], whole: ['text'], streamed: [{ events: ['text'], path: 'text' }] }],
+  finish: {
+    whole: 'why',
+    streamed: [{ events: ['end'], path: 'why' }],
+    words: { stop: 'stop', length: 'length', tool_calls: 'tool_calls', content_filter: 'content_filter' },
+  },
+  id: { whole: 'id', streamed: [{ events: ['end'], path: 'id' }] },
   usage: { whole: 'usage', streamed: 'usage', input: ['prompt_tokens'], output: ['completion_tokens'] },
   error: { body: { type: 'error', message: 'message' }, streamed: { type: 'error', message: 'message' } },
 };
@@ -70,33 +101,6 @@ const REQUEST = (stream: boolean) => ({
   body: { model: 'm', say: 'Hi', stream },
   canonical: { messages: [{ content: 'Hi' }] },
 });
-
-/** The titles of the tests that fail, run one after the other by a runner of our own. */
-async function failuresOf(run: () => void): Promise<readonly string[]> {
-  const globals = globalThis as unknown as Record<string, unknown>;
-  const tests: [title: string, body: () => unknown][] = [];
-  const own = {
-    describe: (_title: string, body: () => void) => body(),
-    it: (title: string, body: () => unknown) => tests.push([title, body]),
-    before() {},
-    after() {},
-  };
-  const mochas = Object.fromEntries(Object.keys(own).map((name) => [name, globals[name]]));
-  Object.assign(globals, own);
-  try {
-    run();
-  } finally {
-    Object.assign(globals, mochas);
-  }
-  const failed: string[] = [];
-  for (const [title, body] of tests)
-    try {
-      await body();
-    } catch {
-      failed.push(title);
-    }
-  return failed;
-}
 
 const native = (
   patch: NonNullable<DialectDefinition<Body>['native']>['patch'],
@@ -157,30 +161,24 @@ const WRONG: readonly (readonly [what: string, change: Partial<DialectDefinition
   ],
   [
     'loses text of a stream',
-    {
-      stream: () =>
-        streamOf(
-          () => '',
-          (text) => text.slice(1),
-        ),
-    },
+    { stream: streamOf({ cut: (text) => text.slice(1) }) },
     /with the content of the whole response/,
   ],
   [
     'sends something after the end',
-    { stream: () => ({ ...streamOf(() => ''), end: () => frame({ usage: {} }) + frame({ text: 'x' }) }) },
+    { stream: (context) => ({ ...streamOf()(context), end: () => frame({ usage: {} }) + frame({ text: 'x' }) }) },
     /in the order of the grammar/,
   ],
   [
     'loses the usage of a stream',
-    { stream: () => ({ ...streamOf(() => ''), end: () => frame({ usage: {} }) }) },
+    { stream: streamOf({ last: (end) => ({ ...end, usage: {} }) }) },
     /with the usage of the whole response/,
   ],
   [
     'ends an error as a response',
     {
-      stream: () => {
-        const one = streamOf(() => '');
+      stream: (context) => {
+        const one = streamOf()(context);
         return { ...one, fail: () => one.end() };
       },
     },
@@ -202,6 +200,76 @@ const WRONG: readonly (readonly [what: string, change: Partial<DialectDefinition
     /with the listed edits only/,
   ],
   [
+    'says every text twice, whole and streamed',
+    {
+      write: (response, context) => {
+        const { text, ...rest } = small().write(response, context) as { readonly text: string };
+        return { ...rest, text: text + text };
+      },
+      stream: streamOf({ cut: (text) => text + text }),
+    },
+    /all that the model said, once/,
+  ],
+  [
+    'calls every end "stop"',
+    {
+      write: (response, context) => ({ ...(small().write(response, context) as object), why: 'stop' }),
+      stream: streamOf({ last: (end) => ({ ...end, why: 'stop' }) }),
+    },
+    /end with "length"/,
+  ],
+  [
+    'calls every end of a stream "stop"',
+    { stream: streamOf({ last: (end) => ({ ...end, why: 'stop' }) }) },
+    /end with "length"/,
+  ],
+  [
+    'gives every response one id',
+    { write: (response, context) => ({ ...(small().write(response, context) as object), id: 'resp-1' }) },
+    /an id of their own/,
+  ],
+  [
+    'gives every stream one id',
+    { stream: streamOf({ last: (end) => ({ ...end, id: 'resp-1' }) }) },
+    /an id of their own/,
+  ],
+  [
+    'keeps what streams say in one place',
+    (() => {
+      let said = '';
+      return {
+        stream: (context: DialectContext<Body>) => ({
+          ...streamOf()(context),
+          push({ choices: [choice] }: ChatChunk) {
+            said += choice?.delta.content ?? '';
+            return '';
+          },
+          end() {
+            const frames = said === '' ? '' : frame({ text: said });
+            said = '';
+            return frames + frame({ id: context.id, usage: {}, why: 'stop' });
+          },
+        }),
+      };
+    })(),
+    /beside another response/,
+  ],
+  [
+    'writes to the console',
+    {
+      read(input) {
+        console.log('a request');
+        return small().read(input);
+      },
+    },
+    /nothing to the console/,
+  ],
+  [
+    'asks the environment',
+    { read: (input) => ({ ...small().read(input), ...(process.env['SMALL_DEBUG'] && { dropped: ['x'] }) }) },
+    /the environment for nothing/,
+  ],
+  [
     'changes the order of keys',
     { native: native(({ model: _, ...rest }, { model }) => ({ body: { ...rest, model } })) },
     /in its own order/,
@@ -215,39 +283,126 @@ const WRONG: readonly (readonly [what: string, change: Partial<DialectDefinition
 
 describe('the kit for dialects', () => {
   const folder = useTempFolder('kit');
-  const at = (): URL => pathToFileURL(`${folder}/fixtures/`);
-  const failures = (dialect: DialectDefinition<Body>): Promise<readonly string[]> =>
-    failuresOf(() =>
-      testDialect(
-        definePlugin({ name: 'small', kind: 'dialect', apiVersion: 1, setup: (api) => api.dialect(dialect) }),
-        at(),
-      ),
-    );
+  const write = (into: string, name: string, value: unknown) => {
+    mkdirSync(path.join(folder, into), { recursive: true });
+    writeFileSync(path.join(folder, into, name), typeof value === 'string' ? value : JSON.stringify(value));
+  };
+  const failures = (dialect: DialectDefinition<Body>, into = 'fixtures'): Promise<readonly KitFailure[]> => {
+    const plugin = definePlugin({
+      name: 'small',
+      kind: 'dialect',
+      apiVersion: 1,
+      setup: (api) => api.dialect(dialect),
+    });
+    return runKit((runner) => testDialect({ plugin, fixtures: pathToFileURL(`${folder}/${into}/`), runner }));
+  };
   before(() => {
-    mkdirSync(path.join(folder, 'fixtures'));
-    const write = (name: string, value: object) =>
-      writeFileSync(path.join(folder, 'fixtures', name), JSON.stringify(value));
-    write('format.json', { ...FORMAT, native: { edits: ['model'], changes: CHANGES } });
-    write('request-whole.json', REQUEST(false));
-    write('request-stream.json', REQUEST(true));
+    write('fixtures', 'format.json', { ...FORMAT, native: { edits: ['model'], changes: CHANGES } });
+    for (const into of ['fixtures', 'broken']) {
+      write(into, 'request-whole.json', REQUEST(false));
+      write(into, 'request-stream.json', REQUEST(true));
+    }
   });
 
   it('finds nothing wrong with a dialect that is right', async () => {
     expect(await failures(small())).to.deep.equal([]);
   });
 
+  it('finds nothing wrong with a dialect that writes lines of JSON', async () => {
+    const line = (value: object): string => `${JSON.stringify(value)}\n`;
+    const lines = small({ keepAlive: '\n', stream: streamOf({ frame: line, contentType: 'application/x-ndjson' }) });
+    expect(await failures(lines)).to.deep.equal([]);
+  });
+
   for (const [what, change, title] of WRONG)
     it(`finds a dialect that ${what}`, async () => {
-      expect((await failures(small(change))).some((one) => title.test(one))).to.equal(true);
+      expect((await failures(small(change))).map((failure) => failure.title).join('\n')).to.match(title);
     });
 
-  it('says what is missing where a folder has no format', () => {
-    const plugin = definePlugin({
-      name: 'small',
-      kind: 'dialect',
-      apiVersion: 1,
-      setup: (api) => api.dialect(small()),
+  describe('says what is wrong with fixtures, in a test that fails', () => {
+    const rows: readonly (readonly [what: string, format: unknown, message: RegExp])[] = [
+      ['that are not there', undefined, /^the fixtures in .* have no format\.json$/],
+      ['that are not JSON', '{"events":', /^the fixture format\.json is not JSON: /],
+      ['that are a list', [], /^format\.json has to be an object$/],
+      [
+        'without an order',
+        { ...FORMAT, complete: undefined },
+        /^format\.json has no `complete`: the order of events as /,
+      ],
+      [
+        'without an end',
+        { ...FORMAT, finish: undefined },
+        /^format\.json has no `finish`: where it stands why a response ended/,
+      ],
+      [
+        'with a field that is not known',
+        { ...FORMAT, finsih: 1 },
+        /^format\.json has `finsih`, which is not known here/,
+      ],
+      [
+        'with one path where a list belongs',
+        { ...FORMAT, content: [{ ...FORMAT.content[0], whole: 'text' }] },
+        /^format\.json: content\[0\]\.whole has to be a list of paths such as \["choices\[\]\.text"\]$/,
+      ],
+      [
+        'with an order of events that nobody knows',
+        { ...FORMAT, complete: 'texts* end' },
+        /^format\.json: complete is no order of events: there is no event "texts"$/,
+      ],
+      [
+        'with an order that is none',
+        { ...FORMAT, failed: 'text* (error' },
+        /^format\.json: failed is no order of events: /,
+      ],
+      [
+        'with content in events that nobody knows',
+        { ...FORMAT, content: [{ ...FORMAT.content[0], streamed: [{ events: ['txt'], path: 'text' }] }] },
+        /^format\.json: content\[0\]\.streamed\[0\] names the event "txt", which `events` does not have$/,
+      ],
+      [
+        'that do not say where the text stands',
+        { ...FORMAT, content: [{ ...FORMAT.content[0], holds: [] }] },
+        /^format\.json: no row of `content` has `"holds": \["content"\]`/,
+      ],
+    ];
+    for (const [what, format, message] of rows)
+      it(what, async () => {
+        const file = path.join(folder, 'broken', 'format.json');
+        rmSync(file, { force: true });
+        if (format !== undefined) write('broken', 'format.json', format);
+        const failed = await failures(small(), 'broken');
+        expect(failed).to.have.length(1);
+        expect(failed[0]?.message).to.match(message);
+      });
+
+    it('of which one has no body', async () => {
+      write('broken', 'format.json', FORMAT);
+      write('broken', 'request-empty.json', {});
+      const failed = await failures(small(), 'broken');
+      expect(failed.map((failure) => failure.message)).to.deep.equal([
+        'the fixture request-empty.json has no body and no canonical, an object',
+      ]);
     });
-    expect(() => testDialect(plugin, dialectFixtures('none'))).to.throw(/format\.json/);
+  });
+
+  it('says what is wrong with a plugin that is none, of another kind, or registers nothing', async () => {
+    const fixtures = pathToFileURL(`${folder}/fixtures/`);
+    const ofKind = (kind: string): unknown => ({ name: 'other', kind, apiVersion: 1, setup() {} });
+    const messages = await Promise.all(
+      [undefined, ofKind('policy'), ofKind('dialect')].map(async (plugin) => {
+        const failed = await runKit((runner) => testDialect({ plugin, fixtures, runner } as DialectKit));
+        return failed.map((failure) => failure.message).join('\n');
+      }),
+    );
+    expect(messages).to.deep.equal([
+      '`plugin` is no plugin: give what `definePlugin` returns, which is the default export of its file',
+      '`plugin` is of the kind "policy"; this kit is for the kind "dialect"',
+      'other registers 0 dialects: its `setup` has to call `api.dialect` once, before it returns',
+    ]);
+  });
+
+  it('says what a runner lacks', () => {
+    const kit = { plugin: undefined, fixtures: pathToFileURL(folder), runner: { describe() {}, it() {} } };
+    expect(() => testDialect(kit as unknown as DialectKit)).to.throw(/^What stands in `runner` is no test runner/);
   });
 });

@@ -9,8 +9,8 @@ import { findRunner } from './runner.ts';
 /** What a vendor of this very format says is the same after it was read by its codec and written by the dialect. */
 export function testRecorded(subject: DialectSubject): void {
   const { describe, it } = findRunner();
-  const { dialect, format, options, recorded, requests } = subject;
-  const { vendor } = options;
+  const { dialect, format, kit, recorded, requests } = subject;
+  const { vendor } = kit;
   if (!vendor) return;
   const call = (stream: boolean): CodecCall => ({
     model: 'some-model',

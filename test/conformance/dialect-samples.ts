@@ -51,6 +51,15 @@ export const SAMPLES: readonly Sample[] = Object.freeze([
   sample('names of calls that look like something else', { tool_calls: [call('functions.Bash:0', '__proto__', '{}')] }),
 ]);
 
+/** What is written beside each of them, in turns. */
+export const INTERLEAVING: Sample = Object.freeze(
+  sample(
+    'another',
+    { content: 'Quite another thing.', tool_calls: [call('call_9', 'other', '{"x":9}')] },
+    'tool_calls',
+  ),
+);
+
 /** In how many letters at a time a sample is streamed. */
 const PIECE = 3;
 

@@ -13,9 +13,15 @@ import type {
 } from '../../core/index.ts';
 import { createEventReader } from '../../egress/event-reader.ts';
 import { type DialectFormat, type EventRow, valuesAt } from './dialect-format.ts';
+import { problemsOf } from './dialect-format-check.ts';
+import { readJson } from './provider-subject.ts';
+import type { WithRunner } from './runner.ts';
 
-/** What {@link testDialect} may be told beside the plugin and its fixtures. */
-export interface DialectOptions {
+/** What {@link testDialect} is given. */
+export interface DialectKit extends WithRunner {
+  readonly plugin: Plugin<object, 'dialect'>;
+  /** A folder with `format.json`, `request*.json` and the other files of the format. */
+  readonly fixtures: URL;
   /** Options that the plugin needs. */
   readonly config?: Readonly<Record<string, unknown>>;
   /** A vendor that speaks the format: what `recorded*.json` and `recorded*.sse` hold is read by its codec and written again. */
@@ -50,7 +56,7 @@ export interface ResponseFixture {
 export interface DialectSubject {
   readonly dialect: DialectDefinition;
   readonly format: DialectFormat;
-  readonly options: DialectOptions;
+  readonly kit: DialectKit;
   readonly requests: readonly RequestFixture[];
   readonly responses: readonly ResponseFixture[];
   /** Bytes of a vendor that speaks the format. */
@@ -88,31 +94,44 @@ export function setUpDialect(plugin: Plugin, config: Readonly<Record<string, unk
   };
   void plugin.setup(api as never, config as never);
   const [dialect, ...more] = registered;
-  if (!dialect || more.length > 0) throw new Error(`${plugin.name} registers ${registered.length} dialects, not one`);
+  if (!dialect || more.length > 0)
+    throw new Error(
+      `${plugin.name} registers ${registered.length} dialects: its \`setup\` has to call \`api.dialect\` once, before it returns`,
+    );
   return dialect;
 }
 
-/** Reads a folder of fixtures. */
-export function createDialectSubject(plugin: Plugin, folder: URL, options: DialectOptions): DialectSubject {
+/** Sets the plugin up and reads its folder of fixtures. Throws with what is wrong with them. */
+export function createDialectSubject(kit: DialectKit): DialectSubject {
+  const { fixtures: folder } = kit;
   const names = existsSync(folder) ? readdirSync(folder).sort() : [];
   const textOf = (name: string): string => readFileSync(new URL(name, folder), 'utf8');
   const jsonOf = <T>(name: string): T => {
-    if (!names.includes(name)) throw new Error(`${folder.pathname} has no ${name}`);
-    return JSON.parse(textOf(name)) as T;
+    if (!names.includes(name)) throw new Error(`the fixtures in ${folder.pathname} have no ${name}`);
+    return readJson(textOf(name), name) as T;
   };
   const all = <T>(prefix: string): readonly T[] =>
     names
       .filter((name) => name.startsWith(prefix) && name.endsWith('.json'))
       .map((name) => ({ ...jsonOf<T>(name), name }));
+  const format = jsonOf<DialectFormat>('format.json');
+  const problems = problemsOf(format);
+  if (problems.length > 0) throw new Error(problems.join('\n'));
   return {
-    dialect: setUpDialect(plugin, options.config),
-    format: jsonOf('format.json'),
-    options,
-    requests: all('request'),
-    responses: all('response'),
+    dialect: setUpDialect(kit.plugin, kit.config),
+    format,
+    kit,
+    requests: all<RequestFixture>('request').map((fixture) => having(fixture, ['body', 'canonical'])),
+    responses: all<ResponseFixture>('response').map((fixture) => having(fixture, ['canonical', 'written'])),
     recorded: names.filter((name) => name.startsWith('recorded')).map((name) => ({ name, text: textOf(name) })),
     errors: names.includes('errors.json') ? jsonOf('errors.json') : undefined,
   };
+}
+
+function having<T extends { readonly name: string }>(fixture: T, fields: readonly (keyof T & string)[]): T {
+  const missing = fields.filter((field) => typeof fixture[field] !== 'object' || fixture[field] === null);
+  if (missing.length > 0) throw new Error(`the fixture ${fixture.name} has no ${missing.join(' and no ')}, an object`);
+  return fixture;
 }
 
 export function inputOf(
@@ -127,21 +146,21 @@ export function inputOf(
 }
 
 /** What a dialect is told when it writes; `seal` marks what it is given. */
-export function contextOf(input: DialectInput, request: ChatRequest): DialectContext {
+export function contextOf(input: DialectInput, request: ChatRequest, id = 'conformance'): DialectContext {
   return {
-    ...{ input, request, id: 'conformance', created: 1_790_000_000, requestId: 'req_conformance' },
+    ...{ input, request, id, created: 1_790_000_000, requestId: 'req_conformance' },
     estimatedInputTokens: 11,
     seal: (data) => `tg1.here.tag.${data}`,
   };
 }
 
 /** The first request that wants a whole response, or a stream, and what the dialect is told of it. */
-export function askFor(subject: DialectSubject, stream: boolean): DialectContext {
+export function askFor(subject: DialectSubject, stream: boolean, id?: string): DialectContext {
   for (const fixture of subject.requests) {
     const input = inputOf(subject, fixture);
     if (input.route.action === 'count') continue;
     const { request } = subject.dialect.read(input);
-    if ((request.stream === true) === stream) return contextOf(input, request);
+    if ((request.stream === true) === stream) return contextOf(input, request, id);
   }
   throw new Error(`no request*.json of ${subject.dialect.name} wants ${stream ? 'a stream' : 'a whole response'}`);
 }
@@ -152,10 +171,16 @@ export interface NamedEvent {
   readonly value: unknown;
 }
 
-/** Reads the text of a stream, server-sent events or a JSON array, and names its events. */
+/** Reads the text of a stream, by its type server-sent events, a JSON array, or lines of JSON, and names its events. */
 export function readEvents({ format }: DialectSubject, text: string, contentType?: string): readonly NamedEvent[] {
   if (contentType?.startsWith('application/json'))
     return (JSON.parse(text) as readonly unknown[]).map((value) => ({ value, name: nameOf(format.events, { value }) }));
+  if (contentType !== undefined && !contentType.startsWith('text/event-stream'))
+    return text
+      .split('\n')
+      .filter((line) => line.trim() !== '')
+      .map((line) => parse({ data: line }))
+      .map((value) => ({ value, name: nameOf(format.events, { value }) }));
   const reader = createEventReader();
   const events = [...reader.push(new TextEncoder().encode(text)), ...reader.end()];
   return events.map((event) => {
@@ -176,6 +201,7 @@ function nameOf(rows: readonly EventRow[], { value, event }: { value: unknown; e
   const row = rows.find(({ when = {}, text }) =>
     text === undefined
       ? typeof value === 'object' &&
+        value !== null &&
         Object.entries(when).every(([path, wanted]) => {
           const found = valuesAt(value, path);
           return wanted === null ? found.length > 0 : found.includes(wanted);

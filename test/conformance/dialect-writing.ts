@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type ChatChunk, type ChatResponse, GatewayError } from '../../core/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
-import { compileOrder, type DialectFormat, valuesAt } from './dialect-format.ts';
-import { chunksOf, INTERLEAVED, SAMPLES, type Sample } from './dialect-samples.ts';
+import { compileOrder, type DialectFormat, type Held, type Streamed, valuesAt } from './dialect-format.ts';
+import { chunksOf, INTERLEAVED, INTERLEAVING, SAMPLES, type Sample } from './dialect-samples.ts';
 import { askFor, type DialectSubject, type NamedEvent, readEvents, writeAll } from './dialect-subject.ts';
 import { findRunner } from './runner.ts';
 
@@ -33,11 +33,32 @@ export function testWriting(subject: DialectSubject): void {
         const events = streamed(chunksOf(response));
         for (const { what, whole: paths, streamed: sources } of format.content) {
           const expected = joined(paths.flatMap((path) => valuesAt(whole(), path)));
-          const parts = events.flatMap(({ name, value }) =>
-            sources.filter((source) => source.events.includes(name)).flatMap(({ path }) => valuesAt(value, path)),
-          );
-          assert.equal(joined(parts), expected, what);
+          assert.equal(joined(valuesOf(events, sources)), expected, what);
         }
+      });
+      it(`write ${title} with all that the model said, once`, () => {
+        for (const { what, whole: paths, holds } of format.content)
+          if (holds)
+            assert.equal(
+              joined(paths.flatMap((path) => valuesAt(whole(), path))),
+              joined(heldOf(response, holds)),
+              what,
+            );
+      });
+      it(`stream ${title} beside another response, as it does alone`, () => {
+        const [alone, other] = [chunksOf(response), chunksOf(INTERLEAVING.response)].map((chunks) =>
+          deepFreeze(chunks),
+        );
+        const expected = writeAll(dialect.stream(askFor(subject, true)), alone ?? []);
+        const [one, two] = [dialect.stream(askFor(subject, true)), dialect.stream(askFor(subject, true, 'another'))];
+        const frames = (alone ?? []).map((chunk, at) => {
+          const frame = one.push(chunk);
+          const beside = other?.[at];
+          if (beside) two.push(beside);
+          return frame;
+        });
+        two.end();
+        assert.equal(frames.join('') + one.end(), expected);
       });
       it(`stream ${title} with the usage of the whole response`, () => {
         const last = streamed(chunksOf(response)).findLast(
@@ -46,6 +67,51 @@ export function testWriting(subject: DialectSubject): void {
         assertUsage(format, last?.value, format.usage.streamed, response);
       });
     }
+
+    it('stay the same when the connection is kept alive between their frames', () => {
+      const [{ response }] = SAMPLES as readonly [Sample];
+      const stream = dialect.stream(askFor(subject, true));
+      const { keepAlive = dialect.keepAlive, contentType } = stream;
+      const frames = [...chunksOf(response).map((chunk) => stream.push(chunk)), stream.end()].filter(
+        (text) => text !== '',
+      );
+      const plainly = readEvents(subject, frames.join(''), contentType);
+      const kept = readEvents(subject, frames.join(keepAlive), contentType);
+      const isKept = (name: string): boolean => !plainly.some((event) => event.name === name);
+      assert.deepEqual(
+        kept.filter(({ name }) => !isKept(name)),
+        plainly,
+      );
+    });
+
+    const { finish, id } = format;
+    if (finish)
+      for (const [reason, word] of Object.entries(finish.words))
+        it(`end with "${word}" where the model ended with ${reason}`, () => {
+          const [text, , , call] = SAMPLES as readonly [Sample, Sample, Sample, Sample];
+          const { response: said } = reason === 'tool_calls' ? call : text;
+          const choices = said.choices.map((choice) => ({ ...choice, finish_reason: reason as 'stop' }));
+          const response = { ...said, choices };
+          const whole = plain(dialect.write(deepFreeze(response), askFor(subject, false)));
+          assert.deepEqual(valuesAt(whole, finish.whole), [word], 'whole');
+          assert.deepEqual(valuesOf(streamed(chunksOf(response)), finish.streamed), [word], 'streamed');
+        });
+    if (id)
+      it('have an id of their own, the same in all of a stream', () => {
+        const [{ response }] = SAMPLES as readonly [Sample];
+        const ids = ['first', 'second'].map((own) => {
+          const said = { ...response, id: `chatcmpl-${own}` };
+          const whole = plain(dialect.write(deepFreeze(said), askFor(subject, false, own)));
+          const stream = dialect.stream(askFor(subject, true, own));
+          const text = writeAll(stream, chunksOf(said));
+          const events = valuesOf(readEvents(subject, text, stream.contentType), id.streamed);
+          return [valuesAt(whole, id.whole), [...new Set(events)]];
+        });
+        for (const found of ids.flat()) assert.equal(found.length, 1, `an id: ${JSON.stringify(found)}`);
+        const [[first, streamedFirst], [second, streamedSecond]] = ids as [unknown[], unknown[]];
+        assert.notDeepEqual(first, second, 'two responses have two ids');
+        assert.notDeepEqual(streamedFirst, streamedSecond, 'two streams have two ids');
+      });
 
     it('stream calls whose pieces come in turns in the order of the grammar', () => {
       assertOrder(format, 'complete', streamed(INTERLEAVED));
@@ -69,6 +135,25 @@ export function testWriting(subject: DialectSubject): void {
         }
       });
   });
+}
+
+/** The values at places of a stream, in the order in which they came. */
+function valuesOf(events: readonly NamedEvent[], places: readonly Streamed[]): readonly unknown[] {
+  return events.flatMap(({ name, value }) =>
+    places.filter((place) => place.events.includes(name)).flatMap(({ path }) => valuesAt(value, path)),
+  );
+}
+
+/** What the model said, of the parts that a row of `content` holds. */
+function heldOf({ choices }: ChatResponse, holds: readonly Held[]): readonly string[] {
+  return choices.flatMap(({ message }) =>
+    holds.flatMap((part) => {
+      const calls = (message.tool_calls ?? []).map(({ function: called }) => called);
+      if (part === 'name') return calls.map(({ name }) => name);
+      if (part === 'arguments') return calls.map((called) => called.arguments);
+      return [message[part] ?? ''];
+    }),
+  );
 }
 
 /** Fails unless events come in the order of the grammar, and its counters count. */

@@ -1,34 +1,44 @@
 import assert from 'node:assert/strict';
-import type { Plugin } from '../../core/index.ts';
 import { testDialectErrors } from './dialect-errors.ts';
 import { testGarbage } from './dialect-garbage.ts';
 import { testNative } from './dialect-native.ts';
 import { testRecorded } from './dialect-recorded.ts';
 import { testRequests } from './dialect-requests.ts';
-import { createDialectSubject, type DialectOptions } from './dialect-subject.ts';
+import { chunksOf, SAMPLES } from './dialect-samples.ts';
+import {
+  contextOf,
+  createDialectSubject,
+  type DialectKit,
+  type DialectSubject,
+  inputOf,
+  setUpDialect,
+} from './dialect-subject.ts';
 import { testWriting } from './dialect-writing.ts';
-import { findRunner } from './runner.ts';
+import { findRunner, nameOf, requirePlugin } from './runner.ts';
+import { watched } from './watched.ts';
 
-export type { ContentRow, DialectFormat, EventRow, JsonPath } from './dialect-format.ts';
-export type { DialectOptions, ErrorFixture, RequestFixture, ResponseFixture } from './dialect-subject.ts';
+export type { ContentRow, DialectFormat, EventRow, Held, JsonPath, Streamed } from './dialect-format.ts';
+export type { DialectKit, ErrorFixture, RequestFixture, ResponseFixture } from './dialect-subject.ts';
 
 /**
  * Runs the tests that every dialect must pass. The folder has `format.json` (a {@link DialectFormat}: the grammar of its streams and
  * where things stand), `errors.json` (status and type of every error code, where they are not ours), `request*.json` and `response*.json` with what has to
- * come of them, and, where `options.vendor` speaks the format, `recorded*.json` and `recorded*.sse` with that vendor's own bytes.
+ * come of them, and, where `vendor` speaks the format, `recorded*.json` and `recorded*.sse` with that vendor's own bytes.
  *
  * ```ts
  * import { testDialect } from 'tollgate/conformance';
  * import plain from '../plain.ts';
- * testDialect(plain, new URL('./fixtures/plain/', import.meta.url));
+ * testDialect({ plugin: plain, fixtures: new URL('./fixtures/plain/', import.meta.url) });
  * ```
  */
-export function testDialect(plugin: Plugin<object, 'dialect'>, folder: URL, options: DialectOptions = {}): void {
-  const { describe, it } = findRunner();
-  const subject = createDialectSubject(plugin, folder, options);
-  const { dialect } = subject;
+export function testDialect(kit: DialectKit): void {
+  const { describe, it } = findRunner(kit.runner);
 
-  describe(`the dialect ${dialect.name}: what every dialect promises`, () => {
+  describe(`the dialect ${nameOf(kit.plugin)}: what every dialect promises`, () => {
+    requirePlugin(kit.plugin, 'dialect');
+    const subject = createDialectSubject(kit);
+    const { dialect } = subject;
+    const { plugin } = kit;
     describe('the plugin', () => {
       it('is a dialect of this plugin version, named in kebab-case', () => {
         assert.deepEqual([plugin.kind, plugin.apiVersion], ['dialect', 1]);
@@ -45,6 +55,7 @@ export function testDialect(plugin: Plugin<object, 'dialect'>, folder: URL, opti
         if (dialect.routes.some(({ action }) => action === 'count')) assert.equal(typeof dialect.count, 'function');
       });
       it('keeps a connection alive with whole frames', () => assert.match(dialect.keepAlive, /\n$/));
+      it('writes nothing to the console, and asks the environment for nothing', () => watched(() => useAll(subject)));
     });
     testRequests(subject);
     testGarbage(subject);
@@ -53,4 +64,23 @@ export function testDialect(plugin: Plugin<object, 'dialect'>, folder: URL, opti
     testDialectErrors(subject);
     testNative(subject);
   });
+}
+
+/** Sets the plugin up, and reads and writes once what there is; what comes of it is for other tests. */
+function useAll(subject: DialectSubject): void {
+  const dialect = setUpDialect(subject.kit.plugin, subject.kit.config);
+  for (const fixture of subject.requests)
+    try {
+      const input = inputOf(subject, fixture);
+      const { request } = dialect.read(input);
+      const context = contextOf(input, request);
+      for (const { response } of SAMPLES) {
+        dialect.write(response, context);
+        const stream = dialect.stream(context);
+        for (const chunk of chunksOf(response)) stream.push(chunk);
+        stream.end();
+      }
+    } catch {
+      // Another test says so.
+    }
 }

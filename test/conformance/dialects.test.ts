@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { importPlugin, listBuiltins } from '../../config/import-plugin.ts';
 import type { Plugin } from '../../core/index.ts';
-import { dialectFixtures, dialectOptions } from '../support/formats/dialect-kits.ts';
+import { dialectOptions } from '../support/formats/dialect-kits.ts';
 import { COPIES_VARIABLE, copyOf } from '../support/plugins/plugin-copies.ts';
 import { testDialect } from './dialect.ts';
 
@@ -13,7 +13,7 @@ const baseDir = process.env[COPIES_VARIABLE];
 for (const { name, url } of BUILT_IN) {
   const spec = baseDir === undefined ? url : copyOf(baseDir, 'dialects', name);
   const plugin = await importPlugin(spec, { kind: 'dialect', builtins, baseDir: baseDir ?? '/' });
-  testDialect(plugin as Plugin<object, 'dialect'>, dialectFixtures(name), dialectOptions(name));
+  testDialect({ plugin: plugin as Plugin<object, 'dialect'>, ...dialectOptions(name) });
 }
 
 it('every built-in dialect passes what every dialect promises', () => {

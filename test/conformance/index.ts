@@ -1,23 +1,27 @@
 /**
  * The public entry `tollgate/conformance`: each kit runs every promise of a kind of plugin against yours, in any runner
- * with `describe` and `it` (mocha, vitest, jest). They assert with `node:assert` and touch no network.
+ * with `describe` and `it` (mocha, jest, vitest, `node:test`). They assert with `node:assert` and touch no network.
  */
 
+export type { AgentKit } from './agent.ts';
 export { testAgent } from './agent.ts';
 export type {
   ContentRow,
   DialectFormat,
-  DialectOptions,
+  DialectKit,
   ErrorFixture,
   EventRow,
+  Held,
   JsonPath,
   RequestFixture,
   ResponseFixture,
+  Streamed,
 } from './dialect.ts';
 export { testDialect } from './dialect.ts';
 export type { ProviderKit } from './provider.ts';
 export { testProvider } from './provider.ts';
+export type { RunnerFunctions } from './runner.ts';
 export type { SpeechErrorSample, SpeechKit, SpeechSample } from './speech.ts';
 export { testSpeech } from './speech.ts';
-export type { StoreUnderTest } from './store.ts';
+export type { StoreKit, StoreUnderTest } from './store.ts';
 export { testStore } from './store.ts';

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { type CompatibleSpec, drop, openaiCompatible } from '../../plugins/providers/openai-compatible.ts';
+import { runKit } from '../support/plugins/run-kit.ts';
 import { testProvider } from './provider.ts';
 
 const LACKS = Object.fromEntries(
@@ -25,34 +26,9 @@ async function failuresOf(spec: Partial<CompatibleSpec>): Promise<readonly strin
   writeFileSync(path.join(folder, 'chat.json'), JSON.stringify(answer));
   writeFileSync(path.join(folder, 'stream.sse'), `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`);
   const plugin = openaiCompatible({ name: 'acme', baseUrl: 'https://acme.example/v1', listsModels: false, ...spec });
-  const tests = collect(() => testProvider({ plugin, fixtures: pathToFileURL(`${folder}/`) }));
-  const failed: string[] = [];
-  for (const [title, body] of tests) {
-    try {
-      await body();
-    } catch {
-      failed.push(title);
-    }
-  }
+  const failures = await runKit((runner) => testProvider({ plugin, fixtures: pathToFileURL(`${folder}/`), runner }));
   rmSync(folder, { recursive: true });
-  return failed;
-}
-
-/** The tests that a kit registers, without running them here. */
-function collect(register: () => void): readonly (readonly [title: string, body: () => unknown])[] {
-  const { describe: ownDescribe, it: ownIt } = globalThis;
-  const tests: [string, () => unknown][] = [];
-  const runner = {
-    describe: (_title: string, body: () => void) => body(),
-    it: (title: string, body: () => unknown) => void tests.push([title, body]),
-  };
-  Object.assign(globalThis, runner);
-  try {
-    register();
-  } finally {
-    Object.assign(globalThis, { describe: ownDescribe, it: ownIt });
-  }
-  return tests;
+  return failures.map(({ title }) => title);
 }
 
 describe('a cell of the provider matrix', () => {

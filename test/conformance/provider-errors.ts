@@ -3,10 +3,11 @@ import type { FailureClass, ResponseHeaders } from '../../core/index.ts';
 import { itShows } from './cells.ts';
 import { lackOf } from './provider-features.ts';
 import { assertIncludes } from './provider-shape.ts';
-import type { ProviderSubject } from './provider-subject.ts';
+import { type Fixture, type ProviderSubject, readJson } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-interface ErrorCase {
+/** One row of `errors*.json`. */
+export interface ErrorCase {
   readonly name: string;
   readonly status: number;
   readonly headers?: ResponseHeaders;
@@ -56,8 +57,8 @@ export function testErrors(subject: ProviderSubject): void {
     cannotFail ? it(title, body) : itShows(it, { provider: name, feature, says: 'verified' }, title, body);
 
   describe('an error', () => {
-    for (const { text } of fixtures('errors', '.json')) {
-      for (const { name: title, status, headers = {}, body, ...expected } of JSON.parse(text) as readonly ErrorCase[]) {
+    for (const fixture of fixtures('errors', '.json')) {
+      for (const { name: title, status, headers = {}, body, ...expected } of readErrorCases(fixture)) {
         shows('errors', `is ${expected.class}: ${title}`, () => {
           assertIncludes(provider.error(status, body, headers), expected);
         });
@@ -81,5 +82,16 @@ export function testErrors(subject: ProviderSubject): void {
         },
       );
     }
+  });
+}
+
+/** The rows of a file of errors. Throws with what is missing, and where. */
+export function readErrorCases({ name, text }: Fixture): readonly ErrorCase[] {
+  const rows = readJson(text, name);
+  if (!Array.isArray(rows)) throw new Error(`the fixture ${name} has to be a list of { name, status, body, class }`);
+  return (rows as readonly Partial<ErrorCase>[]).map((row, at) => {
+    const missing = (['name', 'status', 'body', 'class'] as const).filter((field) => row?.[field] === undefined);
+    if (missing.length > 0) throw new Error(`the fixture ${name} has no ${missing.join(', ')} in its row ${at + 1}`);
+    return row as ErrorCase;
   });
 }

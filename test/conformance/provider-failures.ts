@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { isObject, StreamFailure } from '../../core/index.ts';
 import { itShows } from './cells.ts';
+import { readErrorCases } from './provider-errors.ts';
 import { lackOf, testLack } from './provider-features.ts';
 import { assertIncludes } from './provider-shape.ts';
-import { CALL, decodeStream, type Fixture, type ProviderSubject } from './provider-subject.ts';
+import { CALL, decodeStream, type Fixture, type ProviderSubject, readJson } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
 /** What OpenAI sends when it fails in the middle of a stream. */
@@ -42,16 +43,16 @@ export function testFailures(subject: ProviderSubject): void {
       });
     }
     for (const { name: title, body } of bodies) {
-      const json: unknown = typeof body === 'string' ? JSON.parse(/^data: (.*)$/m.exec(body)?.[1] ?? 'null') : body;
-      const expected = { class: provider.error(200, json, {}).class };
+      const json = typeof body === 'string' ? readJson(/^data: (.*)$/m.exec(body)?.[1] ?? 'null', 'errorEvent') : body;
+      const expected = () => ({ class: provider.error(200, json, {}).class });
       shows('failures with status 200', `is a failure with status 200: ${title}`, () => {
-        assertFailure(() => chat.response(json, CALL), { expected });
+        assertFailure(() => chat.response(json, CALL), { expected: expected() });
       });
       shows('failures in streams', `is a failure in the middle of a stream: ${title}`, () => {
         const bytes =
           typeof body === 'string' ? body : event.replace(/^data: .*$/m, () => `data: ${JSON.stringify(body)}`);
         assertFailure(() => decodeStream(provider, [firstEvents(fixtures('stream', '.sse')), encode(bytes)]), {
-          expected,
+          expected: expected(),
         });
       });
     }
@@ -75,8 +76,7 @@ function assertCannotFail({ provider, fixtures }: ProviderSubject): void {
 
 /** The error answers among the fixtures that are JSON objects; a page of HTML cannot stand in a stream. */
 function errorBodies(files: readonly Fixture[]): readonly { readonly name: string; readonly body: object }[] {
-  const cases = files.flatMap(({ text }) => JSON.parse(text) as readonly { name: string; body: unknown }[]);
-  return cases.flatMap(({ name, body }) => (isObject(body) ? [{ name, body }] : []));
+  return files.flatMap(readErrorCases).flatMap(({ name, body }) => (isObject(body) ? [{ name, body }] : []));
 }
 
 /** The first half of the vendor's plainest stream. */

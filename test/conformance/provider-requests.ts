@@ -1,18 +1,29 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import { type ChatRequest, type FieldRule, type FieldRules, isGatewayError } from '../../core/index.ts';
+import {
+  type ChatRequest,
+  type FieldRule,
+  type FieldRules,
+  type FieldTable,
+  type HttpRequest,
+  isGatewayError,
+} from '../../core/index.ts';
 import { type Cell, itShows } from './cells.ts';
-import { SAMPLES } from './provider-samples.ts';
+import { valuesAt } from './dialect-format.ts';
+import { SAMPLES, type Sample } from './provider-samples.ts';
 import { CALL, type ProviderSubject, SECRET, streamCall } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
 /** Steering that belongs to other gateways; nobody's request chooses a host, a key or a header here. */
 const ROUTING = ['api_base', 'api_key', 'base_url', 'extra_body', 'extra_headers', 'headers', 'organization'] as const;
 
+/** Of a provider without one: then every field of OpenAI's has to be sent, or told. */
+const NO_TABLE: FieldTable = Object.freeze({ fields: {}, unknown: 'dropped' });
+
 /** Every field of a chat request becomes what the provider's table says. */
 export function testRequests({ name, provider }: ProviderSubject): void {
   const { describe, it } = findRunner();
-  const { chat, fields: table } = provider;
+  const { chat, fields: table = NO_TABLE } = provider;
   if (!chat) return;
   const messages = [{ role: 'user', content: 'Hello' }] as const;
   const translate = (fields: object) => chat.request({ model: CALL.model, messages, ...fields }, CALL);
@@ -25,7 +36,7 @@ export function testRequests({ name, provider }: ProviderSubject): void {
     });
 
     it('is the same when it is made again, and leaves its input alone', () => {
-      const fields = allFields(table?.fields ?? {});
+      const fields = allFields(table.fields);
       const input = deepFreeze({ model: CALL.model, messages: structuredClone(messages), ...fields });
       const make = () => outcomeOf(() => chat.request(input as unknown as ChatRequest, CALL));
       assert.deepEqual(make(), make());
@@ -55,7 +66,6 @@ export function testRequests({ name, provider }: ProviderSubject): void {
       });
     }
 
-    if (!table) return;
     // A field that the table does not name is tried with each model that it knows: one that takes it is enough.
     const models = [CALL.model, ...(table.variants ?? []).map(({ example }) => example.model)];
     const byModel = models.map(
@@ -81,7 +91,10 @@ export function testRequests({ name, provider }: ProviderSubject): void {
   });
 }
 
-type Translate = (fields: object) => { readonly body?: object | Uint8Array; readonly dropped?: readonly string[] };
+/** What the fields of the old form of tools become: a codec may tell of these. */
+const NEWER: Readonly<Record<string, string>> = Object.freeze({ functions: 'tools', function_call: 'tool_choice' });
+
+type Translate = (fields: object) => HttpRequest;
 
 function assertRule(
   translate: Translate,
@@ -92,27 +105,81 @@ function assertRule(
 ): void {
   const sample = SAMPLES[field];
   if (!sample) return;
-  const value: unknown = field in example ? (example as Record<string, unknown>)[field] : sample.value;
+  const own = example as Readonly<Record<string, unknown>>;
+  const {
+    value,
+    words = [],
+    others = othersOf(sample.value),
+  }: Sample = field in example ? { value: own[field], others: [] } : sample;
   const beside = Object.entries(sample.beside ?? {}).filter(([name]) => rules[name]?.rule !== 'refused');
-  const input = { ...Object.fromEntries(beside), [field]: value };
+  const say = (said: unknown) => translate({ ...Object.fromEntries(beside), [field]: said });
   if (rule.rule === 'refused') {
-    assertRefused(() => translate(input), field);
+    assertRefused(() => say(value), field);
     return;
   }
-  const { body = {}, dropped = [] } = translate(input);
+  const sent = say(value);
+  const { body = {}, dropped = [] } = sent;
   const told = dropped.includes(field);
-  const sent = body as Readonly<Record<string, unknown>>;
+  const toldAsNewer = dropped.includes(NEWER[field] ?? field);
   if (rule.rule === 'dropped') {
-    assert.ok(!(field in sent), `${field} is not sent`);
+    assert.ok(!(field in body), `${field} is not sent`);
     assert.ok(told, `${field} is told as dropped`);
-  } else if (rule.rule === 'renamed') {
-    const arrives = !isPath(rule.to) || at(sent, rule.to ?? '') !== undefined;
-    assert.ok(told || arrives, `${field} is sent as ${rule.to}`);
-  } else if (rule.rule === 'passed' && rule.note === undefined) {
-    assert.deepEqual(sent[field], value, `${field} is sent as it is, for the table notes no change`);
-  } else if (rule.rule === 'passed') {
-    assert.ok(told || field in sent, `${field} is sent or told as dropped`);
+    return;
   }
+  if (rule.rule === 'passed' && rule.note === undefined) {
+    assert.deepEqual(valuesAt(body, field), [value], `${field} is sent as it is, for the table notes no change`);
+    return;
+  }
+  const without = outcomeOf(() => say(null));
+  if (told) {
+    const isWordless = words.length === 0 || Object.keys(example).length > 0;
+    assert.ok(
+      isWordless || !isSame(sent, without),
+      `${field} is told as dropped and changes nothing: its rule is "dropped", not "${rule.rule}"`,
+    );
+    return;
+  }
+  if (toldAsNewer) return;
+  assert.ok(!isSame(sent, without), `${field} is ${rule.rule}, says the table, but the request is the same without it`);
+  if (rule.rule === 'emulated') {
+    assertWords(field, words, sent);
+    return;
+  }
+
+  const place = rule.rule === 'passed' ? field : isPath(rule.to) ? rule.to : '';
+  const at = (request: unknown): unknown =>
+    place === '' ? saidOf(request) : valuesAt((request as HttpRequest).body, place);
+  const [found, before] = [at(sent), at(without)];
+  assert.ok(!isDeepStrictEqual(found, []), `${field} is sent as ${place}`);
+  assert.ok(!isDeepStrictEqual(found, before), `${place} is the same without ${field}`);
+  assertWords(field, words, found);
+  if (words.length > 0 || others.length === 0 || isDeepStrictEqual(found, [value])) return;
+  assert.ok(
+    others.some((other) => !isDeepStrictEqual(at(outcomeOf(() => say(other))), found)),
+    `${place || 'the request'} is ${JSON.stringify(found)} whatever ${field} says: ${JSON.stringify([value, ...others])}`,
+  );
+}
+
+/** Other values of a field, where its sample names none. */
+function othersOf(value: unknown): readonly unknown[] {
+  if (typeof value === 'boolean') return [!value];
+  if (typeof value === 'number') return [Number.isInteger(value) ? value + 1 : value / 2];
+  return [];
+}
+
+function assertWords(field: string, words: readonly string[], found: unknown): void {
+  const text = JSON.stringify(found);
+  for (const word of words) assert.ok(text.includes(word), `"${word}" of ${field} does not arrive`);
+}
+
+/** All that the vendor gets of a request. */
+function saidOf(request: unknown): unknown {
+  const { dropped: _dropped, ...said } = request as HttpRequest;
+  return said;
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return isDeepStrictEqual(toJson(saidOf(one)), toJson(saidOf(other)));
 }
 
 function assertRefused(translate: () => unknown, field: string): void {
@@ -128,18 +195,21 @@ function assertRefused(translate: () => unknown, field: string): void {
 function takes(translate: Translate, field: string): boolean {
   const { value, beside } = SAMPLES[field] ?? {};
   try {
-    const sent = (translate({ ...beside, [field]: value }).body ?? {}) as Readonly<Record<string, unknown>>;
-    return isDeepStrictEqual(sent[field], value);
+    return isDeepStrictEqual(valuesAt(translate({ ...beside, [field]: value }).body, field), [value]);
   } catch {
     return false;
   }
 }
 
-/** A field that the table does not name: sent as it is, or told as dropped. */
+/** A field that the table does not name: sent as it is, or told as dropped. What throws does so again in its test. */
 function impliedRule(translate: Translate, field: string): FieldRule {
   const sample = SAMPLES[field];
-  const { dropped = [] } = translate({ ...sample?.beside, [field]: sample?.value });
-  return { rule: dropped.includes(field) ? 'dropped' : 'passed' };
+  try {
+    const { dropped = [] } = translate({ ...sample?.beside, [field]: sample?.value });
+    return { rule: dropped.includes(field) ? 'dropped' : 'passed' };
+  } catch {
+    return { rule: 'passed' };
+  }
 }
 
 function cell(provider: string, field: string, rule: FieldRule): Cell {
@@ -165,12 +235,8 @@ function allFields(rules: FieldRules): object {
   return Object.fromEntries(taken.map(([field, { value }]) => [field, value]));
 }
 
-function isPath(to: string | undefined): boolean {
-  return to !== undefined && /^\w+(\.\w+)*$/.test(to);
-}
-
-function at(body: unknown, path: string): unknown {
-  return path.split('.').reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], body);
+function isPath(to: string | undefined): to is string {
+  return to !== undefined && /^\w+(\[\])?(\.\w+(\[\])?)*$/.test(to);
 }
 
 /** What a translation comes to: a request, or the refusal of fields that do not go together. */

@@ -6,6 +6,8 @@ const TOOL = {
     parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
   },
 } as const;
+/** Its name, what it is for, and the name of what it takes. */
+const TOOL_WORDS = ['get_weather', 'The weather of a city.', 'city'] as const;
 const SCHEMA = {
   type: 'object',
   properties: { city: { type: 'string' } },
@@ -13,39 +15,53 @@ const SCHEMA = {
   additionalProperties: false,
 };
 
-/** A telling value for each field of OpenAI's chat completions, and what it needs beside it. */
-export const SAMPLES: Readonly<Record<string, { readonly value: unknown; readonly beside?: object }>> = Object.freeze({
-  audio: { value: { voice: 'alloy', format: 'mp3' } },
+export interface Sample {
+  readonly value: unknown;
+  /** What it needs beside it. */
+  readonly beside?: object;
+  /** Words of the value that have to arrive at the vendor, wherever the vendor has them. */
+  readonly words?: readonly string[];
+  /** Other values, of which one at least has to make another request; a number and a boolean have theirs without them. */
+  readonly others?: readonly unknown[];
+}
+
+/** A telling value for each field of OpenAI's chat completions. */
+export const SAMPLES: Readonly<Record<string, Sample>> = Object.freeze({
+  audio: { value: { voice: 'alloy', format: 'mp3' }, words: ['alloy'] },
   frequency_penalty: { value: 0.5 },
-  function_call: { value: { name: 'get_weather' }, beside: { functions: [TOOL.function] } },
-  functions: { value: [TOOL.function] },
+  function_call: { value: { name: 'get_weather' }, beside: { functions: [TOOL.function] }, others: ['none'] },
+  functions: { value: [TOOL.function], words: TOOL_WORDS },
   logit_bias: { value: { '50256': -100 } },
   logprobs: { value: true },
   max_completion_tokens: { value: 78 },
   max_tokens: { value: 77 },
-  metadata: { value: { purpose: 'test' } },
-  modalities: { value: ['text', 'image'] },
-  moderation: { value: { model: 'omni-moderation-latest' } },
+  metadata: { value: { purpose: 'test' }, words: ['purpose', 'test'] },
+  modalities: { value: ['text', 'image'], others: [['text']] },
+  moderation: { value: { model: 'omni-moderation-latest' }, words: ['omni-moderation-latest'] },
   n: { value: 2 },
   parallel_tool_calls: { value: false, beside: { tools: [TOOL] } },
   prediction: { value: { type: 'content', content: 'x' } },
   presence_penalty: { value: 0.25 },
-  prompt_cache_key: { value: 'cache-1' },
-  prompt_cache_options: { value: { mode: 'implicit' } },
-  prompt_cache_retention: { value: '24h' },
-  reasoning_effort: { value: 'low' },
-  response_format: { value: { type: 'json_schema', json_schema: { name: 'city', schema: SCHEMA, strict: true } } },
-  safety_identifier: { value: 'user-1' },
+  prompt_cache_key: { value: 'cache-1', words: ['cache-1'] },
+  prompt_cache_options: { value: { mode: 'implicit' }, others: [{ mode: 'explicit' }] },
+  prompt_cache_retention: { value: '24h', others: ['in_memory'] },
+  reasoning_effort: { value: 'low', others: ['none', 'minimal', 'high'] },
+  response_format: {
+    value: { type: 'json_schema', json_schema: { name: 'place', schema: SCHEMA, strict: true } },
+    words: ['city'],
+    others: [{ type: 'json_object' }],
+  },
+  safety_identifier: { value: 'user-1', words: ['user-1'] },
   seed: { value: 7 },
-  service_tier: { value: 'flex' },
-  stop: { value: ['END'] },
+  service_tier: { value: 'flex', others: ['auto', 'default', 'priority'] },
+  stop: { value: ['END'], words: ['END'] },
   store: { value: true },
   temperature: { value: 0.5 },
-  tool_choice: { value: 'required', beside: { tools: [TOOL] } },
-  tools: { value: [TOOL] },
+  tool_choice: { value: 'required', beside: { tools: [TOOL] }, others: ['none', 'auto'] },
+  tools: { value: [TOOL], words: TOOL_WORDS },
   top_logprobs: { value: 2, beside: { logprobs: true } },
   top_p: { value: 0.75 },
-  user: { value: 'user-1' },
-  verbosity: { value: 'low' },
+  user: { value: 'user-1', words: ['user-1'] },
+  verbosity: { value: 'low', others: ['medium', 'high'] },
   web_search_options: { value: {} },
 });

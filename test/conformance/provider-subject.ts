@@ -2,9 +2,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { ApiOfKind, ChatChunk, CodecCall, Offer, Plugin, Provider } from '../../core/index.ts';
 import { createEventReader } from '../../egress/event-reader.ts';
 import type { EmbeddingCodec, EmbeddingOffer } from '../../plugins/providers/kit/index.ts';
+import type { WithRunner } from './runner.ts';
 
 /** What {@link testProvider} is given. */
-export interface ProviderKit {
+export interface ProviderKit extends WithRunner {
   readonly plugin: Plugin<object, 'provider'>;
   /** Options that the plugin needs beside its key. */
   readonly config?: Readonly<Record<string, unknown>>;
@@ -67,7 +68,10 @@ export function setUpProvider(plugin: Plugin, config: Readonly<Record<string, un
   } as Partial<ApiOfKind['provider']>;
   void plugin.setup(api as ApiOfKind['provider'], config);
   const [provider, ...more] = registered;
-  if (!provider || more.length > 0) throw new Error(`${plugin.name} registers ${registered.length} providers, not one`);
+  if (!provider || more.length > 0)
+    throw new Error(
+      `${plugin.name} registers ${registered.length} providers: its \`setup\` has to call \`api.provider\` once, before it returns`,
+    );
   const embeddings = offers.get('embeddings') as EmbeddingOffer | undefined;
   return { ...provider, ...(embeddings && { embed: embeddings.codec }) };
 }
@@ -84,15 +88,28 @@ export function createSubject(kit: ProviderKit): ProviderSubject {
         (name) => name.startsWith(prefix) && name.endsWith(extension) && !name.endsWith('.expected.json'),
       );
       return names.sort().map((name) => {
-        const expected = new URL(`${name}.expected.json`, folder);
+        const expected = `${name}.expected.json`;
+        const text = readFileSync(new URL(name, folder), 'utf8');
+        if (name.endsWith('.json')) readJson(text, name);
         return {
           name,
-          text: readFileSync(new URL(name, folder), 'utf8'),
-          expected: existsSync(expected) ? JSON.parse(readFileSync(expected, 'utf8')) : undefined,
+          text,
+          expected: existsSync(new URL(expected, folder))
+            ? (readJson(readFileSync(new URL(expected, folder), 'utf8'), expected) as Fixture['expected'])
+            : undefined,
         };
       });
     },
   };
+}
+
+/** The value of a fixture. Throws with the name of its file. */
+export function readJson(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new Error(`the fixture ${name} is not JSON: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 export interface Decoded {

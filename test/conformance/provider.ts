@@ -10,8 +10,17 @@ import { testMessages } from './provider-messages.ts';
 import { testPublishedFields } from './provider-published.ts';
 import { testRequests } from './provider-requests.ts';
 import { testStreams } from './provider-streams.ts';
-import { createSubject, type ProviderKit, SECRET, setUpProvider } from './provider-subject.ts';
-import { findRunner } from './runner.ts';
+import {
+  CALL,
+  createSubject,
+  decodeStream,
+  type ProviderKit,
+  type ProviderSubject,
+  SECRET,
+  setUpProvider,
+} from './provider-subject.ts';
+import { findRunner, nameOf, requirePlugin } from './runner.ts';
+import { watched } from './watched.ts';
 
 export type { ProviderKit } from './provider-subject.ts';
 
@@ -26,11 +35,12 @@ export type { ProviderKit } from './provider-subject.ts';
  * ```
  */
 export function testProvider(kit: ProviderKit): void {
-  const { describe, it } = findRunner();
-  const subject = createSubject(kit);
-  const { name, provider } = subject;
+  const { describe, it } = findRunner(kit.runner);
 
-  describe(`${name}: what every provider promises`, () => {
+  describe(`${nameOf(kit.plugin)}: what every provider promises`, () => {
+    requirePlugin(kit.plugin, 'provider');
+    const subject = createSubject(kit);
+    const { name, provider } = subject;
     describe('the plugin', () => {
       it('is a provider of this plugin version, named in kebab-case', () => {
         assert.deepEqual([kit.plugin.kind, kit.plugin.apiVersion, provider.specVersion], ['provider', 1, 1]);
@@ -58,6 +68,7 @@ export function testProvider(kit: ProviderKit): void {
         const { baseUrl } = setUpProvider(kit.plugin, { ...kit.config, baseUrl: 'https://relay.example/v1/' });
         assert.match(baseUrl, /^https:\/\/relay\.example(\/v1)?$/);
       });
+      it('writes nothing to the console, and asks the environment for nothing', () => watched(() => useAll(subject)));
     });
     testRequests(subject);
     testEffects(subject);
@@ -69,6 +80,31 @@ export function testProvider(kit: ProviderKit): void {
     testFailures(subject);
     testLists(subject);
   });
+}
+
+/** Sets the plugin up and calls each part of its codec once; what comes of it is for other tests. */
+function useAll({ kit, fixtures }: ProviderSubject): void {
+  const provider = setUpProvider(kit.plugin, { apiKey: SECRET, ...kit.config });
+  const uses: (() => unknown)[] = [
+    () => provider.chat?.request({ model: CALL.model, messages: [{ role: 'user', content: 'Hello' }] }, CALL),
+    () => provider.error(429, { error: { message: 'slow down' } }, {}),
+    ...fixtures('chat', '.json').map(
+      ({ text }) =>
+        () =>
+          provider.chat?.response(JSON.parse(text), CALL),
+    ),
+    ...fixtures('stream', '.sse').map(
+      ({ text }) =>
+        () =>
+          decodeStream(provider, [new TextEncoder().encode(text)]),
+    ),
+  ];
+  for (const use of uses)
+    try {
+      use();
+    } catch {
+      // Another test says so.
+    }
 }
 
 function configChecker(schema: object): (config: unknown) => boolean {

@@ -10,7 +10,7 @@ import {
 import { checkSpeech } from '../../plugins/operations/speech/check.ts';
 import { runSpeech } from '../../plugins/operations/speech/operation.ts';
 import type { SpeechFormat, SpeechProvider } from '../../plugins/tts/kit/index.ts';
-import { findRunner } from './runner.ts';
+import { findRunner, type WithRunner } from './runner.ts';
 
 /** What a vendor sends for one format: bytes, verbatim. */
 export interface SpeechSample {
@@ -31,7 +31,8 @@ export interface SpeechErrorSample {
   readonly param?: string;
 }
 
-export interface SpeechKit {
+/** What {@link testSpeech} is given. */
+export interface SpeechKit extends WithRunner {
   // biome-ignore lint/suspicious/noExplicitAny: a plugin of any configuration
   readonly plugin: Plugin<any>;
   readonly config: Readonly<Record<string, unknown>>;

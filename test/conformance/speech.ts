@@ -3,7 +3,7 @@ import { type GatewayError, isGatewayError } from '../../core/index.ts';
 import { checkSpeech } from '../../plugins/operations/speech/check.ts';
 import type { SpeechRequest } from '../../plugins/tts/kit/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
-import { findRunner } from './runner.ts';
+import { findRunner, nameOf } from './runner.ts';
 import { load, type SpeechKit, TEXT, testSample } from './speech-sample.ts';
 
 export type { SpeechErrorSample, SpeechKit, SpeechSample } from './speech-sample.ts';
@@ -23,9 +23,9 @@ const HOSTILE = [
  * What every speech vendor must do, on bytes it really sends: pure translation, no key in a request, nothing of the
  * caller's in the shape of a URL, the same sound however it arrives, an error for every empty, cut or foreign answer.
  */
-export function testSpeech(name: string, kit: SpeechKit): void {
-  const { describe, it } = findRunner();
-  describe(`speech by ${name}`, () => {
+export function testSpeech(kit: SpeechKit): void {
+  const { describe, it } = findRunner(kit.runner);
+  describe(`speech by ${nameOf(kit.plugin)}`, () => {
     for (const sample of kit.samples) testSample(kit, sample);
 
     it('translates the same request to the same thing, and leaves it as it was', async () => {

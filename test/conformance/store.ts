@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { AccountBalance, CallFacts, Reservation, ReserveResult, Settlement, Store } from '../../core/index.ts';
-import { findRunner } from './runner.ts';
+import { findRunner, type WithRunner } from './runner.ts';
 import { testBooks } from './store-books.ts';
 import { testBudgets } from './store-budgets.ts';
 import { testCalls } from './store-calls.ts';
@@ -12,6 +12,14 @@ import { testLedger } from './store-ledger.ts';
 import { testReports } from './store-reports.ts';
 import { testSets } from './store-sets.ts';
 
+/** What {@link testStore} is given. */
+export interface StoreKit extends WithRunner {
+  /** For the title. */
+  readonly name: string;
+  /** Called once before the tests, and for each further process of the gateway that a test stands for. */
+  readonly open: () => Promise<Store>;
+}
+
 /** The opened store, and names nobody used before: the store under test may hold the data of other runs. */
 export interface StoreUnderTest {
   readonly store: Store;
@@ -19,15 +27,16 @@ export interface StoreUnderTest {
 }
 
 /**
- * Runs the tests that every store must pass. `open` is called once before them; the store is closed after them.
+ * Runs the tests that every store must pass. `open` is called once before them, and that store is closed after them; some tests open
+ * further ones.
  *
  * ```ts
  * import { testStore } from 'tollgate/conformance';
- * testStore('my store', () => openMyStore({ url: process.env.MY_STORE }));
+ * testStore({ name: 'my store', open: () => openMyStore({ url: process.env.MY_STORE }) });
  * ```
  */
-export function testStore(title: string, open: () => Promise<Store>): void {
-  const { describe, it, before, after } = findRunner();
+export function testStore({ name, open, runner }: StoreKit): void {
+  const { describe, it, before, after } = findRunner(runner);
   let store: Store | undefined;
   const subject: StoreUnderTest = {
     get store() {
@@ -37,7 +46,7 @@ export function testStore(title: string, open: () => Promise<Store>): void {
     name: (word) => `${word}-${randomUUID()}`,
   };
 
-  describe(`${title}: what every store promises`, () => {
+  describe(`${name}: what every store promises`, () => {
     before(async () => {
       store = await open();
     });

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { importPlugin } from '../../config/import-plugin.ts';
+import type { Plugin } from '../../core/index.ts';
 import { testDialect } from '../conformance/dialect.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
@@ -25,7 +26,7 @@ const plugin = await importPlugin('./plain.ts', { kind: 'dialect', builtins: [],
 
 describe('the dialect of docs/plugins.md', () => {
   after(() => rmSync(folder, { recursive: true }));
-  testDialect(plugin as Parameters<typeof testDialect>[0], pathToFileURL(`${folder}/fixtures/`));
+  testDialect({ plugin: plugin as Plugin<object, 'dialect'>, fixtures: pathToFileURL(`${folder}/fixtures/`) });
 
   describe('in a gateway', () => {
     let gateway: TestGateway;

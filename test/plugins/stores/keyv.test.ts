@@ -10,9 +10,10 @@ const fixture = (name: string): string => fileURLToPath(new URL(`../../fixtures/
 const baseDir = fileURLToPath(new URL('../../..', import.meta.url));
 
 describe('keyv store', () => {
-  testStore('keyv over an adapter from a file', () =>
-    openKeyv({ adapter: fixture('map-adapter.mjs'), baseDir, timeoutMs: 10_000 }),
-  );
+  testStore({
+    name: 'keyv over an adapter from a file',
+    open: () => openKeyv({ adapter: fixture('map-adapter.mjs'), baseDir, timeoutMs: 10_000 }),
+  });
 
   it('says at start that balances and limits are in this process alone', async () => {
     const log = createSilentLog();
@@ -59,7 +60,9 @@ describeWith('keyv store over a package from npm', { 'redis-server': REDIS_SERVE
   });
   after(() => server?.close());
 
-  testStore('keyv over @keyv/redis', () =>
-    openKeyv({ adapter: '@keyv/redis', options: [server.url, { throwOnErrors: true }], baseDir, timeoutMs: 10_000 }),
-  );
+  testStore({
+    name: 'keyv over @keyv/redis',
+    open: () =>
+      openKeyv({ adapter: '@keyv/redis', options: [server.url, { throwOnErrors: true }], baseDir, timeoutMs: 10_000 }),
+  });
 });

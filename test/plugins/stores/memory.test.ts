@@ -1,4 +1,4 @@
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { testStore } from '../../conformance/store.ts';
 
-testStore('memory', openMemory);
+testStore({ name: 'memory', open: openMemory });

@@ -54,5 +54,5 @@ describeWith('postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
     await pool.end();
   });
 
-  testStore('postgres', () => openPostgres({ url: server.url, timeoutMs: 10_000 }));
+  testStore({ name: 'postgres', open: () => openPostgres({ url: server.url, timeoutMs: 10_000 }) });
 });

@@ -72,7 +72,7 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
     await store.close();
   });
 
-  testStore('redis', () => openRedis({ url: server.url, timeoutMs: 10_000 }));
+  testStore({ name: 'redis', open: () => openRedis({ url: server.url, timeoutMs: 10_000 }) });
 });
 
 describeWith('redis store on a cluster of three nodes', { 'redis-server': REDIS_SERVER }, () => {
@@ -82,5 +82,8 @@ describeWith('redis store on a cluster of three nodes', { 'redis-server': REDIS_
   });
   after(() => Promise.all(nodes.map((node) => node.close())));
 
-  testStore('redis cluster', () => openRedis({ url: nodes[0]?.url ?? '', cluster: true, timeoutMs: 10_000 }));
+  testStore({
+    name: 'redis cluster',
+    open: () => openRedis({ url: nodes[0]?.url ?? '', cluster: true, timeoutMs: 10_000 }),
+  });
 });

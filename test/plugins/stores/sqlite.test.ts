@@ -8,8 +8,11 @@ import { startWorker } from '../../support/stores/worker-process.ts';
 
 describe('sqlite store', () => {
   const folder = useTempFolder('sqlite');
-  testStore('sqlite', () => openSqlite({ folder: path.join(folder, 'plain') }));
-  testStore('sqlite with full durability', () => openSqlite({ folder: path.join(folder, 'full'), durability: 'full' }));
+  testStore({ name: 'sqlite', open: () => openSqlite({ folder: path.join(folder, 'plain') }) });
+  testStore({
+    name: 'sqlite with full durability',
+    open: () => openSqlite({ folder: path.join(folder, 'full'), durability: 'full' }),
+  });
 });
 
 describe('the file of the sqlite store', () => {

@@ -5,7 +5,7 @@ import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/speech/sound.ts';
 import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
-testSpeech('cartesia', {
+testSpeech({
   plugin: cartesia,
   config: { apiKey: 'sk_car_test_0123456789' },
   samples: [

@@ -6,7 +6,7 @@ import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/speech/sound.ts';
 import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
-testSpeech('deepgram', {
+testSpeech({
   plugin: deepgram,
   config: { apiKey: 'dg-test-0123456789' },
   samples: [

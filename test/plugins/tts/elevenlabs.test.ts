@@ -5,7 +5,7 @@ import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/speech/sound.ts';
 import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
-testSpeech('elevenlabs', {
+testSpeech({
   plugin: elevenlabs,
   config: { apiKey: 'xi-test-0123456789' },
   samples: [

@@ -11,7 +11,7 @@ const JSON_TYPE = { 'content-type': 'application/json; charset=UTF-8' };
 const events = fixture('gemini-events.sse');
 const json = fixture('gemini.json');
 
-testSpeech('gemini', {
+testSpeech({
   plugin: gemini,
   config: { apiKey: 'AIza-test-0123456789' },
   samples: [

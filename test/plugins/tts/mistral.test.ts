@@ -13,7 +13,7 @@ const json = (format: SpeechFormat, file: string) => ({
   body: Buffer.from(JSON.stringify({ audio_data: fixture(file).toString('base64') })),
 });
 
-testSpeech('mistral', {
+testSpeech({
   plugin: mistral,
   config: { apiKey: 'mistral-test-0123456789' },
   samples: [

@@ -12,7 +12,7 @@ const bare = (format: 'wav' | 'opus' | 'aac' | 'flac' | 'pcm', contentType: stri
   tellsCuts,
 });
 
-testSpeech('openai', {
+testSpeech({
   plugin: openai,
   config: { apiKey: 'sk-test-0123456789' },
   samples: [

@@ -1,11 +1,11 @@
 import anthropic from '../../../plugins/providers/anthropic.ts';
 import gemini from '../../../plugins/providers/gemini.ts';
 import openai from '../../../plugins/providers/openai.ts';
-import type { DialectOptions } from '../../conformance/index.ts';
+import type { DialectKit } from '../../conformance/index.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
 
 /** The vendors that speak a built-in dialect themselves, by its name. */
-const VENDORS: Readonly<Record<string, NonNullable<DialectOptions['vendor']>>> = Object.freeze({
+const VENDORS: Readonly<Record<string, NonNullable<DialectKit['vendor']>>> = Object.freeze({
   messages: setUpProvider(anthropic, { apiKey: 'k' }),
   gemini: setUpProvider(gemini, { apiKey: 'k' }),
   responses: setUpProvider(openai, { apiKey: 'k' }),
@@ -15,8 +15,12 @@ const VENDORS: Readonly<Record<string, NonNullable<DialectOptions['vendor']>>> =
 /** Where the fixtures of a built-in dialect are. */
 export const dialectFixtures = (name: string): URL => new URL(`../../fixtures/dialects/${name}/`, import.meta.url);
 
-/** What a built-in dialect is tested with beside its fixtures. */
-export function dialectOptions(name: string): DialectOptions {
+/** What a built-in dialect is tested with beside the plugin. */
+export function dialectOptions(name: string): Omit<DialectKit, 'plugin'> {
   const vendor = VENDORS[name];
-  return { config: name === 'responses' ? { store: 'off', retention: '1h' } : {}, ...(vendor && { vendor }) };
+  return {
+    fixtures: dialectFixtures(name),
+    config: name === 'responses' ? { store: 'off', retention: '1h' } : {},
+    ...(vendor && { vendor }),
+  };
 }

@@ -1,0 +1,44 @@
+import type { RunnerFunctions } from '../../conformance/index.ts';
+
+/** A test of a kit that failed. */
+export interface KitFailure {
+  readonly title: string;
+  readonly message: string;
+}
+
+/**
+ * Runs a kit by a small runner of our own that collects as vitest does: what is in a `describe` is collected after the code around it. Gives
+ * the tests that failed; throws when the kit does not get as far as that, or has no test.
+ */
+export async function runKit(kit: (runner: RunnerFunctions) => void): Promise<readonly KitFailure[]> {
+  const groups: (() => void)[] = [];
+  const tests: { readonly title: string; readonly body: () => unknown }[] = [];
+  const before: (() => unknown)[] = [];
+  const after: (() => unknown)[] = [];
+  const failures: KitFailure[] = [];
+  // What a plugin writes that does so is not for those who read the tests.
+  const { log, warn } = console;
+  console.log = () => undefined;
+  console.warn = () => undefined;
+  try {
+    kit({
+      describe: (_title, body) => void groups.push(body),
+      it: (title, body) => void tests.push({ title, body }),
+      beforeAll: (body) => void before.push(body),
+      afterAll: (body) => void after.push(body),
+    });
+    for (let collect = groups.shift(); collect; collect = groups.shift()) collect();
+    if (tests.length === 0) throw new Error('the kit has no test');
+    for (const body of before) await body();
+    for (const { title, body } of tests)
+      try {
+        await body();
+      } catch (error) {
+        failures.push({ title, message: error instanceof Error ? error.message : String(error) });
+      }
+    for (const body of after) await body();
+  } finally {
+    Object.assign(console, { log, warn });
+  }
+  return failures;
+}
