@@ -58,6 +58,8 @@ export interface ClientSetup {
   readonly note?: string;
   /** What names of models begin with that it knows. */
   readonly models?: string;
+  /** Of a library whose lines show how to call a route: its path in the OpenAPI document. */
+  readonly route?: string;
   readonly steps: readonly {
     readonly language: string;
     /** What the lines are written to; else they are run. */

@@ -1,16 +1,18 @@
 /**
  * Writes what follows from the schemas of the built-in plugins. Without an option `config/tollgate.schema.json` (`npm run schema`);
  * with `--check` nothing: it fails when that file is out of date. With `--dist FOLDER`, the last step of `npm run build`: the
- * compiled validators and the page of the configuration's keys, which the gateway serves at `/docs/config`.
+ * compiled validators, the page of the configuration's keys, which the gateway serves at `/docs/config`, and the pages of the docs.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { writeDocsSite } from '../openapi/pages/docs-site.ts';
 import { compileAhead } from './compile-ahead.ts';
 import { composeSchema } from './compose-schema.ts';
 import { renderConfigPage } from './config-page.ts';
 import { readBuiltinSchemas } from './load-config.ts';
+import { PACKAGE_ROOT } from './package-root.ts';
 
 const SCHEMA_FILE = fileURLToPath(new URL('./tollgate.schema.json', import.meta.url));
 
@@ -21,6 +23,7 @@ const schema = `${JSON.stringify(composeSchema(plugins), null, 2)}\n`;
 if (dist !== undefined) {
   for (const folder of ['compiled', 'assets']) mkdirSync(path.join(dist, folder), { recursive: true });
   writeFileSync(path.join(dist, 'assets', 'config.html'), renderConfigPage(plugins));
+  writeDocsSite(PACKAGE_ROOT, path.join(dist, 'assets', 'docs'));
   for (const [set, { code }] of Object.entries(await compileAhead()))
     writeFileSync(path.join(dist, 'compiled', `${set}.cjs`), code);
 } else if (!check) {

@@ -1,17 +1,26 @@
-import { createReadStream, existsSync } from 'node:fs';
+import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
+import { gunzipSync } from 'node:zlib';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
+import { GatewayError } from '../core/contract/errors.ts';
 import type { Route } from '../core/contract/plugin.ts';
 
-const CONFIG_FILE = path.join(PACKAGE_ROOT, 'dist', 'assets', 'config.html');
+const ASSETS = path.join(PACKAGE_ROOT, 'dist', 'assets');
 
 /** Nothing but this origin: the viewer needs inline styles, and `connect-src` lets it try requests out. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-const PAGE = `<!doctype html>
+/** The pages of the docs are files of their own, without code or style within them. */
+const STRICT_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+const LINKS = '<p><a href="docs/pages">The docs</a>, <a href="docs/config">the keys of the configuration</a></p>';
+
+/** `links` leads to what else there is to read. */
+const apiPage = (links: string): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -20,13 +29,15 @@ const PAGE = `<!doctype html>
 <script type="module" src="/docs/viewer.js"></script>
 </head>
 <body>
-<rapi-doc spec-url="/openapi.json" render-style="read" theme="light" show-header="false" load-fonts="false" allow-server-selection="false" allow-authentication="true"></rapi-doc>
+<rapi-doc spec-url="/openapi.json" render-style="read" theme="light" show-header="false" load-fonts="false" allow-server-selection="false" allow-authentication="true">${links}</rapi-doc>
 </body>
 </html>
 `;
 
-/** `/docs`: the OpenAPI document in RapiDoc, and the keys of the configuration; from this machine only. */
-export function docsRoutes(): readonly Route[] {
+/** `/docs`: the OpenAPI document in RapiDoc, the keys of the configuration, and the pages of the docs; nothing of them comes from elsewhere. */
+export function docsRoutes(assets = ASSETS): readonly Route[] {
+  const hasSite = existsSync(path.join(assets, 'docs'));
+  const configFile = path.join(assets, 'config.html');
   const page = (path: string, summary: string, contentType: string, read: () => string | Readable): Route => ({
     method: 'GET',
     path,
@@ -41,12 +52,58 @@ export function docsRoutes(): readonly Route[] {
     },
   });
   return [
-    page('/docs', 'The API as a page', 'text/html', () => PAGE),
+    page('/docs', 'The API as a page', 'text/html', () => apiPage(hasSite ? LINKS : '')),
     page('/docs/viewer.js', 'The script of /docs', 'text/javascript', () => createReadStream(viewerFile())),
     // The build makes it; a gateway that runs from its sources has none.
-    ...(existsSync(CONFIG_FILE)
-      ? [page('/docs/config', 'The keys of the configuration', 'text/html', () => createReadStream(CONFIG_FILE))]
+    ...(existsSync(configFile)
+      ? [page('/docs/config', 'The keys of the configuration', 'text/html', () => createReadStream(configFile))]
       : []),
+    ...(hasSite ? siteRoutes(path.join(assets, 'docs')) : []),
+  ];
+}
+
+const TYPES: Readonly<Record<string, string>> = Object.freeze({
+  '.html': 'text/html; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+});
+
+/** The pages of the docs as the build made them; no name but that of a file of theirs leads anywhere. */
+function siteRoutes(folder: string): readonly Route[] {
+  const files = new Set(
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => name.replaceAll(path.sep, '/')),
+  );
+  return [
+    {
+      ...{ method: 'GET', path: '/docs/pages', auth: 'none' },
+      summary: 'The docs',
+      responses: { 302: 'Leads to the first page.' },
+      handler: (ctx) => ctx.redirect('pages/index.html'),
+    },
+    {
+      ...{ method: 'GET', path: '/docs/pages/*file', auth: 'none' },
+      summary: 'A page of the docs, or what it needs',
+      responses: { 200: { description: 'OK.', contentType: 'text/html' } },
+      handler(ctx) {
+        const name = ctx.params['file'] ?? '';
+        const type = TYPES[path.extname(name)];
+        const isZipped = files.has(`${name}.gz`);
+        if (type === undefined || !(isZipped || files.has(name)))
+          throw new GatewayError('not_found', 'The docs have no such page. /docs/pages lists those there are.');
+        ctx.set({
+          ...{ 'content-security-policy': STRICT_POLICY, 'x-content-type-options': 'nosniff' },
+          ...{ 'referrer-policy': 'no-referrer', 'cache-control': 'no-cache', vary: 'accept-encoding' },
+        });
+        ctx.type = type;
+        const file = path.join(folder, isZipped ? `${name}.gz` : name);
+        const isSentZipped = isZipped && ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
+        if (isSentZipped) ctx.set('content-encoding', 'gzip');
+        ctx.body = isZipped && !isSentZipped ? gunzipSync(readFileSync(file)) : createReadStream(file);
+      },
+    },
   ];
 }
 

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { PACKAGE_ROOT } from '../config/package-root.ts';
 import type { CredentialKind } from '../core/contract/call.ts';
 import { ERRORS, type ErrorCode } from '../core/contract/errors.ts';
 import type { Json, Schema } from '../core/contract/json.ts';
@@ -10,11 +13,17 @@ interface OwnedRoute {
   readonly value: Route;
 }
 
+/** Of the gateway: its version, and where programs on this machine reach it. */
+interface About {
+  readonly version: string;
+  readonly url: string;
+}
+
 /** The OpenAPI 3.1 document of the mounted routes: made of the very schemas that validate, so the two cannot drift. */
 export function createOpenApi(
   routes: readonly OwnedRoute[],
   schemas: readonly Schema[],
-  version: string,
+  { version, url }: About,
   credentials: ReadonlySet<CredentialKind> = KEYS_AND_TOKENS,
 ): Schema {
   const hasSessions = credentials.has('session');
@@ -22,9 +31,12 @@ export function createOpenApi(
   const components: Record<string, Schema> = { Error: ERROR_SCHEMA };
   for (const schema of schemas) register(components, schema);
   for (const { owner, value: route } of routes) {
-    const path = openApiPath(route.path);
-    paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = operation(owner, route, components, hasSessions);
+    const place = openApiPath(route.path);
+    paths[place] ??= {};
+    paths[place][route.method.toLowerCase()] = {
+      ...operation(owner, route, components, hasSessions),
+      'x-codeSamples': [curlSample(route, components, url), ...samplesOf(place, url)],
+    };
   }
   return {
     openapi: '3.1.0',
@@ -104,8 +116,60 @@ function requestBody(route: Route, components: Record<string, Schema>): { reques
   const schema = reference(components, body);
   const required = !route.bodyOptional;
   if (route.form) return { requestBody: { required, content: { 'multipart/form-data': { schema } } } };
-  const example = exampleOf(body, (id) => components[componentName(id)]);
+  const example = exampleOfBody(body, components);
   return { requestBody: { required, content: { 'application/json': { schema, example } } } };
+}
+
+function exampleOfBody(body: Schema, components: Readonly<Record<string, Schema>>): Json {
+  return exampleOf(body, (id) => components[componentName(id)]);
+}
+
+/** Code that calls a route, as viewers of OpenAPI documents show it. */
+interface CodeSample {
+  readonly lang: string;
+  readonly label: string;
+  readonly source: string;
+}
+
+function curlSample(route: Route, components: Readonly<Record<string, Schema>>, url: string): CodeSample {
+  const { method, path: place, auth, body, form } = route;
+  // What curl would take for a pattern of its own is a word in capitals.
+  const target = place.replaceAll(PARAMETER, (_, name: string) => name.toUpperCase()).replaceAll('\\', '');
+  const example = body && !form ? JSON.stringify(exampleOfBody(body as Schema, components)) : undefined;
+  const words = [
+    `curl ${url}${target}`,
+    ...(method === 'GET' || (method === 'POST' && (example !== undefined || form)) ? [] : [`-X ${method}`]),
+    ...(auth === 'none' ? [] : ['-H "authorization: Bearer $TOLLGATE_API_KEY"']),
+    ...(form ? ['-F file=@FILE'] : []),
+    ...(example === undefined
+      ? []
+      : [`-H 'content-type: application/json'`, `-d '${example.replaceAll("'", "'\\''")}'`]),
+  ];
+  return { lang: 'Shell', label: 'curl', source: words.join(' \\\n  ') };
+}
+
+/** A row of `config/clients.json`. */
+interface ClientSetup {
+  readonly title: string;
+  readonly route?: string;
+  readonly steps: readonly { readonly lines: readonly string[] }[];
+}
+
+let setups: readonly ClientSetup[] | undefined;
+
+/** What libraries a route is called with, by the lines that were run with them. */
+function samplesOf(place: string, url: string): readonly CodeSample[] {
+  const file = path.join(PACKAGE_ROOT, 'config', 'clients.json');
+  setups ??= Object.values(JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<string, ClientSetup>>);
+  return setups.flatMap(({ title, route, steps: [step] }) => {
+    if (route !== place || !step) return [];
+    const source = step.lines
+      .join('\n')
+      .replaceAll('{base}', url)
+      .replaceAll("'{key}'", 'process.env.TOLLGATE_API_KEY')
+      .replaceAll('{model}', 'echo/echo');
+    return [{ lang: 'JavaScript', label: title, source }];
+  });
 }
 
 function responses(route: Route, components: Record<string, Schema>): Record<string, unknown> {

@@ -63,7 +63,7 @@ export function serveGeneration(
   const dialects = createDialectRoutes(owned, deps, server.sseKeepAliveMs);
   let openApi: Schema | undefined;
   let openApiText: string | undefined;
-  const describe = (): Schema => (openApi ??= createOpenApi(routes, schemas, settings.version, credentials));
+  const describe = (): Schema => (openApi ??= createOpenApi(routes, schemas, settings, credentials));
   const own = coreRoutes({
     ...{ catalog, aliases: deps.aliases, dialects: owned },
     phase: () => lifecycle.phase,

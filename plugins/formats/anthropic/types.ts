@@ -175,7 +175,7 @@ const properties: Readonly<Record<string, Schema>> = {
   cache_control: nullable('object'),
 };
 
-const example = { model: 'fast', messages: [{ role: 'user', content: 'Hi' }] };
+const example = { model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] };
 
 /** A request for a message. */
 export const MESSAGES_REQUEST: Schema = {

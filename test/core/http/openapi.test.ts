@@ -21,7 +21,8 @@ function documentOf(route: Partial<Route>, schemas: readonly object[] = []) {
     handler() {},
     ...route,
   } as Route;
-  const document = createOpenApi([{ owner: 'acme', value: whole }], schemas as never, '1.2.3') as unknown as {
+  const about = { version: '1.2.3', url: 'http://127.0.0.1:8787' };
+  const document = createOpenApi([{ owner: 'acme', value: whole }], schemas as never, about) as unknown as {
     readonly info: { readonly version: string };
     readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
     readonly components: { readonly schemas: Readonly<Record<string, object>> };

@@ -1,0 +1,143 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { createKoa, createRouter } from '../../core/http/koa.ts';
+import { Lifecycle } from '../../core/http/lifecycle.ts';
+import { createRequestSchemas } from '../../core/plugins/registry.ts';
+import { docsRoutes } from '../../openapi/docs-pages.ts';
+import { readPages, renderPage, writeDocsSite } from '../../openapi/pages/docs-site.ts';
+import { createSilentLog } from '../support/log.ts';
+
+const HOSTILE = '<img src=x onerror="alert(1)">';
+
+interface Section {
+  readonly page: string;
+  readonly heading: string;
+  readonly anchor: string;
+  readonly text: string;
+}
+
+describe('the docs as pages', () => {
+  let assets: string;
+  let server: Server;
+  let url: string;
+  /** By name. */
+  let pages: ReadonlyMap<string, string>;
+
+  before(async () => {
+    assets = await mkdtemp(path.join(os.tmpdir(), 'tollgate-docs-'));
+    const folder = path.join(assets, 'docs');
+    writeDocsSite(PACKAGE_ROOT, folder);
+    const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.html'));
+    pages = new Map(
+      await Promise.all(names.map(async (name) => [name, await readFile(path.join(folder, name), 'utf8')] as const)),
+    );
+    const lifecycle = new Lifecycle();
+    const router = createRouter({
+      routes: docsRoutes(assets).map((value) => ({ owner: 'core', value })),
+      requests: createRequestSchemas([]),
+      authenticate: async () => undefined,
+      lifecycle,
+      maxBodyBytes: 1024,
+    });
+    server = createKoa([router], { lifecycle, log: createSilentLog() }).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await rm(assets, { recursive: true, force: true });
+  });
+
+  it('has one for each page of docs/, with its title', async () => {
+    const files = (await readdir(path.join(PACKAGE_ROOT, 'docs'), { recursive: true })).filter((name) =>
+      name.endsWith('.md'),
+    );
+    const wanted = files.map((name) => (name === 'README.md' ? 'index.html' : name.replace(/\.md$/, '.html')));
+    expect([...pages.keys()]).to.have.members([...wanted, 'start.html', 'changes.html']);
+    expect(pages.get('money.html')).to.include('<title>Money');
+  });
+
+  it('links to pages and headings that are there, and to nothing that is only in the repository', () => {
+    const broken: string[] = [];
+    let count = 0;
+    for (const [page, html] of pages)
+      for (const [, href = ''] of html.matchAll(/ href="([^"]+)"/g)) {
+        if (/^https?:|\.(css|svg)$|(^|\/)\.\.\/(docs|config)$/.test(href)) continue;
+        const [name = '', anchor] = href.split('#');
+        const target = name === '' ? page : path.posix.join(path.posix.dirname(page), name);
+        const found = pages.get(target);
+        count += 1;
+        if (found === undefined || (anchor !== undefined && !found.includes(` id="${anchor}"`)))
+          broken.push(`${page}: ${href}`);
+      }
+    expect(broken).to.deep.equal([]);
+    expect(count).to.be.above(1000);
+  });
+
+  it('has no code or style within a page, and takes nothing from elsewhere', () => {
+    for (const [page, html] of pages) {
+      expect(html, page).not.to.match(/<script(?![^>]*\bsrc=)|<style|<[^>]+\son\w+=|<[^>]+\sstyle=/);
+      expect(html, page).not.to.match(/<(script|link|img)[^>]+(src|href)="(https?:)?\/\//);
+    }
+  });
+
+  it('shows what looks like HTML as text', () => {
+    const source = {
+      file: 'docs/x.md',
+      page: 'x.html',
+      text: `# A ${HOSTILE}\n\nB ${HOSTILE}\n\n${HOSTILE}\n\n\`${HOSTILE}\`\n`,
+    };
+    const { html } = renderPage(source, [...readPages(PACKAGE_ROOT), source]);
+    expect(html).not.to.include('<img');
+    expect(html.split('&lt;img').length).to.be.at.least(5);
+  });
+
+  it('is served with a strict policy, and its index small', async () => {
+    const first = await fetch(`${url}/docs/pages`);
+    expect(first.url).to.equal(`${url}/docs/pages/index.html`);
+    expect(first.headers.get('content-type')).to.equal('text/html; charset=utf-8');
+    const policy = first.headers.get('content-security-policy') ?? '';
+    expect(policy)
+      .to.include("default-src 'none'")
+      .and.not.match(/unsafe|https?:|\*/);
+    expect(await first.text()).to.equal(pages.get('index.html'));
+    const nested = await fetch(`${url}/docs/pages/plugins/tts.html`);
+    expect(await nested.text()).to.equal(pages.get(path.join('plugins', 'tts.html')));
+
+    for (const encoding of ['gzip', 'identity']) {
+      const response = await fetch(`${url}/docs/pages/search.json`, { headers: { 'accept-encoding': encoding } });
+      expect(response.headers.get('content-encoding')).to.equal(encoding === 'gzip' ? 'gzip' : null);
+      const sections = (await response.json()) as readonly Section[];
+      const found = sections.find(({ page, text }) => page === 'plugins/tts.html' && text.includes('speechCache'));
+      expect(found?.heading).to.equal('Hearing the same again');
+      expect(pages.get('plugins/tts.html')).to.include(` id="${found?.anchor}"`);
+    }
+    const zipped = await readFile(path.join(assets, 'docs', 'search.json.gz'));
+    expect(zipped.length).to.be.at.most(300_000);
+  });
+
+  it('leads to no other file', async () => {
+    for (const name of [
+      '..%2f..%2fpackage.json',
+      '%2e%2e/config.html',
+      'nothing.html',
+      'search.json.gz',
+      'plugins',
+      '',
+    ])
+      expect((await fetch(`${url}/docs/pages/${name}`)).status, name).to.equal(404);
+  });
+
+  it('is linked to from the page of the API, where it was built', async () => {
+    expect(await (await fetch(`${url}/docs`)).text()).to.include('href="docs/pages"');
+    const [route] = docsRoutes(path.join(assets, 'nothing'));
+    expect(docsRoutes(path.join(assets, 'nothing')).map(({ path: at }) => at)).not.to.include('/docs/pages');
+    expect(route?.path).to.equal('/docs');
+  });
+});
