@@ -8,6 +8,8 @@ import { isLocal } from './browser.ts';
 /** Nothing but this origin, and no code or style that is not a file of it. */
 const POLICY = [
   "default-src 'none'",
+  // A sound that was spoken is bytes that the page itself keeps.
+  ...["media-src 'self' blob:"],
   ...["script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'"],
   ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"],
 ].join('; ');

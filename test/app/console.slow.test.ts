@@ -5,7 +5,9 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { build } from 'vite';
+import { writeDocsSite } from '../../openapi/pages/docs-site.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { fixture } from '../support/speech/sound.ts';
 import { completion, delta, events, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
@@ -15,21 +17,40 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const HOSTILE = '<img src=x onerror="document.title=\'taken\'">';
 const IMAGES = path.join(ROOT, 'docs/images');
 
+/** What a model says as router, specialist and writer of a team. */
+const TEAM_SAYS: Readonly<Record<string, object>> = {
+  assignments: { agents: [{ agent: 'navigation', instruction: 'look' }] },
+  report: { summary: `left, ${HOSTILE}`, confidence: 0.9 },
+  result: { answer: `Turn left. ${HOSTILE}` },
+};
+
 /** The pages, each with something that has to be on it. */
 const PAGES: Readonly<Record<string, RegExp>> = {
   '': /Does it work\?[\s\S]*(left alone|is tried again)[\s\S]*What failed[\s\S]*How to connect/,
   calls: /provider_unavailable/,
   'calls?outcome=error': /south\/m/,
   keys: /laptop/,
+  teams: /team=search[\s\S]*lena[\s\S]*\$5 a month/,
+  'teams?team=team%3Dsearch': /Used in the last 30 days[\s\S]*The team has no key yet/,
   usage: /By user[\s\S]*lena/,
   budgets: /everyone[\s\S]*of the file/,
   targets: /south\/m[\s\S]*(left alone|is tried again)[\s\S]*could not be reached/,
   models: /smart[\s\S]*alias of south\/m, then north\/m/,
   playground: /Calls are made as ann/,
+  speech: /Spoken as ann[\s\S]*Say it/,
+  agents: /Who is in the team[\s\S]*navigation/,
   plugins: /authenticate \(post\)/,
   configuration: /providers\.north\.baseUrl/,
   audit: /key\.create/,
 };
+
+/** Some of the docs: the first page, one with code, one in a folder, the widest table. */
+const DOCS: readonly (readonly [where: string, words: RegExp])[] = [
+  ['/docs/pages/index.html', /reading order/],
+  ['/docs/pages/start.html', /npm start/],
+  ['/docs/pages/plugins/tts.html', /Hear it/],
+  ['/docs/pages/providers/matrix.html', /anthropic/],
+];
 
 interface AxeResult {
   readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
@@ -51,6 +72,7 @@ describe('the console in a browser', function () {
   before(async function () {
     if (!existsSync(CHROMIUM)) return this.skip();
     await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
+    writeDocsSite(ROOT, path.join(ROOT, 'dist/assets/docs'));
     vendors = [await startVendor(), await startVendor()];
     const [north, south] = vendors;
     if (!north || !south) throw new Error('there are two vendors');
@@ -62,8 +84,15 @@ describe('the console in a browser', function () {
       },
       models: { smart: ['south/m', 'north/m'] },
       budgets: [{ name: 'everyone', amount_usd: 10, every: 'day' }],
+      tags: { team: ['search'] },
+      tts: { openai: { apiKey: 'k', baseUrl: north.url, models: ['tts-1'], prices: { '*': { characters: 1000 } } } },
+      agents: { team: { model: 'north/m' } },
     });
     ({ api_key: adminKey } = await gateway.command<{ api_key: string }>('keys', 'create', '--admin', '--user', 'ann'));
+    await admin('PUT', '/teams/team%3Dsearch', {
+      owners: { users: ['lena', HOSTILE] },
+      budget: { amount_usd: '5', every: 'month' },
+    });
     browser = await chromium.launch({
       executablePath: CHROMIUM,
       args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--no-first-run'],
@@ -94,6 +123,11 @@ describe('the console in a browser', function () {
       const body = wire.request.body.toString();
       if (body.includes('please fail'))
         return wire.send(answer(500, { error: { message: `${HOSTILE} engine on fire` } }));
+      if (wire.request.path.endsWith('/audio/speech'))
+        return wire.send(answer(200, fixture('hi.mp3'), { 'content-type': 'audio/mpeg' }));
+      const [, asked = ''] = /"json_schema":\{"name":"(\w+)"/.exec(body) ?? [];
+      if (asked in TEAM_SAYS)
+        return wire.send(answer(200, completion(JSON.stringify(TEAM_SAYS[asked]), { usage: usageOf(200, 50) })));
       if (!body.includes('"stream":true'))
         return wire.send(answer(200, completion('fine', { usage: usageOf(200, 50) })));
       const usage = JSON.stringify({ ...JSON.parse(delta('')), choices: [], usage: usageOf(200, 50) });
@@ -111,7 +145,8 @@ describe('the console in a browser', function () {
     });
     watched.on('request', (request) => {
       const url = request.url();
-      if (!url.startsWith(`${gateway.url}/`) && !url.startsWith('data:')) faults.push(`elsewhere: ${url}`);
+      const isOwn = [gateway.url, `blob:${gateway.url}`].some((base) => url.startsWith(`${base}/`));
+      if (!isOwn && !url.startsWith('data:')) faults.push(`elsewhere: ${url}`);
     });
   };
 
@@ -185,8 +220,11 @@ describe('the console in a browser', function () {
     expect(text).to.include('does the vendor answer?');
   });
 
-  for (const [where, pattern] of Object.entries(PAGES))
-    it(`can be read by everybody: #/${where}`, async () => {
+  for (const [where, pattern] of [
+    ...Object.entries(PAGES).map(([name, words]) => [`/console#/${name}`, words] as const),
+    ...DOCS,
+  ])
+    it(`can be read by everybody: ${where}`, async () => {
       const reader = await (
         await browser.newContext({ bypassCSP: true, storageState: await context.storageState() })
       ).newPage();
@@ -195,7 +233,7 @@ describe('the console in a browser', function () {
         for (const width of [1280, 360]) {
           await reader.emulateMedia({ colorScheme });
           await reader.setViewportSize({ width, height: 860 });
-          await reader.goto(`${gateway.url}/console#/${where}`);
+          await reader.goto(`${gateway.url}${where}`);
           await reader.reload();
           await reader.waitForFunction(`${pattern}.test(document.querySelector('main')?.innerText)`);
           await reader.addScriptTag({ path: AXE });
@@ -208,6 +246,22 @@ describe('the console in a browser', function () {
       expect(await reader.title()).not.to.equal('taken');
       await reader.context().close();
     });
+
+  it('finds a place in the docs by the keyboard alone, and asks nobody else', async () => {
+    await page.goto(`${gateway.url}/docs/pages`);
+    await page.keyboard.press('/');
+    await page.keyboard.type('sounds <img> kept');
+    await page.getByText('Nothing was found').waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.type('speechCache sounds');
+    await page.getByRole('status').getByText(/place/).waitFor();
+    await page.keyboard.press('ArrowDown');
+    const place = 'Text to speech: Hearing the same again';
+    expect(await page.evaluate('document.activeElement.textContent')).to.equal(place);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${gateway.url}/docs/pages/plugins/tts.html#hearing-the-same-again`);
+    await page.getByRole('heading', { name: 'Hearing the same again' }).waitFor();
+  });
 
   it('makes a key with a budget, shows it once, and tells why it is refused when the budget is spent', async () => {
     await show('keys');
@@ -261,11 +315,77 @@ describe('the console in a browser', function () {
     expect(data.map(({ key }) => key)).to.deep.equal(['-', '-']);
   });
 
+  it('speaks a text as the person, plays it, and says what it cost', async () => {
+    await show('speech');
+    await page.getByLabel('Text').fill('Hello there');
+    await page.keyboard.press('Control+Enter');
+    await page.getByText(/mp3, [\d,]+ bytes after .*, 11 characters, \$0\.011/).waitFor();
+    // The browser could read it: no policy was in its way.
+    await page.waitForFunction("document.querySelector('audio')?.duration > 0");
+    await page.getByRole('link', { name: 'The call' }).click();
+    await page.locator('tbody').getByText('openai/tts-1').waitFor();
+  });
+
+  it('says what is wrong with a text that cannot be spoken, and keeps it', async () => {
+    expected = /400/;
+    await show('speech');
+    await page.getByLabel('Voice').fill('nobody');
+    await page.getByRole('button', { name: /^Say it/ }).click();
+    await page.getByRole('alert').getByText('nobody').waitFor();
+    expect(await page.getByLabel('Voice').inputValue()).to.equal('nobody');
+  });
+
+  it('shows who of a team works, when, and what came of it', async () => {
+    await show('agents');
+    await page.getByLabel('Message').fill('Where to?');
+    await page.getByRole('button', { name: 'Send to the team' }).click();
+    await page.getByText('Turn left.').waitFor();
+    const steps = page.getByRole('region', { name: 'Steps of the team' }).locator('tbody tr');
+    const rows = (await steps.allInnerTexts()).map((text) => text.split(/\s+/).slice(0, 2));
+    expect(rows).to.deep.equal([
+      ['router', 'ok'],
+      ['navigation', 'ok'],
+      ['writer', 'ok'],
+    ]);
+    expect(await page.title()).not.to.equal('taken');
+    await page.getByRole('link', { name: 'Its calls' }).click();
+    await page.locator('tbody tr').nth(2).waitFor();
+    const { data } = await admin<{ data: readonly { user_id: string }[] }>('GET', '/calls?session=console&user=ann');
+    expect(data.length).to.be.at.least(3);
+  });
+
+  it('lets an owner make keys and budgets within the team, and nobody overwrite a team unseen', async () => {
+    await show('teams?team=team%3Dsearch');
+    await page.getByRole('button', { name: 'New budget' }).click();
+    await page.getByLabel('Name').fill('batch');
+    await page.getByLabel('US dollars').fill('2');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('team=search~batch', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByRole('textbox', { name: /^Name/ }).fill('nightly');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    const key = String(await page.getByRole('dialog').locator('code').first().textContent()).trim();
+    await page.getByRole('button', { name: 'Done' }).click();
+    await page.getByText('nightly').waitFor();
+    expect(await call(key, 'north/m')).to.equal(200);
+
+    expected = /412/;
+    await page.getByRole('button', { name: 'Edit team=search' }).click();
+    await page.getByLabel('Members').fill('lena');
+    await admin('PUT', '/teams/team%3Dsearch', { owners: { users: ['lena'] }, account: 'search' });
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Nothing was overwritten').waitFor();
+    const now = await admin<{ members?: unknown; account: string }>('GET', '/teams/team%3Dsearch');
+    expect([now.members, now.account]).to.deep.equal([undefined, 'search']);
+    expect(await page.getByLabel('Members').inputValue()).to.equal('lena');
+    await page.keyboard.press('Escape');
+  });
+
   it('finds every page by the keyboard alone', async () => {
     await show('');
     await page.getByRole('heading', { name: 'Home' }).waitFor();
     await page.locator('.brand').focus();
-    for (const name of ['Home', 'Calls', 'Keys and people', 'Usage']) {
+    for (const name of ['Home', 'Calls', 'Keys and people', 'Teams', 'Usage']) {
       await page.keyboard.press('Tab');
       expect(await page.evaluate('document.activeElement.textContent')).to.equal(name);
     }
@@ -295,6 +415,22 @@ describe('the console in a browser', function () {
     await show('');
     await page.getByRole('heading', { name: 'Does it work?' }).waitFor();
     expect(await page.getByRole('button', { name: 'Make a key for me' }).count()).to.equal(0);
+  });
+
+  it('shows owners of a team that team, and what they have no scope for is not there', async () => {
+    expected = /401/;
+    const words = ['keys', 'create', '--user', 'lena', '--role', 'team'];
+    const { api_key: key } = await gateway.command<{ api_key: string }>(...words);
+    await context.clearCookies();
+    await show('teams');
+    await page.reload();
+    await page.getByRole('textbox', { name: /^Admin key/ }).fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('link', { name: 'team=search' }).click();
+    await page.getByText('nightly').waitFor();
+    for (const name of ['Keys and people', 'Budgets', 'Speech', 'Agents'])
+      expect(await page.getByRole('link', { name, exact: true }).count(), name).to.equal(0);
+    expect(await page.getByRole('button', { name: 'Edit team=search' }).count()).to.equal(0);
   });
 
   it('lets an admin key in, and no other', async () => {

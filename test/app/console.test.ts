@@ -1,6 +1,9 @@
 import http from 'node:http';
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { fixture } from '../support/speech/sound.ts';
+import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
+import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const ADMIN = '/api/core/admin';
 const CHAT = { model: 'echo/echo', messages: [{ role: 'user', content: 'Hello there' }] };
@@ -173,6 +176,67 @@ describe('the console', () => {
       ['zoe', 'zoe', '-', 'ok'],
       ['zoe', 'zoe', '-', 'ok'],
     ]);
+  });
+
+  it('speaks and asks a team as the person, whom the gateway books and who may no more than the session', async () => {
+    const vendor = await startScriptedUpstream((wire) => {
+      if (wire.request.path.endsWith('/audio/speech'))
+        return wire.send(answer(200, fixture('hi.mp3'), { 'content-type': 'audio/mpeg' }));
+      const isRouter = wire.request.body.toString().includes('"name":"assignments"');
+      const said = JSON.stringify(isRouter ? { agents: [] } : { answer: 'Left.' });
+      return wire.send(answer(200, completion(said, { usage: usageOf(200, 50) })));
+    });
+    const own = await startGateway({
+      providers: { north: openAiVendor(vendor, { models: ['m'], prices: tokenPrices(3, 15) }) },
+      tts: { openai: { apiKey: 'k', baseUrl: vendor.url, models: ['tts-1'], prices: { '*': { characters: 1000 } } } },
+      agents: { team: { model: 'north/m' } },
+    });
+    try {
+      const signIn = async (role: string): Promise<Record<string, string>> => {
+        const words = ['keys', 'create', '--user', role, '--role', role];
+        const { api_key: key } = await own.command<{ api_key: string }>(...words);
+        const origin = { origin: own.url, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
+        const response = await fetch(`${own.url}${ADMIN}/console/session`, {
+          method: 'POST',
+          headers: { ...origin, authorization: `Bearer ${key}` },
+        });
+        return { ...origin, cookie: cookieOf(response) };
+      };
+      const send = (headers: Record<string, string>, path: string, body: object): Promise<Response> =>
+        fetch(own.url + ADMIN + path, { method: 'POST', headers, body: JSON.stringify(body) });
+      const [operator, viewer] = [await signIn('operator'), await signIn('viewer')];
+      const sound = await send(operator, '/speech/openai', { text: 'Hi.' });
+      expect([sound.status, sound.headers.get('content-type')]).to.deep.equal([200, 'audio/mpeg']);
+      expect(sound.headers.get('x-tollgate-cost-usd')).to.equal('0.003');
+      expect((await sound.arrayBuffer()).byteLength).to.equal(fixture('hi.mp3').length);
+      const asked = await send(operator, '/agent', { message: 'Where to?', session: null });
+      expect([asked.status, ((await asked.json()) as { content: unknown }).content]).to.deep.equal([
+        200,
+        { answer: 'Left.' },
+      ]);
+      for (const path of ['/speech', '/speech/openai/voices', '/agent'])
+        expect((await fetch(own.url + ADMIN + path, { headers: operator })).status, path).to.equal(200);
+
+      const { api_key: admin } = await own.command<{ api_key: string }>('keys', 'create', '--admin', '--user', 'ann');
+      const found = await fetch(`${own.url}${ADMIN}/calls?session=console`, {
+        headers: { authorization: `Bearer ${admin}` },
+      });
+      const { data } = (await found.json()) as Shown;
+      expect(data.map(({ operation, user_id, outcome }) => [operation, user_id, outcome])).to.have.deep.members([
+        ['speech', 'operator', 'ok'],
+        ['chat', 'operator', 'ok'],
+        ['chat', 'operator', 'ok'],
+      ]);
+
+      // A role without the scope, and a page of another site with the cookie.
+      for (const headers of [viewer, { ...operator, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }]) {
+        expect((await send(headers, '/speech/openai', { text: 'Hi.' })).status).to.equal(403);
+        expect((await send(headers, '/agent', { message: 'Hi.' })).status).to.equal(403);
+      }
+    } finally {
+      await own.stop();
+      await vendor.close();
+    }
   });
 
   it('leaves no token and no cookie in the log', async () => {

@@ -14,7 +14,7 @@ interface Reconciled {
   readonly is_within_tolerance: boolean;
 }
 
-describe('the bill of a vendor for calls through a gateway', function () {
+describe('the bill of a vendor for calls through a gateway', () => {
   let upstream: ScriptedUpstream;
   let vendor: BillingVendor;
   let gateway: TestGateway;

@@ -10,6 +10,7 @@ import {
   type Schema,
   type Usage,
 } from '../../../core/index.ts';
+import { FOR_OPERATORS } from '../../policies/kit/index.ts';
 import { type AgentMemory, createAgentMemory, personalMemories } from '../kit/agent-memory.ts';
 import { structuredDeps } from '../kit/agent-run.ts';
 import { memoryRoute } from '../kit/memory-route.ts';
@@ -310,24 +311,74 @@ export default definePlugin({
       responses: { 200: { description: 'The result, or with `stream` agent events.', schema: TEAM_RESPONSE } },
       handler: (ctx) => handleAgent(ctx, readTeamRequest(ctx.state.body, state.reader), state),
     });
+    registerForOperators(state);
     const wipe = (principal: Principal, session: string | undefined) => wipeMemories(state, principal, session);
     api.route(memoryRoute('/api/core/agent/memory', 'Wipe the caller’s agent memory', wipe));
   },
 });
 
-function handleAgent(ctx: RouteContext, request: TeamRequest, state: TeamState): Promise<void> {
+const ROSTER = {
+  type: 'object',
+  required: ['object', 'model', 'agents'],
+  properties: {
+    object: { const: 'team_of_agents' },
+    model: { type: 'string', description: 'The model of those that name none.' },
+    agents: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['name', 'when', 'model'],
+        properties: {
+          name: { type: 'string' },
+          when: { type: 'string', description: 'What the router chooses it for.' },
+          model: { type: ['string', 'null'] },
+        },
+      },
+    },
+  },
+} as const;
+
+/** The team of a person who signed in at the console: the person's own name in the books, and the permissions of the session. */
+function registerForOperators(state: TeamState): void {
+  const open = { ...FOR_OPERATORS, scope: 'models:call', path: '/api/core/admin/agent' } as const;
+  state.api.route({
+    ...{ ...open, method: 'GET', summary: 'Show who is in the team of agents' },
+    responses: { 200: { description: 'The team.', schema: ROSTER } },
+    handler(ctx) {
+      const agents = state.team().members.map(({ name, when, model = null }) => ({ name, when, model }));
+      ctx.set('cache-control', 'no-store');
+      ctx.body = { object: 'team_of_agents', model: state.config.model, agents };
+    },
+  });
+  state.api.route({
+    ...{ ...open, method: 'POST', summary: 'Ask the team of agents, booked under the person who signed in' },
+    description: 'The body and the response are those of `/api/core/agent`.',
+    body: TEAM_REQUEST,
+    maxBodyBytes: 20 * 1024 * 1024,
+    responses: { 200: { description: 'The result, or with `stream` agent events.', schema: TEAM_RESPONSE } },
+    handler: (ctx) => handleAgent(ctx, readTeamRequest(ctx.state.body, state.reader), state, 'console'),
+  });
+}
+
+/** `label` is the session that its calls are booked under, where that is not the caller's to say. */
+function handleAgent(ctx: RouteContext, request: TeamRequest, state: TeamState, label?: string): Promise<void> {
   const { timeoutMs } = state.limits;
   return respondInTime(ctx, { timeoutMs, stream: request.stream }, (signal, emit) =>
-    runRequest(ctx, request, state, signal, emit),
+    runRequest(ctx, request, state, { signal, emit, label }),
   );
+}
+
+interface Running {
+  readonly signal: AbortSignal;
+  readonly emit: Emit;
+  readonly label: string | undefined;
 }
 
 async function runRequest(
   ctx: RouteContext,
   request: TeamRequest,
   state: TeamState,
-  signal: AbortSignal,
-  emit: Emit,
+  { signal, emit, label }: Running,
 ): Promise<TeamResult> {
   const { principal, requestId, onOutcome } = ctx.state;
   const { api, config, limits, modes } = state;
@@ -341,7 +392,7 @@ async function runRequest(
   const caller = {
     principal,
     requestId,
-    session: ctx.state.session ?? request.session,
+    session: label ?? ctx.state.session ?? request.session,
     trace: ctx.state.trace,
     onOutcome,
   };

@@ -63,12 +63,14 @@ async function send(
   url: string,
   body?: unknown,
   headers: Record<string, string> = {},
+  signal?: AbortSignal,
 ): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(url, {
       method,
       credentials: 'same-origin',
+      ...(signal && { signal }),
       headers: {
         accept: 'application/json',
         ...(body !== undefined && { 'content-type': 'application/json' }),
@@ -86,7 +88,7 @@ async function send(
 }
 
 /** The gateway's error of a response. */
-export async function readError(response: Response): Promise<ApiError> {
+async function readError(response: Response): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => undefined);
   const error = body && typeof body === 'object' && 'error' in body ? body.error : undefined;
   const field = (name: 'code' | 'message', otherwise: string): string => {
@@ -122,16 +124,41 @@ export async function change<T>(
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
-/** Sends a chat as the person who is signed in; the response is a stream of events. */
-export async function sendChat(body: unknown, signal: AbortSignal): Promise<Response> {
-  const response = await fetch(pathOf('/console/chat'), {
-    method: 'POST',
-    signal,
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
+/** Calls a model as the person who is signed in; the response is a stream of events, or a sound. */
+export function call(path: string, body: unknown, signal: AbortSignal): Promise<Response> {
+  return send('POST', pathOf(path), body, { accept: '*/*' }, signal);
+}
+
+/** The events of a response as they come: the name, if it has one, and what its data says. */
+export async function* readEvents(
+  response: Response,
+): AsyncGenerator<{ readonly name: string; readonly data: unknown }> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { value, done } = (await reader?.read()) ?? { value: undefined, done: true };
+    if (done) return;
+    const frames = (rest + value).split('\n\n');
+    rest = frames.pop() ?? '';
+    for (const frame of frames) {
+      const [, data] = /^data: (.*)$/m.exec(frame) ?? [];
+      if (data !== undefined) yield { name: /^event: (.*)$/m.exec(frame)?.[1] ?? '', data: JSON.parse(data) };
+    }
+  }
+}
+
+let paths: Promise<object> | undefined;
+
+/** Whether this gateway has a route of operators, which its description says: one that is not there would be an error. */
+export async function hasRoute(path: string): Promise<boolean> {
+  paths ??= send('GET', '/openapi.json')
+    .then((response) => response.json() as Promise<{ paths?: object }>)
+    .then((description) => description.paths ?? {});
+  // A failure is not kept.
+  paths.catch(() => {
+    paths = undefined;
   });
-  if (!response.ok) throw await readError(response);
-  return response;
+  return pathOf(path) in (await paths);
 }
 
 /** Whether people sign in at an OpenID provider here. */
@@ -172,10 +199,9 @@ async function ownSession(): Promise<Session | undefined> {
   };
 }
 
-/** Only where the gateway has such routes, which its description says: asked for by somebody unknown, they would be an error. */
+/** Only where the gateway has such routes: asked for by somebody unknown, they would be an error. */
 async function openIdSession(): Promise<Session | null> {
-  const description = (await (await send('GET', '/openapi.json')).json().catch(() => ({}))) as { paths?: object };
-  hasOpenId.value = `${BASE}/login` in (description.paths ?? {});
+  hasOpenId.value = await hasRoute('/login');
   if (!hasOpenId.value) return null;
   const state = await get<{ user_id: string; scopes: readonly string[]; ends_at: string | null }>('/session').catch(
     () => undefined,

@@ -90,17 +90,26 @@ function KeyFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>)
   );
 }
 
-/** Makes a key and shows it, once. */
-export function NewKey({ user = '', onClose }: { user?: string | undefined; onClose: () => void }) {
-  const [draft, setDraft] = useState<Draft>({ ...EMPTY, user_id: user || (session.value?.user ?? '') });
+/** Makes a key and shows it, once; one of a team has its tag, and no more than the team may give. */
+export function NewKey({
+  user = '',
+  team,
+  onClose,
+}: {
+  user?: string | undefined;
+  team?: string;
+  onClose: () => void;
+}) {
+  const [draft, setDraft] = useState<Draft>({ ...EMPTY, user_id: user || team || (session.value?.user ?? '') });
   const [error, setError] = useState<unknown>();
   const [made, setMade] = useState<string>();
   const set = (part: Partial<Draft>): void => setDraft({ ...draft, ...part });
   const submit = (event: Event): void => {
     event.preventDefault();
     setError(undefined);
-    change<{ api_key: string }>('POST', '/keys', {
-      ...bodyOf(draft),
+    change<{ api_key: string }>('POST', team === undefined ? '/keys' : `/own-teams/${encodeURIComponent(team)}/keys`, {
+      // What is left empty is not asked for.
+      ...Object.fromEntries(Object.entries(bodyOf(draft)).filter(([, value]) => value !== null)),
       user_id: draft.user_id,
       ...(draft.role !== '' && { role: draft.role }),
     })
@@ -114,14 +123,21 @@ export function NewKey({ user = '', onClose }: { user?: string | undefined; onCl
       <form onSubmit={submit}>
         <Text
           label="User"
-          hint="Whose key it is: anyone you name."
+          hint={team === undefined ? 'Whose key it is: anyone you name.' : 'A member of the team, or the team itself.'}
           required
           maxLength={300}
           value={draft.user_id}
           onType={(user_id) => set({ user_id })}
         />
         <KeyFields draft={draft} set={set} />
-        <Choice label="May operate this gateway" value={draft.role} options={ROLES} onPick={(role) => set({ role })} />
+        {team === undefined && (
+          <Choice
+            label="May operate this gateway"
+            value={draft.role}
+            options={ROLES}
+            onPick={(role) => set({ role })}
+          />
+        )}
         <Problem error={error} />
         <div class="actions">
           <Button kind="main" type="submit">

@@ -2,6 +2,7 @@ import { computed, effect, signal } from '@preact/signals';
 import { type ComponentType, render } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { findSession, isLost, may, session, signOut } from './api.ts';
+import { Agents } from './pages/agents.tsx';
 import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
 import { Calls } from './pages/calls.tsx';
@@ -12,7 +13,9 @@ import { Models } from './pages/models.tsx';
 import { Playground } from './pages/playground.tsx';
 import { Plugins } from './pages/plugins.tsx';
 import { SignIn, SignInAgain } from './pages/sign-in.tsx';
+import { Speech } from './pages/speech.tsx';
 import { Targets } from './pages/targets.tsx';
+import { Teams } from './pages/teams.tsx';
 import { Usage } from './pages/usage.tsx';
 import { linkTo, route } from './routing.ts';
 import './style.css';
@@ -21,22 +24,25 @@ import { Button, PageHead } from './ui.tsx';
 interface PageRow {
   readonly title: string;
   readonly Page: ComponentType;
-  /** The scope without which it is not shown. */
-  readonly needs?: string;
+  /** The scopes of which one has to be there for it to be shown. */
+  readonly needs?: readonly string[];
 }
 
 const PAGES: Readonly<Record<string, PageRow>> = Object.freeze({
   home: { title: 'Home', Page: Home },
-  calls: { title: 'Calls', Page: Calls, needs: 'calls:read' },
-  keys: { title: 'Keys and people', Page: Keys, needs: 'keys:read' },
-  usage: { title: 'Usage', Page: Usage, needs: 'usage:read' },
-  budgets: { title: 'Budgets', Page: Budgets, needs: 'budgets:read' },
-  targets: { title: 'Targets', Page: Targets, needs: 'targets:read' },
-  models: { title: 'Models', Page: Models, needs: 'models:read' },
-  playground: { title: 'Playground', Page: Playground, needs: 'models:call' },
-  plugins: { title: 'Plugins', Page: Plugins, needs: 'config:read' },
-  configuration: { title: 'Configuration', Page: Configuration, needs: 'config:read' },
-  audit: { title: 'Audit', Page: Audit, needs: 'audit:read' },
+  calls: { title: 'Calls', Page: Calls, needs: ['calls:read'] },
+  keys: { title: 'Keys and people', Page: Keys, needs: ['keys:read'] },
+  teams: { title: 'Teams', Page: Teams, needs: ['teams:read', 'teams:own'] },
+  usage: { title: 'Usage', Page: Usage, needs: ['usage:read'] },
+  budgets: { title: 'Budgets', Page: Budgets, needs: ['budgets:read'] },
+  targets: { title: 'Targets', Page: Targets, needs: ['targets:read'] },
+  models: { title: 'Models', Page: Models, needs: ['models:read'] },
+  playground: { title: 'Playground', Page: Playground, needs: ['models:call'] },
+  speech: { title: 'Speech', Page: Speech, needs: ['models:call'] },
+  agents: { title: 'Agents', Page: Agents, needs: ['models:call'] },
+  plugins: { title: 'Plugins', Page: Plugins, needs: ['config:read'] },
+  configuration: { title: 'Configuration', Page: Configuration, needs: ['config:read'] },
+  audit: { title: 'Audit', Page: Audit, needs: ['audit:read'] },
 });
 
 type Scheme = 'auto' | 'light' | 'dark';
@@ -50,13 +56,17 @@ effect(() => {
 
 const shown = computed(() => PAGES[route.value.page]);
 
+function mayOneOf(needs: readonly string[] | undefined): boolean {
+  return needs === undefined || needs.some(may);
+}
+
 function Nav() {
   return (
     <nav aria-label="Pages">
       <ul>
         {Object.entries(PAGES).map(
           ([name, { title, needs }]) =>
-            (needs === undefined || may(needs)) && (
+            mayOneOf(needs) && (
               <li key={name}>
                 <a href={linkTo(name)} aria-current={route.value.page === name ? 'page' : undefined}>
                   {title}
@@ -96,13 +106,13 @@ function Unknown() {
   );
 }
 
-function NotYours({ needs }: { needs: string }) {
+function NotYours({ needs = [] }: { needs: readonly string[] | undefined }) {
   return (
     <>
       <PageHead title="Not for this session" />
       <p>
-        This page needs the scope <code>{needs}</code>, which your session lacks. An admin can give you a role that has
-        it.
+        This page needs the scope <code>{needs.join(' or ')}</code>, which your session lacks. An admin can give you a
+        role that has it.
       </p>
     </>
   );
@@ -137,12 +147,12 @@ function App() {
             </Button>
           </div>
           <p class="muted">
-            <a href="/docs">API</a> {version}
+            <a href="/docs/pages">Docs</a> <a href="/docs">API</a> {version}
           </p>
         </footer>
       </aside>
       <main>
-        {needs === undefined || may(needs) ? <Page key={name} /> : <NotYours needs={needs} />}
+        {mayOneOf(needs) ? <Page key={name} /> : <NotYours needs={needs} />}
         {isLost.value && <SignInAgain />}
       </main>
     </div>

@@ -109,6 +109,26 @@ export interface Key {
   readonly spent_usd: string;
 }
 
+export interface Team {
+  readonly tag: string;
+  readonly owners: {
+    readonly users?: readonly string[];
+    readonly groups?: readonly string[];
+    readonly keys?: readonly string[];
+  };
+  /** The tag itself unless given. */
+  readonly account?: string;
+  readonly members?: readonly string[];
+  readonly models?: readonly string[];
+  readonly providers?: readonly string[];
+  readonly server_tools?: readonly string[];
+  readonly plans?: readonly string[];
+  readonly budget?: Readonly<Record<string, unknown>> & {
+    readonly amount_usd: string | number;
+    readonly every: string;
+  };
+}
+
 export interface Sums {
   readonly requests: number;
   readonly errors: number;
@@ -145,6 +165,20 @@ export interface Model {
   /** The day from which on its vendor no longer serves it. */
   readonly shutdown: string | null;
   readonly price: { readonly input: number; readonly output: number; readonly cached_input?: number } | null;
+}
+
+export interface SpeechVendor {
+  readonly vendor: string;
+  readonly is_callable: boolean;
+  readonly models: readonly string[];
+  readonly formats: readonly string[];
+  readonly default_voice: string;
+  readonly speed: { readonly min: number; readonly max: number };
+}
+
+export interface AgentTeam {
+  readonly model: string;
+  readonly agents: readonly { readonly name: string; readonly when: string; readonly model: string | null }[];
 }
 
 export interface Plugin {

@@ -28,7 +28,7 @@ import { type CachedSound, cacheOf, SPEECH_CACHE, type SpeechCache, speechCacheK
 import { localVoices, resolveSpeech } from './check.ts';
 import { collectSound } from './collect-sound.ts';
 import { defineSpeech } from './operation.ts';
-import { type SpeechRoutesNeed, ttsRoute, voicesRoute } from './routes.ts';
+import { operatorsRoutes, type SpeechRoutesNeed, ttsRoute, voicesRoute } from './routes.ts';
 import { OPENAI_SPEECH_BODY, VOICES_JSON } from './schemas.ts';
 import { callContext, sendSound, setHeaders, writeSound } from './send-sound.ts';
 import { createSpeak, findVendor, type Speak, type SpokenResponse } from './speak.ts';
@@ -297,6 +297,7 @@ export default definePlugin({
     if (cache) api.hook('answer', { operations: ['speech'], handler: createCacheHook(api, cache) });
     for (const route of [ttsRoute, voicesRoute, openaiSpeechRoute, allVoicesRoute, audioModelsRoute])
       api.route(route(need));
+    for (const route of operatorsRoutes(need)) api.route(route);
     api.command(createSayCommand(speak));
   },
 });

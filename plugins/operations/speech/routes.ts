@@ -1,4 +1,5 @@
 import type { PluginApi, Route, RouteContext, Schema } from '../../../core/index.ts';
+import { FOR_OPERATORS, listOf, sendList } from '../../policies/kit/index.ts';
 import type { SpeechProvider, SpeechRequest, SpeechResponse, Voice } from '../../tts/kit/index.ts';
 import { collectSound } from './collect-sound.ts';
 import { SPEECH_BODY, SPEECH_JSON, VOICES_JSON } from './schemas.ts';
@@ -56,6 +57,69 @@ export function voicesRoute({ voices }: SpeechRoutesNeed): Route<Schema> {
       ctx.body = { voices: await voices(ctx.params['vendor'] ?? '') };
     },
   };
+}
+
+const SPEECH_VENDOR = {
+  type: 'object',
+  required: ['vendor', 'is_callable', 'models', 'formats', 'default_voice', 'speed'],
+  properties: {
+    vendor: { type: 'string', description: 'Its name in the configuration.' },
+    is_callable: { type: 'boolean', description: 'False where it needs a key and has none.' },
+    models: { type: 'array', items: { type: 'string' }, description: 'The first is the default.' },
+    formats: { type: 'array', items: { type: 'string' }, description: 'The first is the default.' },
+    default_voice: { type: 'string' },
+    speed: { type: 'object', properties: { min: { type: 'number' }, max: { type: 'number' } } },
+  },
+} as const;
+
+const OPERATORS_SPEECH = '/api/core/admin/speech';
+
+/** Speech of a person who signed in at the console: the person's own name in the books, and the permissions of the session. */
+export function operatorsRoutes({ vendors, voices, speak }: SpeechRoutesNeed): readonly Route<Schema>[] {
+  const open = { ...FOR_OPERATORS, scope: 'models:call' } as const;
+  return [
+    {
+      ...{ ...open, method: 'GET', path: OPERATORS_SPEECH },
+      summary: 'List the vendors of speech',
+      responses: { 200: { description: 'What each can do.', schema: listOf(SPEECH_VENDOR) } },
+      handler(ctx) {
+        const rows = [...vendors()].map(([vendor, { models, formats, defaultVoice, speed, credential }]) => ({
+          vendor,
+          is_callable: !credential?.required || credential.value !== undefined,
+          models: models.map(({ id }) => id),
+          ...{ formats, default_voice: defaultVoice, speed },
+        }));
+        sendList(ctx as RouteContext, rows, undefined);
+      },
+    },
+    {
+      ...{ ...open, method: 'GET', path: `${OPERATORS_SPEECH}/:vendor/voices` },
+      summary: 'List the voices of a vendor of speech',
+      responses: { 200: { description: 'The voices.', schema: VOICES_JSON } },
+      async handler(ctx) {
+        ctx.set('cache-control', 'no-store');
+        ctx.body = { voices: await voices(ctx.params['vendor'] ?? '') };
+      },
+    },
+    {
+      ...{ ...open, method: 'POST', path: `${OPERATORS_SPEECH}/:vendor` },
+      summary: 'Speak a text, booked under the person who signed in',
+      description:
+        'The body is that of `/{vendor}/tts`. The sound comes whole, with its cost in `x-tollgate-cost-usd`.',
+      body: SPEECH_BODY,
+      responses: { 200: { description: 'The sound.', contentType: 'audio/*' } },
+      async handler(context) {
+        const ctx = context as RouteContext;
+        const vendor = ctx.params['vendor'] ?? '';
+        const request = ctx.state.body as SpeechRequest;
+        const call = { ...callContext(ctx), session: 'console' };
+        const spoken = await speak(vendor, { ...request, stream: false }, call);
+        setHeaders(ctx, vendor, spoken);
+        ctx.set('cache-control', 'no-store');
+        await sendSound(ctx, spoken, true);
+      },
+    },
+  ];
 }
 
 /** JSON is for callers that take JSON and no audio; axios and others send both, and want the sound. */

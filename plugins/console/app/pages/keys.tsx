@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks';
 import { change, get, may, type Page } from '../api.ts';
-import { day, usd } from '../format.ts';
+import { usd } from '../format.ts';
 import { EditKey, NewKey } from '../key-forms.tsx';
+import { describeLimits, KeyState } from '../key-state.tsx';
 import { linkTo, route, setWords } from '../routing.ts';
 import type { Key } from '../shapes.ts';
 import { Badge, Button, type Column, PageHead, Problem, Search, Spinner, Table, Time, useLoad } from '../ui.tsx';
@@ -102,25 +103,6 @@ function columnsOf(edit: (key: Key) => void): readonly Column<Key>[] {
         ),
     },
   ];
-}
-
-function KeyState({ item }: { item: Key }) {
-  if (item.revoked_at) return <Badge tone="dim">revoked {day(item.revoked_at)}</Badge>;
-  if (item.blocked_at) return <Badge tone="bad">blocked</Badge>;
-  if (item.expires_at && Date.parse(item.expires_at) <= Date.now())
-    return <Badge tone="dim">ended {day(item.expires_at)}</Badge>;
-  return <Badge tone="good">{item.expires_at ? `until ${day(item.expires_at)}` : 'active'}</Badge>;
-}
-
-function describeLimits({ plan, rpm, tpm, budgets, models }: Key): string {
-  const parts = [
-    plan && `plan ${plan}`,
-    rpm && `${rpm} calls a minute`,
-    tpm && `${tpm} tokens a minute`,
-    ...(budgets ?? []).map(({ amount_usd, every }) => `${usd(amount_usd)} a ${every}`),
-    models?.join(', '),
-  ];
-  return parts.filter(Boolean).join(' · ') || '–';
 }
 
 /** A user with everything: blocked, all keys and tokens are refused. */

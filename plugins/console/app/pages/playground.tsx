@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { get, type Page, sendChat, session } from '../api.ts';
+import { call, get, type Page, readEvents, session } from '../api.ts';
 import { count, milliseconds, usd } from '../format.ts';
 import { linkTo, route } from '../routing.ts';
 import type { Model } from '../shapes.ts';
@@ -196,34 +196,22 @@ async function readOutput(
   put: (change: (before: Output) => Output) => void,
 ): Promise<void> {
   const began = performance.now();
-  const response = await sendChat(body, signal);
-  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
-  for (;;) {
-    const { value, done } = (await reader?.read()) ?? { value: undefined, done: true };
-    if (done) return;
-    const frames = (rest + value).split('\n\n');
-    rest = frames.pop() ?? '';
-    for (const frame of frames) {
-      const [, data] = /^data: (.*)$/m.exec(frame) ?? [];
-      if (data === undefined) continue;
-      if (frame.startsWith('event: done')) {
-        const told = JSON.parse(data) as Done;
-        put((before) => ({ ...before, done: told }));
-        continue;
-      }
-      const event = JSON.parse(data) as {
-        choices?: readonly { delta: { content?: string | null; reasoning_content?: string | null } }[];
-        error?: { message: string };
-      };
-      if (event.error) throw new Error(event.error.message);
-      const text = event.choices?.[0]?.delta.content ?? '';
-      if (text !== '')
-        put((before) => ({
-          ...before,
-          text: before.text + text,
-          firstMs: before.firstMs ?? performance.now() - began,
-        }));
+  for await (const { name, data } of readEvents(await call('/console/chat', body, signal))) {
+    if (name === 'done') {
+      put((before) => ({ ...before, done: data as Done }));
+      continue;
     }
+    const event = data as {
+      choices?: readonly { delta: { content?: string | null; reasoning_content?: string | null } }[];
+      error?: { message: string };
+    };
+    if (event.error) throw new Error(event.error.message);
+    const text = event.choices?.[0]?.delta.content ?? '';
+    if (text !== '')
+      put((before) => ({
+        ...before,
+        text: before.text + text,
+        firstMs: before.firstMs ?? performance.now() - began,
+      }));
   }
 }

@@ -1,0 +1,317 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { call, get, hasRoute, readEvents, session } from '../api.ts';
+import { count, milliseconds, usd } from '../format.ts';
+import { linkTo } from '../routing.ts';
+import type { AgentTeam } from '../shapes.ts';
+import {
+  Badge,
+  Button,
+  Code,
+  Field,
+  PageHead,
+  Panel,
+  Problem,
+  Spinner,
+  Table,
+  Text,
+  type Tone,
+  useLoad,
+} from '../ui.tsx';
+
+/** One piece of work of one agent; times are of this browser's clock, from the request on. */
+interface Step {
+  readonly agent: string;
+  readonly round: number | undefined;
+  readonly beganMs: number;
+  readonly endedMs?: number;
+  /** Undefined while it works. */
+  readonly status?: string;
+  readonly error?: string | undefined;
+}
+
+interface Finding {
+  readonly agent: string;
+  readonly text: string;
+}
+
+interface Result {
+  readonly content: Readonly<Record<string, unknown>>;
+  readonly usage: { readonly prompt_tokens: number; readonly completion_tokens: number };
+  readonly model: string;
+  readonly cost_usd: string;
+}
+
+interface Run {
+  readonly steps: readonly Step[];
+  readonly findings: readonly Finding[];
+  readonly result?: Result;
+  readonly error?: unknown;
+  readonly request: string;
+  /** How long it took, or takes so far. */
+  readonly ms: number;
+  readonly isOver: boolean;
+}
+
+const NOTHING_YET: Run = { steps: [], findings: [], request: '', ms: 0, isOver: false };
+
+/** A request to the team of agents, and who of them works when. */
+export function Agents() {
+  const team = useLoad('agents', async () => ({
+    team: (await hasRoute('/agent')) ? await get<AgentTeam>('/agent') : undefined,
+  }));
+  return (
+    <>
+      <PageHead
+        title="Agents"
+        note={`The team works as ${session.value?.user}, within what you may, and is booked under that name. No key is needed.`}
+      />
+      <Problem error={team.error} retry={team.reload} />
+      <Spinner of={team} />
+      {team.data && !team.data.team && (
+        <Panel title="There is no team of agents">
+          <p>Name one in the configuration with the model that it works with, and reload:</p>
+          <Code text={'agents:\n  team:\n    model: PROVIDER/MODEL'} />
+        </Panel>
+      )}
+      {team.data?.team && <TeamRun team={team.data.team} />}
+    </>
+  );
+}
+
+function TeamRun({ team }: { team: AgentTeam }) {
+  const [draft, setDraft] = useState({ message: '', context: '', model: '' });
+  const [run, setRun] = useState<Run>();
+  const stop = useRef<AbortController | undefined>(undefined);
+  useEffect(() => () => stop.current?.abort(), []);
+  const isBusy = run !== undefined && !run.isOver;
+  const set = (part: Partial<typeof draft>): void => setDraft({ ...draft, ...part });
+
+  const send = async (): Promise<void> => {
+    const abort = new AbortController();
+    stop.current = abort;
+    setRun(NOTHING_YET);
+    const began = performance.now();
+    const put = (change: (before: Run) => Run): void =>
+      setRun((before) => ({ ...change(before ?? NOTHING_YET), ms: performance.now() - began }));
+    // What works is drawn longer as time goes by.
+    const clock = setInterval(() => put((before) => before), 250);
+    try {
+      const body = {
+        message: draft.message,
+        ...(draft.context.trim() !== '' && { context: draft.context }),
+        ...(draft.model.trim() !== '' && { model: draft.model.trim() }),
+        // A try has no memory, and leaves none.
+        ...{ session: null, stream: true },
+      };
+      await readRun(body, abort.signal, began, put);
+    } catch (error) {
+      if (!abort.signal.aborted) put((before) => ({ ...before, error }));
+    }
+    clearInterval(clock);
+    put((before) => ({ ...before, isOver: true }));
+  };
+  return (
+    <>
+      <form
+        class="panel"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send();
+        }}
+      >
+        <Field label="Message">
+          <textarea required value={draft.message} onInput={(event) => set({ message: event.currentTarget.value })} />
+        </Field>
+        <div class="pair">
+          <Field label="Context, which every agent sees">
+            <textarea value={draft.context} onInput={(event) => set({ context: event.currentTarget.value })} />
+          </Field>
+          <Text label="Model" placeholder={team.model} value={draft.model} onType={(model) => set({ model })} />
+        </div>
+        <div class="actions">
+          <Button kind="main" type="submit" disabled={isBusy}>
+            Send to the team
+          </Button>
+          {isBusy && <Button onClick={() => stop.current?.abort()}>Stop</Button>}
+        </div>
+      </form>
+      {run && <Timeline run={run} />}
+      {run && (run.result || run.findings.length > 0 || run.error !== undefined) && <Outcome run={run} />}
+      <Panel title="Who is in the team" note="The router chooses by what each is for.">
+        <Table
+          label="The team"
+          rows={team.agents}
+          keyOf={({ name }) => name}
+          empty="Nobody: a writer answers alone."
+          columns={[
+            { name: 'Agent', cell: ({ name }) => <b>{name}</b> },
+            { name: 'For', cell: ({ when }) => <span class="wrap">{when}</span> },
+            { name: 'Model', isExtra: true, cell: ({ model }) => model ?? team.model },
+          ]}
+        />
+      </Panel>
+    </>
+  );
+}
+
+const TONES: Readonly<Record<string, Tone>> = Object.freeze({
+  ok: 'good',
+  failed: 'bad',
+  late: 'warn',
+  skipped: 'dim',
+});
+
+function Timeline({ run }: { run: Run }) {
+  const whole = Math.max(run.ms, ...run.steps.map(({ endedMs = 0 }) => endedMs), 1);
+  return (
+    <Panel
+      title="Who worked"
+      note={<span role="status">{run.isOver ? `Over after ${milliseconds(run.ms)}` : 'The team works …'}</span>}
+    >
+      <Table
+        label="Steps of the team"
+        rows={run.steps.map((step, place) => ({ ...step, place }))}
+        keyOf={({ place }) => String(place)}
+        empty={run.isOver ? 'Nobody began to work.' : 'Steps are shown once the first agent is done.'}
+        columns={[
+          {
+            name: 'Agent',
+            cell: ({ agent, round }) => (
+              <>
+                <b>{agent}</b> {round !== undefined && round > 1 && <span class="muted">round {round}</span>}
+              </>
+            ),
+          },
+          {
+            name: 'State',
+            cell: ({ status, error }) => (
+              <>
+                <Badge tone={TONES[status ?? ''] ?? 'dim'}>{status ?? (run.isOver ? 'stopped' : 'works')}</Badge>
+                {error && <code class="code-name">{error}</code>}
+              </>
+            ),
+          },
+          { name: 'Began', isNumber: true, isExtra: true, cell: ({ beganMs }) => milliseconds(beganMs) },
+          {
+            name: 'Took',
+            isNumber: true,
+            cell: ({ beganMs, endedMs }) => (endedMs === undefined ? '–' : milliseconds(endedMs - beganMs)),
+          },
+          {
+            name: 'When',
+            cell: ({ beganMs, endedMs = run.ms, status }) => (
+              <Lane from={beganMs / whole} to={endedMs / whole} tone={TONES[status ?? ''] ?? 'dim'} />
+            ),
+          },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+/** A piece of a line of time; its numbers stand beside it. */
+function Lane({ from, to, tone }: { from: number; to: number; tone: Tone }) {
+  return (
+    <div class={`bar lane ${tone}`} aria-hidden="true">
+      <span
+        ref={(element) => {
+          element?.style.setProperty('margin-left', `${Math.min(from, 1) * 100}%`);
+          element?.style.setProperty('width', `${Math.max(Math.min(to, 1) - from, 0) * 100}%`);
+        }}
+      />
+    </div>
+  );
+}
+
+function Outcome({ run: { result, findings, error, request } }: { run: Run }) {
+  const text = result?.content['answer'];
+  return (
+    <div class="grid">
+      <Panel title="The result">
+        <Problem error={error} />
+        {result &&
+          (typeof text === 'string' && Object.keys(result.content).length === 1 ? (
+            <p class="said">{text}</p>
+          ) : (
+            <Code text={JSON.stringify(result.content, null, 2)} />
+          ))}
+        {result && (
+          <p class="muted">
+            {count(result.usage.prompt_tokens)} tokens in, {count(result.usage.completion_tokens)} out,{' '}
+            {result.cost_usd === 'unknown' ? 'cost unknown' : usd(result.cost_usd)}, written by {result.model}.{' '}
+            <a href={linkTo('calls', { request })}>Its calls</a>
+          </p>
+        )}
+      </Panel>
+      {findings.length > 0 && (
+        <Panel title="What they found">
+          <ul class="lines">
+            {findings.map(({ agent, text }, place) => (
+              <li key={place}>
+                <b>{agent}</b>
+                <p class="said">{text}</p>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      )}
+    </div>
+  );
+}
+
+interface AgentEvent {
+  readonly agent: string;
+  readonly round?: number;
+  readonly status?: string;
+  readonly ms?: number;
+  readonly error?: string;
+  readonly text?: string;
+  readonly data?: unknown;
+}
+
+/** Reads the events of a team, and tells each as a change of what is shown. */
+async function readRun(
+  body: object,
+  signal: AbortSignal,
+  began: number,
+  put: (change: (before: Run) => Run) => void,
+): Promise<void> {
+  const response = await call('/agent', body, signal);
+  put((before) => ({ ...before, request: response.headers.get('x-request-id') ?? '' }));
+  for await (const { name, data } of readEvents(response)) {
+    const now = performance.now() - began;
+    const event = data as AgentEvent;
+    switch (name) {
+      case 'agent.started':
+        put((before) => ({
+          ...before,
+          steps: [...before.steps, { agent: event.agent, round: event.round, beganMs: now }],
+        }));
+        break;
+      case 'agent.finished':
+        put((before) => ({ ...before, steps: finish(before.steps, event, now) }));
+        break;
+      case 'agent.message': {
+        const text = event.text ?? JSON.stringify(event.data);
+        put((before) => ({ ...before, findings: [...before.findings, { agent: event.agent, text }] }));
+        break;
+      }
+      case 'result':
+        put((before) => ({ ...before, result: data as Result }));
+        break;
+      case 'error':
+        throw new Error((data as { error: { message: string } }).error.message);
+    }
+  }
+}
+
+/** Ends the first step that fits; how long it took is the gateway's to say, since first events are held back. */
+function finish(
+  steps: readonly Step[],
+  { agent, round, status, ms = 0, error }: AgentEvent,
+  now: number,
+): readonly Step[] {
+  const place = steps.findIndex((step) => step.agent === agent && step.round === round && step.status === undefined);
+  const ended = { agent, round, beganMs: Math.max(now - ms, 0), endedMs: now, ...(status && { status }), error };
+  return steps.map((step, at) => (at === place ? ended : step));
+}

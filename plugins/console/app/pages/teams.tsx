@@ -1,0 +1,328 @@
+import { useState } from 'preact/hooks';
+import { change, get, may, type Page } from '../api.ts';
+import { BudgetLine } from '../budget-line.tsx';
+import { count, until, usd } from '../format.ts';
+import { NewKey } from '../key-forms.tsx';
+import { describeLimits, KeyState } from '../key-state.tsx';
+import { linkTo, route } from '../routing.ts';
+import type { Budget, Key, Team, Usage } from '../shapes.ts';
+import { EditTeam, PERIODS, TeamForm } from '../team-form.tsx';
+import {
+  Button,
+  Choice,
+  type Column,
+  Dialog,
+  Facts,
+  PageHead,
+  Panel,
+  Problem,
+  Spinner,
+  Table,
+  Text,
+  useLoad,
+} from '../ui.tsx';
+
+type Work = { readonly kind: 'new' } | { readonly kind: 'edit'; readonly tag: string };
+
+/** Tags with owners of their own: those of all, or for an owner the own ones. */
+export function Teams() {
+  const { team: shown } = route.value.query;
+  const [work, setWork] = useState<Work>();
+  const teams = useLoad('teams', () => get<Page<Team>>(may('teams:read') ? '/teams' : '/own-teams'));
+  const rows = teams.data?.data ?? [];
+  const one = rows.find(({ tag }) => tag === shown);
+  const close = (): void => {
+    setWork(undefined);
+    teams.reload();
+  };
+  return (
+    <>
+      <PageHead
+        title="Teams"
+        note="A team is a tag whose owners make keys and budgets within it, and see what was used with it."
+      >
+        {may('teams:write') && (
+          <Button kind="main" onClick={() => setWork({ kind: 'new' })}>
+            New team
+          </Button>
+        )}
+      </PageHead>
+      <Problem error={teams.error} retry={teams.reload} />
+      <Spinner of={teams} />
+      {teams.data && (
+        <Table
+          label="Teams"
+          rows={rows}
+          keyOf={({ tag }) => tag}
+          isCurrent={({ tag }) => tag === shown}
+          empty={
+            may('teams:read')
+              ? 'There is no team yet. Make one, and its owners make keys without you.'
+              : 'You own no team. An admin names owners.'
+          }
+          columns={columnsOf((tag) => setWork({ kind: 'edit', tag }))}
+        />
+      )}
+      {one && <OneTeam key={one.tag} team={one} />}
+      {teams.data && shown && !one && <p class="muted">There is no team {shown}, or it is not yours to see.</p>}
+      {work?.kind === 'new' && <TeamForm onClose={close} />}
+      {work?.kind === 'edit' && <EditTeam tag={work.tag} onClose={close} />}
+    </>
+  );
+}
+
+function columnsOf(edit: (tag: string) => void): readonly Column<Team>[] {
+  return [
+    { name: 'Team', cell: ({ tag }) => <a href={linkTo('teams', { team: tag })}>{tag}</a> },
+    { name: 'Owners', cell: ({ owners }) => ownersOf(owners) },
+    { name: 'Pays', isExtra: true, cell: ({ tag, account }) => account ?? tag },
+    { name: 'Models', isExtra: true, cell: ({ models, providers }) => listed(models ?? providers, 'all') },
+    {
+      name: 'At most',
+      isNumber: true,
+      cell: ({ budget }) => (budget ? `${usd(String(budget.amount_usd))} a ${budget.every}` : 'no limit'),
+    },
+    {
+      name: 'Actions',
+      isQuiet: true,
+      cell: ({ tag }) =>
+        may('teams:write') && (
+          <Button kind="quiet" aria-label={`Edit ${tag}`} onClick={() => edit(tag)}>
+            Edit
+          </Button>
+        ),
+    },
+  ];
+}
+
+function ownersOf({ users = [], groups = [], keys = [] }: Team['owners']): string {
+  return [...users, ...groups.map((name) => `group ${name}`), ...keys.map((id) => `key ${id}`)].join(', ');
+}
+
+function listed(names: readonly string[] | undefined, otherwise: string): string {
+  return names ? names.join(', ') : otherwise;
+}
+
+/** What the owners of a team look after. */
+function OneTeam({ team }: { team: Team }) {
+  const { tag, members, server_tools: tools, plans } = team;
+  return (
+    <div class="grid">
+      <Panel
+        title={tag}
+        actions={
+          <>
+            {may('usage:read') && <a href={linkTo('usage', { tag })}>Usage</a>}
+            {may('calls:read') && <a href={linkTo('calls', { tag })}>Calls</a>}
+          </>
+        }
+      >
+        <Facts
+          rows={[
+            ['Owners', ownersOf(team.owners)],
+            ['Pays', team.account ?? tag],
+            ['Keys of', listed(members, 'the team itself')],
+            ['Models', listed(team.models, 'all')],
+            ['Providers', listed(team.providers, 'all')],
+            ['Plans', listed(plans, 'that of the account')],
+            ['Tools', listed(tools, 'none of the vendors')],
+          ]}
+        />
+      </Panel>
+      <Used tag={tag} />
+      <TeamBudgets tag={tag} />
+      {may('teams:own') && <TeamKeys tag={tag} />}
+    </div>
+  );
+}
+
+/** An owner asks within the team; who may read all asks there. */
+function pathOfTeam(tag: string, rest: string): string {
+  return `/own-teams/${encodeURIComponent(tag)}${rest}`;
+}
+
+function Used({ tag }: { tag: string }) {
+  const isOwn = may('teams:own');
+  const query = { last: '30d', by: 'user', sort: 'cost', limit: 20 };
+  const usage = useLoad(isOwn || may('usage:read') ? tag : undefined, () =>
+    isOwn ? get<Usage>(pathOfTeam(tag, '/usage'), query) : get<Usage>('/usage', { ...query, tag }),
+  );
+  return (
+    <Panel title="Used in the last 30 days" note={usage.data && `${usd(usage.data.totals.cost_usd)} in all`}>
+      <Problem error={usage.error} retry={usage.reload} />
+      <Spinner of={usage} />
+      {usage.data && (
+        <Table
+          label={`Usage of ${tag} by user`}
+          rows={usage.data.data}
+          keyOf={({ user }) => String(user)}
+          empty="No call has had this tag."
+          columns={[
+            { name: 'User', cell: ({ user }) => user },
+            { name: 'Calls', isNumber: true, cell: ({ requests }) => count(requests) },
+            { name: 'Errors', isNumber: true, isExtra: true, cell: ({ errors }) => count(errors) },
+            { name: 'Cost', isNumber: true, cell: ({ cost_usd }) => usd(cost_usd) },
+          ]}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function TeamBudgets({ tag }: { tag: string }) {
+  const isOwn = may('teams:own');
+  const [isNew, setNew] = useState(false);
+  const [sure, setSure] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  const budgets = useLoad(isOwn || may('budgets:read') ? tag : undefined, async () => {
+    const page = await get<Page<Budget>>(isOwn ? pathOfTeam(tag, '/budgets') : '/budgets');
+    return page.data.filter((budget) => budget.tag === tag);
+  });
+  const remove = (name: string): void => {
+    setError(undefined);
+    setSure(undefined);
+    change('DELETE', pathOfTeam(tag, `/budgets/${encodeURIComponent(name)}`)).then(budgets.reload, setError);
+  };
+  return (
+    <Panel
+      title="Budgets"
+      note="of calls with the tag"
+      actions={isOwn && <Button onClick={() => setNew(true)}>New budget</Button>}
+    >
+      <Problem error={error ?? budgets.error} retry={budgets.reload} />
+      <Spinner of={budgets} />
+      <ul class="lines">
+        {budgets.data?.map((budget) => (
+          <li key={budget.name}>
+            <BudgetLine budget={budget} />
+            <div class="spread">
+              <span class="muted">{budget.resets_at && `begins anew ${until(budget.resets_at)}`}</span>
+              {isOwn &&
+                budget.name.startsWith(`${tag}~`) &&
+                (sure === budget.name ? (
+                  <Button kind="danger" onClick={() => remove(budget.name)}>
+                    Remove {budget.name} for good
+                  </Button>
+                ) : (
+                  <Button kind="quiet" aria-label={`Remove ${budget.name}`} onClick={() => setSure(budget.name)}>
+                    Remove …
+                  </Button>
+                ))}
+            </div>
+          </li>
+        ))}
+        {budgets.data?.length === 0 && <li class="muted">No budget counts calls with this tag.</li>}
+      </ul>
+      {isNew && (
+        <NewTeamBudget
+          tag={tag}
+          known={budgets.data ?? []}
+          onClose={() => {
+            setNew(false);
+            budgets.reload();
+          }}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function NewTeamBudget({ tag, known, onClose }: { tag: string; known: readonly Budget[]; onClose: () => void }) {
+  const [name, setName] = useState('');
+  const [amount, setAmount] = useState('');
+  const [every, setEvery] = useState('month');
+  const [error, setError] = useState<unknown>();
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (known.some((budget) => budget.name === `${tag}~${name}`)) {
+      setError(new Error(`The team has a budget ${name}. Remove that first, or choose another name.`));
+      return;
+    }
+    setError(undefined);
+    const body = { amount_usd: amount.trim(), every };
+    change('PUT', pathOfTeam(tag, `/budgets/${encodeURIComponent(name)}`), body).then(onClose, setError);
+  };
+  return (
+    <Dialog title={`New budget of ${tag}`} onClose={onClose}>
+      <form onSubmit={submit}>
+        <Text label="Name" required maxLength={40} value={name} onType={setName} />
+        <div class="pair">
+          <Text label="US dollars" required value={amount} onType={setAmount} />
+          <Choice label="Each" value={every} options={PERIODS} onPick={setEvery} />
+        </div>
+        <Problem error={error} />
+        <div class="actions">
+          <Button kind="main" type="submit">
+            Save
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function TeamKeys({ tag }: { tag: string }) {
+  const [isNew, setNew] = useState(false);
+  const [sure, setSure] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  const keys = useLoad(tag, () => get<Page<Key>>(pathOfTeam(tag, '/keys'), { limit: 100 }));
+  const revoke = (id: string): void => {
+    setError(undefined);
+    setSure(undefined);
+    change('POST', pathOfTeam(tag, `/keys/${encodeURIComponent(id)}/revoke`)).then(keys.reload, setError);
+  };
+  return (
+    <Panel title="Keys" actions={<Button onClick={() => setNew(true)}>New key</Button>}>
+      <Problem error={error ?? keys.error} retry={keys.reload} />
+      <Spinner of={keys} />
+      {keys.data && (
+        <Table
+          label={`Keys of ${tag}`}
+          rows={keys.data.data}
+          keyOf={({ id }) => id}
+          empty="The team has no key yet."
+          columns={[
+            {
+              name: 'Key',
+              cell: ({ prefix, name }) => (
+                <>
+                  <code>{prefix}</code> <b>{name || 'without a name'}</b>
+                </>
+              ),
+            },
+            { name: 'User', cell: ({ user_id }) => user_id },
+            { name: 'State', cell: (key) => <KeyState item={key} /> },
+            { name: 'Limits', isExtra: true, cell: describeLimits },
+            { name: 'Spent', isNumber: true, cell: ({ spent_usd }) => usd(spent_usd) },
+            {
+              name: 'Actions',
+              isQuiet: true,
+              cell: ({ id, prefix, revoked_at }) =>
+                revoked_at === null &&
+                (sure === id ? (
+                  <Button kind="danger" onClick={() => revoke(id)}>
+                    Revoke {prefix} for good
+                  </Button>
+                ) : (
+                  <Button kind="quiet" aria-label={`Revoke ${prefix}`} onClick={() => setSure(id)}>
+                    Revoke …
+                  </Button>
+                )),
+            },
+          ]}
+        />
+      )}
+      {keys.data?.has_more && <p class="muted">These are the first {keys.data.data.length}; the API has them all.</p>}
+      {isNew && (
+        <NewKey
+          team={tag}
+          onClose={() => {
+            setNew(false);
+            keys.reload();
+          }}
+        />
+      )}
+    </Panel>
+  );
+}
