@@ -20,7 +20,7 @@ import { loadFor, withGeneration } from './load.ts';
 import type { CommandContext } from './program.ts';
 import { createProgramLog, quietLog } from './program-log.ts';
 import { trySetUp } from './start.ts';
-import { listenWarnings } from './warnings.ts';
+import { networkWarnings } from './warnings.ts';
 
 /**
  * `tollgate check`: all problems of the configuration at once, with file, line and column, and what a start would refuse in addition to
@@ -35,7 +35,8 @@ export async function checkConfig(context: CommandContext): Promise<void> {
   });
   const store = context.options['connect'] === true ? await probe(loaded) : undefined;
   const io = createIo(context.terminal, context.globals.json === true);
-  const warnings = createConfigError([...listenWarnings(config.server), ...ending], raw).problems.map(formatProblem);
+  const found = [...networkWarnings(config), ...ending];
+  const warnings = createConfigError(found, raw).problems.map(formatProblem);
   for (const warning of warnings) io.note(`warning: ${warning}`);
   const names = config.instances.map(({ group, name }) => `${group}.${name}`);
   const { date: prices } = loadModelTable();

@@ -34,7 +34,7 @@ import { CliError, EXIT, type Terminal } from './io.ts';
 import { draining, EXIT_OF, listenToSignals, loadFor, type StopSignal } from './load.ts';
 import type { CommandContext } from './program.ts';
 import { createProgramLog, flushLog } from './program-log.ts';
-import { listenWarnings, logWarnings } from './warnings.ts';
+import { logWarnings, networkWarnings } from './warnings.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
@@ -90,7 +90,7 @@ export async function run(context: CommandContext): Promise<void> {
   const stopped = untilStopped(gateway, terminal, uncaught, reloads);
   if (worker === undefined || worker === 1) {
     const ending = endingModels(loaded, gateway.models);
-    logWarnings(log, [...listenWarnings({ ...config.server, ...(host !== undefined && { host }) }), ...ending]);
+    logWarnings(log, [...networkWarnings(config, host), ...ending]);
     const banner = { file: config.file, configPath: globals.config, workers: count, terminal, ending };
     terminal.err.write(formatBanner(gateway, { ...banner, signIn: await makeSignInLinks(gateway, terminal) }));
   }

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { ServerConfig } from '../config/core-schema.ts';
+import type { GatewayConfig, ServerConfig } from '../config/core-schema.ts';
 import { formatPath, type ProblemAt } from '../config/problems.ts';
 import { firstCertificate } from '../config/tls.ts';
 import type { Log } from '../core/contract/plugin.ts';
@@ -8,6 +8,14 @@ import type { Log } from '../core/contract/plugin.ts';
 
 /** How long before its end a certificate is warned of. */
 const SOON_MS = 14 * 86_400_000;
+
+/** What an operator should know of how a gateway listens and goes out; `host` is where it listens in place of `server.host`. */
+export function networkWarnings(
+  { server, instances }: Pick<GatewayConfig, 'server' | 'instances'>,
+  host = server.host,
+): readonly ProblemAt[] {
+  return [...listenWarnings({ ...server, host }), ...egressWarnings(instances)];
+}
 
 /** What an operator should know of how a gateway listens; `host` is where it does. */
 export function listenWarnings(server: Pick<ServerConfig, 'host' | 'tls' | 'trustProxy'>): readonly ProblemAt[] {
@@ -22,19 +30,32 @@ export function listenWarnings(server: Pick<ServerConfig, 'host' | 'tls' | 'trus
 /** A certificate that clients refuse now, or will soon. */
 export function certificateWarnings({ tls }: Pick<ServerConfig, 'tls'>, now = Date.now()): readonly ProblemAt[] {
   if (tls === undefined) return [];
-  const { validFrom, validTo } = firstCertificate(tls.cert);
+  return describeTerm(tls.cert, 'clients refuse it', now).map((message) => ({
+    ...{ pointer: '/server/tls/cert', message },
+    hint: 'Put another one in its place, and reload.',
+  }));
+}
+
+/** Certificates that the gateway shows to others and that they refuse now, or will soon: no reason not to serve by all other ways. */
+export function egressWarnings(instances: GatewayConfig['instances'], now = Date.now()): readonly ProblemAt[] {
+  return instances.flatMap(({ egress, pointer }) => {
+    const { cert } = egress?.tls ?? {};
+    if (cert === undefined) return [];
+    return describeTerm(cert, 'the other side refuses it', now).map((message) => ({
+      ...{ pointer: `${pointer}/tls/cert`, message },
+      hint: 'Put another one in its place, and reload.',
+    }));
+  });
+}
+
+/** What is to be said of when a certificate holds. */
+function describeTerm(cert: string, refused: string, now: number): readonly string[] {
+  const { validFrom, validTo } = firstCertificate(cert);
   const [from, to] = [Date.parse(validFrom), Date.parse(validTo)];
   const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-  const message =
-    to <= now
-      ? `names a certificate that ended on ${day(to)}: clients refuse it`
-      : from > now
-        ? `names a certificate that begins on ${day(from)} only: clients refuse it until then`
-        : to - now < SOON_MS
-          ? `names a certificate that ends on ${day(to)}`
-          : undefined;
-  if (message === undefined) return [];
-  return [{ pointer: '/server/tls/cert', message, hint: 'Put another one in its place, and reload.' }];
+  if (to <= now) return [`names a certificate that ended on ${day(to)}: ${refused}`];
+  if (from > now) return [`names a certificate that begins on ${day(from)} only: ${refused} until then`];
+  return to - now < SOON_MS ? [`names a certificate that ends on ${day(to)}`] : [];
 }
 
 /** Whether only this machine reaches an address. A name other than `localhost` may be anything. */

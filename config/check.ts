@@ -5,17 +5,18 @@ import { sealPluginSchema } from './compose-schema.ts';
 import {
   CORE_PROPERTIES,
   type CoreValues,
+  coreOptionsOf,
   findGroup,
   type GatewayConfig,
   GROUP_NAMES,
-  hookOptionsOf,
   INSTANCE_NAME,
   type InstanceRef,
   type PluginSchema,
 } from './core-schema.ts';
+import { checkEgress, checkEnvironment } from './egress.ts';
 import { FORMATS } from './formats.ts';
 import { type BuiltinName, listInstances, type RawInstance } from './instances.ts';
-import { createLookup, interpolateTree } from './interpolate.ts';
+import { createLookup, interpolateTree, type Lookup } from './interpolate.ts';
 import { targetTexts } from './model-routes.ts';
 import { checkPrices } from './price-rows.ts';
 import { childPointer, createConfigError, didYouMean, type ProblemAt } from './problems.ts';
@@ -97,6 +98,8 @@ export function checkConfig(
     ...checkPlans(values, providers),
     ...checkBudgets(values, named),
     ...checkTags(values['tags']),
+    ...checkEnvironment(lookup.env),
+    ...checked.flatMap((instance) => checkEgressOf(instance, lookup)),
     ...checkTls(isObject(values['server']) ? values['server']['tls'] : undefined, lookup),
   ];
   if (problems.length > 0 || !store) throw createConfigError(problems, raw);
@@ -115,7 +118,7 @@ function createPluginFinder(schemas: readonly PluginSchema[]): (ref: InstanceRef
   const known = new Map(
     schemas.map((plugin) => [
       `${plugin.kind} ${plugin.name}`,
-      { ...plugin, schema: sealPluginSchema(plugin), ofCore: Object.keys(hookOptionsOf(plugin)) },
+      { ...plugin, schema: sealPluginSchema(plugin), ofCore: Object.keys(coreOptionsOf(plugin)) },
     ]),
   );
   return ({ kind, plugin }) => known.get(`${kind} ${plugin}`) ?? open;
@@ -151,6 +154,13 @@ function checkStore({ value: given, ...ref }: RawInstance, schema: Schema, baseD
   const value = structuredClone(given);
   const problems = validateValue(value, schema, { ...ref, baseDir, isHidden: () => true });
   return { ref, pointer: ref.pointer, schema, value, problems, sources: new Map() };
+}
+
+/** The options by which an instance's connections leave, where it has them. */
+function checkEgressOf({ ref, value, ofCore = [] }: CheckedInstance, lookup: Lookup): readonly ProblemAt[] {
+  if (!isObject(value)) return [];
+  const own = Object.entries(value).filter(([name]) => ofCore.includes(name));
+  return checkEgress(ref.pointer, Object.fromEntries(own), lookup);
 }
 
 /** A client format's own names of models: its option `models`, which is as the configuration's aliases are. */

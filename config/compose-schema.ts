@@ -1,10 +1,10 @@
 import { isObject, type Schema } from '../core/contract/json.ts';
 import {
   CORE_PROPERTIES,
+  coreOptionsOf,
   GROUP_NAMES,
   GROUPS,
   type Group,
-  hookOptionsOf,
   INSTANCE_NAME,
   type PluginSchema,
 } from './core-schema.ts';
@@ -40,7 +40,7 @@ export function sealPluginSchema({
   const plugin = { type: 'string', minLength: 1, description: 'The plugin, when the key is not its name.' };
   const properties = isObject(schema['properties']) ? schema['properties'] : {};
   if (section !== undefined) return closeObjects({ type: 'object', ...own, properties });
-  const core = { plugin, ...hookOptionsOf({ schema, ...(kind && { kind }) }) };
+  const core = { plugin, ...coreOptionsOf({ schema, ...(kind && { kind }) }) };
   return closeObjects({ ...own, type: 'object', properties: { ...core, ...properties } });
 }
 

@@ -3,6 +3,7 @@ import { type FromSchema, isObject, type Schema } from '../core/contract/json.ts
 import type { Plan, PluginKind } from '../core/contract/plugin.ts';
 import type { TagRules } from '../core/contract/units.ts';
 import { BUDGET, MAX_OWN_BUDGETS, OWN_BUDGET } from './budgets.ts';
+import { type EgressRules, egressOptionsOf } from './egress.ts';
 import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
 import { TLS_SCHEMA, type TlsConfig } from './tls.ts';
 
@@ -258,6 +259,8 @@ export interface PluginInstance extends InstanceRef {
   readonly config: Readonly<Record<string, unknown>>;
   /** How its hooks are bounded, where the configuration says so. */
   readonly hooks?: { readonly timeoutMs?: number; readonly onFailure?: 'open' | 'closed' };
+  /** How its connections leave; undefined for directly. */
+  readonly egress?: EgressRules;
 }
 
 /** The options of core that an instance of these kinds takes next to its plugin's own. One of the same name that the plugin has is the plugin's. */
@@ -275,14 +278,17 @@ const HOOK_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
 });
 
 /** Which options of core an instance of a plugin takes. */
-export function hookOptionsOf({
+export function coreOptionsOf({
   kind,
   schema,
   section,
 }: Pick<PluginSchema, 'schema' | 'section'> & { readonly kind?: string }): Readonly<Record<string, Schema>> {
-  if (section !== undefined || (kind !== 'policy' && kind !== 'auth')) return {};
+  if (section !== undefined) return {};
+  const egress = egressOptionsOf(schema);
+  if (kind !== 'policy' && kind !== 'auth') return egress;
   const own = isObject(schema['properties']) ? schema['properties'] : {};
-  return Object.fromEntries(Object.entries(HOOK_OPTIONS).filter(([name]) => !Object.hasOwn(own, name)));
+  const hooks = Object.entries(HOOK_OPTIONS).filter(([name]) => !Object.hasOwn(own, name));
+  return { ...Object.fromEntries(hooks), ...egress };
 }
 
 /** A configuration without problems: interpolated, validated, defaults applied, frozen. */

@@ -6,6 +6,7 @@ import { parseDuration, parseSize } from '../core/contract/units.ts';
 import { readBudget } from './budgets.ts';
 import { planOf } from './check-budgets.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
+import { type EgressRules, readEgress, readEnvironment } from './egress.ts';
 import { createLookup, type Lookup } from './interpolate.ts';
 import { readModelRoute, targetNames } from './model-routes.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
@@ -273,11 +274,14 @@ export function finishConfig(
   const { file, isDefault, baseDir } = raw;
   const { server, logging, models, plans, defaultPlan, budgets, tags, billing, audit } = core.value as CoreValues;
   const routes = Object.entries(models).map(([name, alias]) => [name, readModelRoute(alias)] as const);
+  const files = createLookup(raw);
+  const environment = readEnvironment(files.env);
+  const readInstance = (instance: CheckedInstance): PluginInstance => toInstance(instance, environment, files);
   return deepFreeze({
     file,
     isDefault,
     baseDir,
-    server: readServer(server, createLookup(raw)),
+    server: readServer(server, files),
     logging,
     store: readInstance(store),
     models: dictionary(routes.map(([name, route]) => [name, targetNames(route)] as const)),
@@ -295,17 +299,24 @@ export function finishConfig(
   });
 }
 
-function readInstance({ ref, value, ofCore = [] }: CheckedInstance): PluginInstance {
+function toInstance(
+  { ref, value, ofCore = [] }: CheckedInstance,
+  environment: EgressRules['environment'],
+  files: Lookup,
+): PluginInstance {
+  const options = isObject(value) ? Object.entries(value) : [];
+  const own: Readonly<Record<string, unknown>> = Object.fromEntries(options.filter(([name]) => ofCore.includes(name)));
+  const egress = readEgress(own, environment, files);
   // `null` where a plugin's section is switched off.
-  if (!isObject(value) || !ofCore.some((name) => name in value))
-    return { ...ref, config: value as PluginInstance['config'] };
-  const config = Object.fromEntries(Object.entries(value).filter(([name]) => !ofCore.includes(name)));
-  const { timeout, onFailure } = Object.fromEntries(ofCore.map((name) => [name, value[name]]));
+  if (Object.keys(own).length === 0)
+    return { ...ref, config: value as PluginInstance['config'], ...(egress && { egress }) };
+  const config = Object.fromEntries(options.filter(([name]) => !ofCore.includes(name)));
+  const { timeout, onFailure } = own;
   const hooks = {
     ...(timeout !== undefined && { timeoutMs: parseDuration(String(timeout)) }),
     ...(onFailure !== undefined && { onFailure: onFailure === 'open' ? ('open' as const) : ('closed' as const) }),
   };
-  return { ...ref, config, hooks };
+  return { ...ref, config, hooks, ...(egress && { egress }) };
 }
 
 function readServer(

@@ -52,8 +52,7 @@ export const TLS_SCHEMA = {
 /** `server.tls` as it stands in the configuration: names of files. */
 export type TlsValues = FromSchema<typeof TLS_SCHEMA>;
 
-const POINTER = '/server/tls';
-const FILES = ['cert', 'key', 'clientCa'] as const;
+const SERVER: TlsPlace = Object.freeze({ pointer: '/server/tls', ca: 'clientCa', mayBeText: false });
 const MISSING = 'Create it, or correct the path; a relative one is relative to the configuration file.';
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
@@ -74,30 +73,61 @@ export function readTls(
 /** What is wrong with `server.tls`, whose shape may be wrong too: files, what they hold, and whether they belong together. */
 export function checkTls(values: unknown, files: Lookup): readonly ProblemAt[] {
   if (!isObject(values)) return [];
-  const texts: Partial<Record<(typeof FILES)[number], string>> = {};
-  const problems = FILES.flatMap((name): readonly ProblemAt[] => {
-    const value = values[name];
-    if (typeof value !== 'string') return [];
-    const read = readFile(value, files);
-    if (typeof read !== 'string') return [{ pointer: `${POINTER}/${name}`, ...read }];
-    texts[name] = read;
-    return [];
-  });
+  const problems: ProblemAt[] = [];
   if (values['clientAuth'] !== undefined && values['clientCa'] === undefined)
     problems.push({
-      pointer: `${POINTER}/clientAuth`,
+      pointer: `${SERVER.pointer}/clientAuth`,
       message: 'asks clients for certificates, and nothing says whose',
       hint: 'Name the file of their authority as server.tls.clientCa, or remove clientAuth.',
     });
-  const { passphrase } = values;
-  return [...problems, ...checkPair(texts, typeof passphrase === 'string' ? passphrase : undefined)];
+  return [...checkCertificates(values, files, SERVER), ...problems];
 }
 
+/** Where certificates stand in a configuration, and what the authorities are called there. */
+interface TlsPlace {
+  readonly pointer: string;
+  readonly ca: 'ca' | 'clientCa';
+  /** Whether a text that is PEM itself stands for its file. */
+  readonly mayBeText: boolean;
+}
+
+type Texts = Readonly<Record<'cert' | 'key' | 'ca', string | undefined>>;
+
+/** What is wrong with a certificate, its key and authorities; also their shape may be wrong. */
+export function checkCertificates(
+  values: Readonly<Record<string, unknown>>,
+  files: Lookup,
+  place: TlsPlace,
+): readonly ProblemAt[] {
+  const problems: ProblemAt[] = [];
+  const read = (name: string): string | undefined => {
+    const value = values[name];
+    if (typeof value !== 'string') return undefined;
+    const text = readFile(value, files, place.mayBeText);
+    if (typeof text === 'string') return text;
+    problems.push({ pointer: `${place.pointer}/${name}`, ...text });
+    return undefined;
+  };
+  const texts = { cert: read('cert'), key: read('key'), ca: read(place.ca) };
+  const { passphrase } = values;
+  problems.push(...checkPair(texts, typeof passphrase === 'string' ? passphrase : undefined, place));
+  return problems;
+}
+
+/** The PEM of an option that names a file or is the text itself, which {@link checkCertificates} found to be fine. */
+export function readPem(text: string, files: Lookup): string {
+  return text.includes(BEGIN) ? text : files.file(text);
+}
+
+const BEGIN = '-----BEGIN';
+
 /** The text of a file, or what is wrong with its name. */
-function readFile(name: string, files: Lookup): string | Pick<ProblemAt, 'message' | 'hint'> {
+function readFile(name: string, files: Lookup, mayBeText: boolean): string | Pick<ProblemAt, 'message' | 'hint'> {
   // What is no name is not shown: it may be the key.
-  if (name.includes('-----BEGIN'))
-    return { message: 'is the text of a file, not its name', hint: 'Write the path alone, without a reference.' };
+  if (name.includes(BEGIN))
+    return mayBeText
+      ? name
+      : { message: 'is the text of a file, not its name', hint: 'Write the path alone, without a reference.' };
   try {
     return files.file(name);
   } catch (error) {
@@ -108,22 +138,19 @@ function readFile(name: string, files: Lookup): string | Pick<ProblemAt, 'messag
 }
 
 /** What is wrong with the texts of the files; those that could not be read are reported already. */
-function checkPair(
-  { cert, key, clientCa }: Partial<Record<(typeof FILES)[number], string>>,
-  passphrase: string | undefined,
-): readonly ProblemAt[] {
+function checkPair({ cert, key, ca }: Texts, passphrase: string | undefined, place: TlsPlace): readonly ProblemAt[] {
   const certificate = cert === undefined ? undefined : parse(() => firstCertificate(cert));
   const secret =
     key === undefined ? undefined : parse(() => createPrivateKey({ key, ...(passphrase && { passphrase }) }));
-  const isAuthority = clientCa === undefined || parse(() => certificatesIn(clientCa)).value?.length;
+  const isAuthority = ca === undefined || parse(() => certificatesIn(ca)).value?.length;
   const problems: ProblemAt[] = [];
   const add = (name: string, message: string, hint: string): void =>
-    void problems.push({ pointer: `${POINTER}/${name}`, message, hint });
+    void problems.push({ pointer: `${place.pointer}/${name}`, message, hint });
   if (certificate?.code !== undefined)
     add('cert', 'names a file that holds no certificate', 'Put it there as PEM, “-----BEGIN CERTIFICATE-----” first.');
-  if (secret?.code !== undefined) add('key', ...describeKey(key ?? '', passphrase));
+  if (secret?.code !== undefined) add('key', ...describeKey(key ?? '', passphrase, place));
   if (!isAuthority)
-    add('clientCa', 'names a file that holds no certificates', 'Put those of the authority there, as PEM.');
+    add(place.ca, 'names a file that holds no certificates', 'Put those of the authority there, as PEM.');
   if (problems.length > 0 || !certificate?.value || !secret?.value || cert === undefined || key === undefined)
     return problems;
   if (!certificate.value.checkPrivateKey(secret.value)) {
@@ -134,7 +161,7 @@ function checkPair(
     );
     return problems;
   }
-  const whole = parse(() => createSecureContext({ cert, key, ca: clientCa, ...(passphrase && { passphrase }) }));
+  const whole = parse(() => createSecureContext({ cert, key, ca, ...(passphrase && { passphrase }) }));
   if (whole.code !== undefined) add('cert', `cannot be used (${whole.code})`, 'Make one that OpenSSL takes.');
   return problems;
 }
@@ -148,9 +175,13 @@ function parse<T>(work: () => T): { readonly value?: T; readonly code?: string }
   }
 }
 
-function describeKey(key: string, passphrase: string | undefined): [message: string, hint: string] {
+function describeKey(
+  key: string,
+  passphrase: string | undefined,
+  { pointer }: TlsPlace,
+): [message: string, hint: string] {
   if (passphrase === undefined && key.includes('ENCRYPTED'))
-    return ['names a key that is encrypted', 'Set server.tls.passphrase.'];
+    return ['names a key that is encrypted', `Set ${pointer.slice(1).replaceAll('/', '.')}.passphrase.`];
   return passphrase === undefined
     ? ['names a file that holds no private key', 'Put it there as PEM, “-----BEGIN PRIVATE KEY-----” first.']
     : [

@@ -1,21 +1,26 @@
 import type { CancelableRequest, Got } from 'got';
 import { parseJson } from '../core/contract/json.ts';
+import type { Way } from '../core/contract/provider.ts';
+import { agentsOf } from './way.ts';
 
 /** The longest control-plane answer, in bytes: model and voice lists. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
  * The client for control-plane calls (model lists, voices): got, bounded in time and size, never following a redirect
- * (it would send the vendor's key along), and for the given hosts only. The hot path does not use it.
+ * (it would send the vendor's key along), and for the given hosts only, by their
+ * instance's way. The hot path does not use it.
  */
-export async function createHttpClient(hosts: ReadonlySet<string>, version: string): Promise<Got> {
+export async function createHttpClient(hosts: ReadonlySet<string>, version: string, way?: Way): Promise<Got> {
   const { got } = await import('got');
+  const agent = agentsOf(way);
   return got.extend({
     followRedirect: false,
     retry: { limit: 1, methods: ['GET'], maxRetryAfter: 2000 },
     timeout: { lookup: 5000, connect: 5000, secureConnect: 5000, response: 15_000, request: 30_000 },
     headers: { 'user-agent': `tollgate/${version}`, accept: 'application/json' },
     enableUnixSockets: false,
+    ...(agent && { agent }),
     parseJson: parseResponse,
     hooks: {
       beforeRequest: [

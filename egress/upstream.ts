@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import type { Log } from '../core/contract/plugin.ts';
-import type { Credential, Endpoint, HttpRequest, ResponseHeaders, Timeouts } from '../core/contract/provider.ts';
+import type { Credential, Endpoint, HttpRequest, ResponseHeaders, Timeouts, Way } from '../core/contract/provider.ts';
+import { type Address, joinPath, parseBaseUrl } from './address.ts';
 import {
   Attempt,
   createResponseBudget,
@@ -73,7 +74,7 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
   const defaults = { ...DEFAULT_TIMEOUTS, ...options.defaults };
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const { budget = createResponseBudget() } = options;
-  /** By origin and connect deadline, which is the socket's. As many as the configuration has endpoints. */
+  /** By origin, way and connect deadline, which is the socket's. As many as the configuration has endpoints. */
   const pools = new Map<string, Connections>();
   const running = new RunningAttempts();
   let isClosed = false;
@@ -91,8 +92,8 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
           if (endpoint.transport) void sendByTransport(endpoint.transport, request, attempt);
           else {
             const prepared = prepareRequest(endpoint, request);
-            const pool = `${timeouts.connectMs} ${prepared.origin}`;
-            const connections = pools.get(pool) ?? new Connections(prepared.origin, timeouts.connectMs, limits);
+            const pool = `${timeouts.connectMs} ${prepared.place}`;
+            const connections = pools.get(pool) ?? new Connections(prepared, timeouts.connectMs, limits);
             pools.set(pool, connections);
             new NetworkSource(prepared, connections, attempt, log).send();
           }
@@ -120,6 +121,9 @@ interface Connection {
   readonly client: Client;
   /** The socket that was connected last; undefined before the first. */
   socket: Socket | undefined;
+  /** Bytes on it before it was ours: those to and from a proxy. */
+  writtenBefore: number;
+  readBefore: number;
 }
 
 /**
@@ -133,10 +137,10 @@ class Connections {
   readonly #all = new Set<Connection>();
   readonly #idle: Connection[] = [];
 
-  constructor(origin: string, connectMs: number, limits: UpstreamLimits) {
+  constructor({ origin, way }: PreparedRequest, connectMs: number, limits: UpstreamLimits) {
     this.#origin = origin;
     this.#limits = limits;
-    this.#connect = buildConnector({ timeout: connectMs, rejectUnauthorized: true });
+    this.#connect = way?.connector(connectMs) ?? buildConnector({ timeout: connectMs, rejectUnauthorized: true });
   }
 
   /** The idle connection that was used last, or a new one (always, when it has to be `fresh`); undefined when all are in use. */
@@ -168,13 +172,15 @@ class Connections {
       connect: (target, callback) =>
         this.#connect(target, (...result) => {
           connection.socket = result[1] ?? connection.socket;
+          connection.writtenBefore = result[1]?.bytesWritten ?? 0;
+          connection.readBefore = result[1]?.bytesRead ?? 0;
           callback(...result);
         }),
       maxHeaderSize: this.#limits.maxHeaderBytes,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
     });
-    const connection: Connection = { client, socket: undefined };
+    const connection: Connection = { client, socket: undefined, writtenBefore: 0, readBefore: 0 };
     // One in use stays: undici connects it again by itself when it was closed before the request was written.
     client.on('disconnect', () => {
       if (this.#idle.includes(connection)) this.drop(connection);
@@ -187,6 +193,9 @@ class Connections {
 /** A request as undici takes it, and where it goes. */
 interface PreparedRequest {
   readonly origin: string;
+  readonly way: Way | undefined;
+  /** The origin and the way to it. */
+  readonly place: string;
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -250,7 +259,10 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
   }
 
   isSent(): boolean {
-    return (this.#connection?.socket?.bytesWritten ?? 0) > (this.#isKept() ? this.#bytesWritten : 0);
+    return (
+      (this.#connection?.socket?.bytesWritten ?? 0) >
+      (this.#isKept() ? this.#bytesWritten : (this.#connection?.writtenBefore ?? 0))
+    );
   }
 
   stop(): void {
@@ -314,7 +326,9 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
       return;
     }
     const isSent = this.isSent();
-    const hasResponded = (this.#connection?.socket?.bytesRead ?? 0) > (this.#isKept() ? this.#bytesRead : 0);
+    const hasResponded =
+      (this.#connection?.socket?.bytesRead ?? 0) >
+      (this.#isKept() ? this.#bytesRead : (this.#connection?.readBefore ?? 0));
     const mayRetry = !this.#isRetry && !attempt.error && RESET_CODES.has(errorCode(error)) && this.#isKept();
     this.stop();
     if (MISUSE_CODES.has(errorCode(error))) attempt.refuse(new TypeError(error.message));
@@ -349,12 +363,14 @@ const known = new WeakMap<Endpoint, ReturnType<typeof knowEndpoint>>();
  * can't be sent.
  */
 function prepareRequest(endpoint: Endpoint, request: HttpRequest): PreparedRequest {
-  const { address, headers, credential, ofJson } = known.get(endpoint) ?? knowEndpoint(endpoint);
+  const { address, headers, credential, ofJson, place } = known.get(endpoint) ?? knowEndpoint(endpoint);
   const { body: given = null } = request;
   const body = given === null || given instanceof Uint8Array ? given : JSON.stringify(given);
   const type = body === null ? {} : JSON_TYPE;
   return {
     origin: address.origin,
+    way: endpoint.way,
+    place,
     method: request.method ?? (body === null ? 'GET' : 'POST'),
     path: joinPath(address, request.path),
     headers:
@@ -373,7 +389,8 @@ function knowEndpoint(endpoint: Endpoint) {
   const credential: Readonly<Record<string, string>> = bound ? { [bound[0]]: bound[1] } : {};
   // All that a JSON body is sent with where the request has no headers of its own, as almost all have none.
   const ofJson = { ...JSON_TYPE, ...headers, ...credential };
-  const found = { address, headers, credential, ofJson };
+  const place = endpoint.way === undefined ? address.origin : `${address.origin} ${endpoint.way.id}`;
+  const found = { address, headers, credential, ofJson, place };
   known.set(endpoint, found);
   return found;
 }
@@ -386,46 +403,6 @@ function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<str
     read[lower] = value;
   }
   return read;
-}
-
-/** A base URL taken apart once; requests add to the path and can change nothing else. */
-interface Address {
-  /** Scheme, host and port, such as `https://api.example.com`. */
-  readonly origin: string;
-  /** `name` or `name:port`. */
-  readonly host: string;
-  /** The base URL's own path without a trailing slash; `''` for none. */
-  readonly basePath: string;
-}
-
-/** Visible ASCII without what RFC 3986 leaves out of paths and queries; so no `\`, no `#`, no blank, no control. */
-const TARGET = /^\/[\w.~!$&'()*+,;=:@%/[\]-]*(?:\?[\w.~!$&'()*+,;=:@%/?[\]|-]*)?$/;
-const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:[/?;]|$)/i;
-
-/** Takes a base URL apart; throws a TypeError that shows no userinfo for one that is not plain http(s). */
-export function parseBaseUrl(baseUrl: string): Address {
-  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
-  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.hostname === '') {
-    throw new TypeError('a base URL must be an absolute http:// or https:// URL');
-  }
-  if (url.username || url.password) throw new TypeError('a base URL must not hold a user name or password');
-  if (url.search || url.hash || /[?#]/.test(baseUrl)) throw new TypeError('a base URL must not hold ? or #');
-  // The URL parser repairs these in silence, so that two readers may see two hosts or paths.
-  if (/[\\\s]/.test(baseUrl) || DOT_SEGMENT.test(baseUrl)) {
-    throw new TypeError('a base URL must not hold backslashes, blanks or dot segments');
-  }
-  return { origin: url.origin, host: url.host, basePath: url.pathname.replace(/\/+$/, '') };
-}
-
-/**
- * The request target for a codec's path. It can't leave the base: the origin is never read from it, and `//`, dot
- * segments, backslashes, fragments and unencoded characters are refused as an error of the codec (TypeError).
- */
-export function joinPath(address: Address, path: string): string {
-  if (!TARGET.test(path) || path.startsWith('//') || DOT_SEGMENT.test(path)) {
-    throw new TypeError('a request path must begin with one slash and be percent-encoded, without dot segments');
-  }
-  return address.basePath + path;
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Log } from '../../core/contract/plugin.ts';
 import { describeError } from '../io.ts';
 import { loadFor } from '../load.ts';
 import type { CommandContext } from '../program.ts';
-import { certificateWarnings, logWarnings } from '../warnings.ts';
+import { certificateWarnings, egressWarnings, logWarnings } from '../warnings.ts';
 import { type ControlWork, openControl } from './control.ts';
 import { diffConfigs } from './diff.ts';
 
@@ -119,7 +119,7 @@ function logChanges(log: Log, cause: string, { config }: LoadedConfig, changes: 
   );
   if (waiting.length > 0)
     log.warn({ paths: waiting.slice(0, MAX_NAMED) }, 'changes of the configuration that count only after a restart');
-  logWarnings(log, certificateWarnings(config.server));
+  logWarnings(log, [...certificateWarnings(config.server), ...egressWarnings(config.instances)]);
 }
 
 /** How much of what is wrong `/readyz` shows: it has no credential. */

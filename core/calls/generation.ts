@@ -231,10 +231,10 @@ function configuredTargets({ routes, partsOf }: CallDeps): (target: Target) => b
 
 /** The instances of a configuration with their plugins. */
 function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
-  return config.instances.map(({ group, name, config: own, hooks }, at) => {
+  return config.instances.map(({ group, name, config: own, hooks, egress }, at) => {
     const plugin = plugins[at];
     if (!plugin) throw new PluginError(name, 'was not imported');
-    return { group, name, plugin, config: own, hooks };
+    return { group, name, plugin, config: own, hooks, egress };
   });
 }
 
@@ -359,10 +359,10 @@ const MAX_ID = 200;
 
 /** The models that a vendor lists, over the control-plane client; the key goes to the base URL's host only. */
 async function fetchModels(provider: Provider): Promise<readonly ModelInfo[]> {
-  const { listModels, baseUrl, credential, headers, hosts = [] } = provider;
+  const { listModels, baseUrl, credential, headers, hosts = [], way } = provider;
   if (!listModels) throw new TypeError('this provider has no list of models to fetch');
   const request = listModels.request();
-  const client = await createHttpClient(new Set([new URL(baseUrl).host, ...hosts]), VERSION);
+  const client = await createHttpClient(new Set([new URL(baseUrl).host, ...hosts]), VERSION, way);
   const key =
     credential?.value === undefined ? {} : { [credential.header]: `${credential.prefix ?? ''}${credential.value}` };
   const body: unknown = await client

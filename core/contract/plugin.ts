@@ -225,6 +225,8 @@ export interface PluginApi {
    * only. Loaded on first use.
    */
   http(): Promise<Got>;
+  /** The platform's `fetch` by the instance's proxy and certificates, for addresses that are known only at run time. It bounds nothing. */
+  readonly fetch: typeof fetch;
   /** A model call through the whole pipeline: limits, fallback, hooks, ledger. A stream when `request.stream` is true. */
   chat(request: ChatRequest & { readonly stream: true }, context: CallContext): Promise<AsyncIterable<ChatChunk>>;
   chat(request: ChatRequest & { readonly stream?: false }, context: CallContext): Promise<ChatResponse>;

@@ -1,3 +1,4 @@
+import type { buildConnector } from 'undici';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 
 /** US dollars per million tokens; `tiers` replace the prices when the prompt has more tokens than the tier's bound. */
@@ -223,6 +224,13 @@ export interface Timeouts {
   readonly totalMs: number;
 }
 
+/** How connections leave: through a proxy, by certificates. Core makes it of the options `proxy` and `tls`. */
+export interface Way {
+  /** What goes by different ones shares no connection. */
+  readonly id: string;
+  connector(timeoutMs: number): buildConnector.connector;
+}
+
 export interface Endpoint {
   /** Without a trailing slash. Not used with a {@link Transport}. */
   readonly baseUrl: string;
@@ -233,6 +241,8 @@ export interface Endpoint {
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeouts?: Partial<Timeouts>;
   readonly transport?: Transport;
+  /** Set by core; undefined for directly. */
+  readonly way?: Way;
   /** Classifies an answer with an error status. `body` is parsed JSON where it parses (arrays unwrapped), else text. */
   error(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure;
   /** The header of a response that says which service tier was served, where one does; lower case. */

@@ -1,5 +1,7 @@
+import type { EgressRules } from '../../config/egress.ts';
 import { mapLeaves } from '../../config/schema-at.ts';
 import { createHttpClient } from '../../egress/http-client.ts';
+import { createWay, fetchBy, withWay } from '../../egress/way.ts';
 import {
   type Call,
   CHAT,
@@ -27,6 +29,7 @@ import type {
   Route,
   WholeApi,
 } from '../contract/plugin.ts';
+import type { Way } from '../contract/provider.ts';
 import type { Records, Store } from '../contract/store.ts';
 import type { StoreWatcher } from '../contract/units.ts';
 import { callOwned, runOwned } from './attribution.ts';
@@ -40,6 +43,7 @@ import { assertSchema, PluginError, type Registry } from './registry.ts';
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
   const { registry, settings, aliases } = deps;
   const { group, name, plugin, config } = instance;
+  const way = createWay(instance.egress);
   const mayUseLedger = plugin.permissions?.includes('ledger') === true;
   const store = (): Store => {
     if (!deps.store) throw new PluginError(name, 'uses the store before it is open; store plugins register only');
@@ -60,9 +64,14 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     aliases: () => Object.entries(aliases),
     alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
     http: () =>
-      createHttpClient(new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]), settings.version),
+      createHttpClient(
+        new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]),
+        settings.version,
+        way,
+      ),
+    fetch: fetchBy(way),
     keep: deps.keptUser(`${group}.${name}`).keep,
-    ...registrationApi(deps, instance),
+    ...registrationApi(deps, instance, way),
     ...figuresApi(registry, name),
     ...callApi(services, registry),
     ...documents,
@@ -194,7 +203,7 @@ type Registration = Pick<
 >;
 
 /** What a plugin registers while it is set up. */
-function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): Registration {
+function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance, way: Way | undefined): Registration {
   const { registry } = deps;
   return {
     route: (route) => registry.addRoute(name, route as unknown as Route),
@@ -205,11 +214,11 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance): R
     },
     provider(provider) {
       assertKind(name, plugin, 'a provider', 'provider');
-      registry.addOffer(name, CHAT, deepFreeze(provider));
+      registry.addOffer(name, CHAT, deepFreeze(withWay(provider, way)));
     },
     offer(operation, offer) {
       assertKind(name, plugin, 'an offer', 'provider', 'tts');
-      registry.addOffer(name, operation, deepFreeze(offer));
+      registry.addOffer(name, operation, deepFreeze(withWay(offer, way)));
     },
     operation(definition) {
       assertKind(name, plugin, 'an operation', 'operation');
@@ -337,4 +346,5 @@ export interface ApiInstance {
   readonly name: string;
   readonly plugin: Plugin;
   readonly config: Readonly<Record<string, unknown>>;
+  readonly egress?: EgressRules | undefined;
 }

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Endpoint } from '../../core/contract/provider.ts';
-import { bindCredential, joinPath, parseBaseUrl } from '../../egress/upstream.ts';
+import { joinPath, parseBaseUrl } from '../../egress/address.ts';
+import { bindCredential } from '../../egress/upstream.ts';
 import { corpusJson } from '../support/corpus.ts';
 
 describe('upstream address', () => {

@@ -16,7 +16,7 @@ import {
 } from '../../../core/index.ts';
 import { maxEntries } from '../../policies/kit/index.ts';
 import { fetchDiscovery, readEndpoint } from '../kit/discovery.ts';
-import { fetchJson } from '../kit/fetch-json.ts';
+import { type Fetch, fetchJson } from '../kit/fetch-json.ts';
 import { createKeySource } from '../kit/key-source.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { readClaim, splitWords } from '../kit/read-claim.ts';
@@ -278,7 +278,7 @@ export default definePlugin({
 async function openKey(api: PluginApi, origin: KeyOrigin): Promise<Uint8Array | JWTVerifyGetKey> {
   if (origin.kind === 'secret') return origin.secret;
   const source = createKeySource({
-    load: () => loadKeys(origin),
+    load: () => loadKeys(origin, api.fetch),
     onFailure: (error) => api.log.warn({ err: error }, 'The signing keys of the identity provider cannot be read.'),
     now: () => performance.now(),
   });
@@ -307,10 +307,13 @@ function findProblems(config: JwtConfig, baseDir: string): Promise<readonly Prob
 }
 
 /** Reads the public keys from where they are; throws an Error for the log when that cannot be done. */
-export async function loadKeys(origin: Exclude<KeyOrigin, { kind: 'secret' }>): Promise<JSONWebKeySet> {
+export async function loadKeys(
+  origin: Exclude<KeyOrigin, { kind: 'secret' }>,
+  fetchBy: Fetch = fetch,
+): Promise<JSONWebKeySet> {
   if (origin.kind === 'file') return readKeyFile(origin.path);
-  const url = origin.kind === 'jwks' ? origin.url : await discover(origin);
-  return readKeySet(await fetchJson(url), url.href);
+  const url = origin.kind === 'jwks' ? origin.url : await discover(origin, fetchBy);
+  return readKeySet(await fetchJson(url, fetchBy), url.href);
 }
 
 /** The keys of the file `jwksFile`; throws an {@link OptionError}. */
@@ -324,8 +327,8 @@ async function readKeyFile(path: string): Promise<JSONWebKeySet> {
   }
 }
 
-async function discover({ url, issuer }: Extract<KeyOrigin, { kind: 'discovery' }>): Promise<URL> {
-  return readEndpoint(url, await fetchDiscovery(url, issuer), 'jwks_uri');
+async function discover({ url, issuer }: Extract<KeyOrigin, { kind: 'discovery' }>, fetchBy: Fetch): Promise<URL> {
+  return readEndpoint(url, await fetchDiscovery(url, issuer, fetchBy), 'jwks_uri');
 }
 
 function parseKeyFile(text: string): unknown {

@@ -1,4 +1,4 @@
-import { fetchJson, parseSafeUrl } from './fetch-json.ts';
+import { type Fetch, fetchJson, parseSafeUrl } from './fetch-json.ts';
 
 /** What an OpenID provider says of itself; only what is asked for is looked at. */
 export type DiscoveryDocument = Readonly<Record<string, unknown>>;
@@ -11,8 +11,8 @@ export function discoveryUrl(issuer: URL): URL {
 }
 
 /** A discovery document that is the issuer's own (OpenID Connect Discovery, section 4.3). */
-export async function fetchDiscovery(url: URL, issuer: string): Promise<DiscoveryDocument> {
-  const document = (await fetchJson(url)) as DiscoveryDocument | null;
+export async function fetchDiscovery(url: URL, issuer: string, fetchBy: Fetch): Promise<DiscoveryDocument> {
+  const document = (await fetchJson(url, fetchBy)) as DiscoveryDocument | null;
   if (document?.['issuer'] !== issuer) {
     throw new Error(`${url.href} belongs to the issuer ${JSON.stringify(document?.['issuer'])}, not to ${issuer}`);
   }

@@ -12,6 +12,9 @@ export function parseSafeUrl(text: string): URL | undefined {
 const TIMEOUT_MS = 5000;
 const MAX_BYTES = 1024 * 1024;
 
+/** The platform's, or `api.fetch`, which goes by the operator's proxy and certificates. */
+export type Fetch = typeof fetch;
+
 /** What came back from an identity provider. */
 export interface Fetched {
   readonly status: number;
@@ -22,8 +25,12 @@ export interface Fetched {
  * The JSON behind a URL, within five seconds and one MiB, without following redirects: keys come from where the operator
  * said, or not at all. Throws an Error that says what went wrong, for the log.
  */
-export async function fetchJson(url: URL, headers: Readonly<Record<string, string>> = {}): Promise<unknown> {
-  const { status, text } = await fetchBounded(url, { headers });
+export async function fetchJson(
+  url: URL,
+  fetchBy: Fetch = fetch,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<unknown> {
+  const { status, text } = await fetchBounded(url, fetchBy, { headers });
   if (status !== 200) throw new Error(`${url.href} answered with status ${status}`);
   const value = parseJson(text);
   if (value === undefined)
@@ -34,9 +41,10 @@ export async function fetchJson(url: URL, headers: Readonly<Record<string, strin
 /** What is behind a URL, whatever its status: with the same bounds, and without following redirects. */
 export async function fetchBounded(
   url: URL,
+  fetchBy: Fetch,
   init: { readonly method?: 'POST'; readonly headers?: Readonly<Record<string, string>>; readonly body?: string } = {},
 ): Promise<Fetched> {
-  const response = await fetch(url, {
+  const response = await fetchBy(url, {
     ...init,
     redirect: 'manual',
     signal: AbortSignal.timeout(TIMEOUT_MS),

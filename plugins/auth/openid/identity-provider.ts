@@ -1,7 +1,7 @@
 import type { JWTVerifyGetKey } from 'jose';
 import { isObject, parseJson } from '../../../core/index.ts';
 import { type DiscoveryDocument, fetchDiscovery, readEndpoint } from '../kit/discovery.ts';
-import { type Fetched, fetchBounded, fetchJson } from '../kit/fetch-json.ts';
+import { type Fetch, type Fetched, fetchBounded, fetchJson } from '../kit/fetch-json.ts';
 import { createKeySource } from '../kit/key-source.ts';
 import { hashId } from '../kit/random-id.ts';
 import { readKeySet } from '../kit/verify-jwt.ts';
@@ -34,19 +34,26 @@ export interface ProviderParts {
   onFailure(error: unknown): void;
   /** Milliseconds of a clock that only goes forward. */
   now(): number;
+  /** How it is asked; by default as the platform does. */
+  readonly fetch?: Fetch;
 }
 
 /** A discovery document is asked for anew after this time. */
 const FRESH_MS = 600_000;
 
-export function createIdentityProvider({ options, onFailure, now }: ProviderParts): IdentityProvider {
+export function createIdentityProvider({
+  options,
+  onFailure,
+  now,
+  fetch: fetchBy = fetch,
+}: ProviderParts): IdentityProvider {
   const { discovery, clientId, redirectUri, scope } = options;
-  const discover = createDiscovery(options, now);
+  const discover = createDiscovery(options, now, fetchBy);
   const endpoint = async (name: string): Promise<URL> => readEndpoint(discovery, await discover(), name);
   const keys = createKeySource({
     async load() {
       const url = await endpoint('jwks_uri');
-      return readKeySet(await fetchJson(url), url.href);
+      return readKeySet(await fetchJson(url, fetchBy), url.href);
     },
     ...{ onFailure, now },
   });
@@ -74,7 +81,7 @@ export function createIdentityProvider({ options, onFailure, now }: ProviderPart
         const { headers, fields } = identify(options, await discover());
         const body = new URLSearchParams({ ...form, ...fields }).toString();
         const type = { 'content-type': 'application/x-www-form-urlencoded' };
-        return fetchBounded(await endpoint('token_endpoint'), {
+        return fetchBounded(await endpoint('token_endpoint'), fetchBy, {
           method: 'POST',
           headers: { ...type, ...headers },
           body,
@@ -87,7 +94,7 @@ export function createIdentityProvider({ options, onFailure, now }: ProviderPart
       orUnavailable(async () => {
         if ((await discover())['userinfo_endpoint'] === undefined) return undefined;
         const headers = { authorization: `Bearer ${accessToken}` };
-        const claims = await fetchJson(await endpoint('userinfo_endpoint'), headers);
+        const claims = await fetchJson(await endpoint('userinfo_endpoint'), fetchBy, headers);
         if (!isObject(claims)) throw new Error('the userinfo endpoint answered with something that is no object');
         return claims;
       }),
@@ -95,12 +102,16 @@ export function createIdentityProvider({ options, onFailure, now }: ProviderPart
 }
 
 /** The discovery document, kept for ten minutes; one request however many wait for it. */
-function createDiscovery({ discovery, issuer }: OpenIdOptions, now: () => number): () => Promise<DiscoveryDocument> {
+function createDiscovery(
+  { discovery, issuer }: OpenIdOptions,
+  now: () => number,
+  fetchBy: Fetch,
+): () => Promise<DiscoveryDocument> {
   let known: { readonly document: DiscoveryDocument; readonly readAt: number } | undefined;
   let running: Promise<DiscoveryDocument> | undefined;
   return async () => {
     if (known && now() - known.readAt < FRESH_MS) return known.document;
-    running ??= fetchDiscovery(discovery, issuer)
+    running ??= fetchDiscovery(discovery, issuer, fetchBy)
       .then((document) => {
         known = { document, readAt: now() };
         return document;

@@ -349,6 +349,7 @@ export default definePlugin({
       options,
       onFailure: (error) => api.log.warn({ err: error }, 'The signing keys of the identity provider cannot be read.'),
       now: () => performance.now(),
+      fetch: api.fetch,
     });
     const count = createLoginRate();
     const { audit, log } = api;

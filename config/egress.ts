@@ -1,0 +1,174 @@
+import { isObject, type Schema } from '../core/contract/json.ts';
+import type { Lookup } from './interpolate.ts';
+import type { ProblemAt } from './problems.ts';
+import { checkCertificates, readPem } from './tls.ts';
+
+/** A proxy that connections go through. */
+export interface ProxyAddress {
+  readonly isTls: boolean;
+  readonly hostname: string;
+  readonly port: number;
+  /** What `proxy-authorization` says, where the address has a user. */
+  readonly authorization?: string;
+}
+
+/** How connections leave: through which proxy, and by which certificates. Holds secrets. */
+export interface EgressRules {
+  /** `false` goes without one, whatever the environment says; undefined goes by the environment. */
+  readonly proxy?: ProxyAddress | false;
+  /** The proxies of the environment, by the scheme of an address, and what goes without one. */
+  readonly environment?: {
+    readonly https?: ProxyAddress;
+    readonly http?: ProxyAddress;
+    readonly direct: readonly string[];
+  };
+  /** PEM texts, and the name that the other side's certificate is for where it is not its host's. */
+  readonly tls?: {
+    readonly ca?: string;
+    readonly cert?: string;
+    readonly key?: string;
+    readonly passphrase?: string;
+    readonly servername?: string;
+  };
+}
+
+const NAME = { type: 'string', minLength: 1 } as const;
+const PEM_NOTE = 'PEM: the name of a file, or the text itself by `$' + '{file:…}`';
+
+/** What an instance that connects to an address of its options takes next to its plugin's own. */
+const EGRESS_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
+  proxy: {
+    type: ['string', 'boolean'],
+    description:
+      'The proxy that its connections go through, such as `http://user:password@proxy.example:3128`; `false` goes without one. Unset, `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` of the environment say it.',
+  },
+  tls: {
+    type: 'object',
+    additionalProperties: false,
+    description: 'Certificates of its connections. A reload reads the files anew.',
+    properties: {
+      ca: { ...NAME, description: `The authorities that are trusted in place of the well-known ones. ${PEM_NOTE}.` },
+      cert: { ...NAME, description: `The certificate that the gateway shows, then those between. ${PEM_NOTE}.` },
+      key: { ...NAME, secret: true, description: `The private key of the certificate. ${PEM_NOTE}.` },
+      passphrase: { ...NAME, secret: true, description: 'What the key is encrypted with.' },
+      servername: {
+        ...NAME,
+        description: 'The name that the other side’s certificate has to be for, where it is not that of the address.',
+      },
+    },
+  },
+});
+
+/** The options of core for an instance that goes out: one of whose own options is an address. */
+export function egressOptionsOf(schema: Schema): Readonly<Record<string, Schema>> {
+  const own = isObject(schema['properties']) ? schema['properties'] : {};
+  const goesOut = JSON.stringify(own).includes('"format":"url"');
+  return goesOut
+    ? Object.fromEntries(Object.entries(EGRESS_OPTIONS).filter(([name]) => !Object.hasOwn(own, name)))
+    : {};
+}
+
+/** How an instance's connections leave, of options that {@link checkEgress} found to be fine; undefined for directly. */
+export function readEgress(
+  { proxy, tls }: Readonly<Record<string, unknown>>,
+  environment: EgressRules['environment'],
+  files: Lookup,
+): EgressRules | undefined {
+  const own = typeof proxy === 'string' ? parseProxy(proxy) : proxy === false ? false : undefined;
+  const address = typeof own === 'string' ? undefined : own;
+  const texts = isObject(tls) ? (tls as NonNullable<EgressRules['tls']>) : undefined;
+  if (address === undefined && environment === undefined && texts === undefined) return undefined;
+  const pem = (text: string): string => readPem(text, files);
+  return {
+    ...(address !== undefined && { proxy: address }),
+    ...(address === undefined && environment && { environment }),
+    ...(texts && {
+      tls: {
+        ...texts,
+        ...(texts.ca !== undefined && { ca: pem(texts.ca) }),
+        ...(texts.cert !== undefined && { cert: pem(texts.cert) }),
+        ...(texts.key !== undefined && { key: pem(texts.key) }),
+      },
+    }),
+  };
+}
+
+/** The proxies that the environment names, lower-case names first as other programs have it; undefined where it names none. */
+export function readEnvironment(env: Lookup['env']): EgressRules['environment'] {
+  const find = (scheme: 'https' | 'http'): ProxyAddress | undefined => {
+    const text = findVariable(env, `${scheme}_proxy`)?.text;
+    const address = text === undefined ? undefined : parseProxy(text);
+    return typeof address === 'object' ? address : undefined;
+  };
+  const [https, http] = [find('https'), find('http')];
+  if (!https && !http) return undefined;
+  const direct = (findVariable(env, 'no_proxy')?.text ?? '').split(/[\s,]+/).filter(Boolean);
+  return { ...(https && { https }), ...(http && { http }), direct };
+}
+
+/** What is wrong with the environment's proxies: going out directly in their place could be what the network forbids. */
+export function checkEnvironment(env: Lookup['env']): readonly ProblemAt[] {
+  return ['https_proxy', 'http_proxy'].flatMap((variable): readonly ProblemAt[] => {
+    const found = findVariable(env, variable);
+    const problem = found && parseProxy(found.text);
+    if (typeof problem !== 'string') return [];
+    return [
+      {
+        pointer: '',
+        message: `needs a proxy in the environment variable ${found?.name}, which ${problem}`,
+        hint: HINT,
+      },
+    ];
+  });
+}
+
+function findVariable(env: Lookup['env'], name: string): { readonly name: string; readonly text: string } | undefined {
+  for (const spelling of [name, name.toUpperCase()]) {
+    const text = env(spelling)?.trim();
+    if (text) return { name: spelling, text };
+  }
+  return undefined;
+}
+
+const HINT = 'Write http://host:port or https://host:port, with user:password@ before the host where it wants one.';
+
+/** A proxy's address, or what is wrong with it in words that show nothing of it: it may hold a password. */
+function parseProxy(text: string): ProxyAddress | string {
+  const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
+  const url = URL.canParse(whole) ? new URL(whole) : undefined;
+  if (!url) return 'is not the address of a proxy';
+  const { protocol, hostname, port, username, password, pathname, search, hash } = url;
+  if (protocol.startsWith('socks')) return 'is a SOCKS proxy; HTTP proxies with CONNECT are supported';
+  if (protocol !== 'http:' && protocol !== 'https:') return 'is not the address of an HTTP proxy';
+  if (pathname !== '/' || search !== '' || hash !== '') return 'has more than a host and a port';
+  const isTls = protocol === 'https:';
+  try {
+    const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    return {
+      ...{ isTls, hostname: hostname.replace(/^\[|\]$/g, ''), port: Number(port || (isTls ? 443 : 80)) },
+      ...(pair !== ':' && { authorization: `Basic ${Buffer.from(pair).toString('base64')}` }),
+    };
+  } catch {
+    return 'has a user or password with a % that encodes nothing; write %25 for it';
+  }
+}
+
+/** What is wrong with `proxy` and `tls` of an instance: an address, files, what they hold, and whether they belong together. */
+export function checkEgress(
+  pointer: string,
+  { proxy, tls }: Readonly<Record<string, unknown>>,
+  files: Lookup,
+): readonly ProblemAt[] {
+  const found = proxy === true ? 'is true' : typeof proxy === 'string' ? parseProxy(proxy) : undefined;
+  const problems: readonly ProblemAt[] =
+    typeof found === 'string' ? [{ pointer: `${pointer}/proxy`, message: found, hint: HINT }] : [];
+  if (!isObject(tls)) return problems;
+  const { cert, key } = tls;
+  const at = `${pointer}/tls`;
+  if ((cert === undefined) !== (key === undefined)) {
+    const [has, lacks] = cert === undefined ? ['key', 'cert'] : ['cert', 'key'];
+    const hint = 'Name the certificate and its private key, or neither.';
+    return [...problems, { pointer: `${at}/${has}`, message: `needs ${lacks}, which is not set or empty`, hint }];
+  }
+  return [...problems, ...checkCertificates(tls, files, { pointer: at, ca: 'ca', mayBeText: true })];
+}

@@ -1,0 +1,149 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are the texts that a configuration holds.
+import { expect } from 'chai';
+import { egressWarnings } from '../../cli/warnings.ts';
+import type { GatewayConfig } from '../../config/core-schema.ts';
+import { removeFolders } from '../support/folders.ts';
+import { createSelfSigned } from '../support/identity/self-signed.ts';
+import { checkText, problemLines } from './config-plugins.ts';
+
+const [own, other, expired] = [createSelfSigned(), createSelfSigned(), createSelfSigned({ expired: true })];
+const files = {
+  'own.crt': own.cert,
+  'own.key': own.key,
+  'other.key': other.key,
+  'expired.crt': expired.cert,
+  'expired.key': expired.key,
+  'text.pem': 'hello',
+};
+const provider = (...lines: readonly string[]): string =>
+  ['providers:', '  acme:', ...lines.map((line) => `    ${line}`)].join('\n');
+const HINT = 'Write http://host:port or https://host:port, with user:password@ before the host where it wants one.';
+
+describe('how connections leave, in a configuration', () => {
+  afterEach(removeFolders);
+
+  const egressOf = async (text: string, env: Readonly<Record<string, string>> = {}) => {
+    const { instances } = await checkText(text, { files, env });
+    return instances.find(({ name }) => name === 'acme')?.egress;
+  };
+
+  it('are directly, unless an option or the environment says more', async () => {
+    expect(await egressOf(provider('apiKey: k'))).to.equal(undefined);
+    expect(await egressOf(provider('apiKey: k'), { HTTPS_PROXY: ' ', no_proxy: '*' })).to.equal(undefined);
+  });
+
+  it('are by the proxies of the environment, which an option replaces', async () => {
+    const env = { HTTPS_PROXY: 'http://u:p@proxy.example:3128', http_proxy: 'plain.example:80', NO_PROXY: 'a, b' };
+    const https = { isTls: false, hostname: 'proxy.example', port: 3128, authorization: 'Basic dTpw' };
+    const http = { isTls: false, hostname: 'plain.example', port: 80 };
+    expect(await egressOf(provider('apiKey: k'), env)).to.deep.equal({
+      environment: { https, http, direct: ['a', 'b'] },
+    });
+    expect(await egressOf(provider('proxy: false'), env)).to.deep.equal({ proxy: false });
+    expect(await egressOf(provider("proxy: '${P:-false}'"), env)).to.deep.equal({ proxy: false });
+    const own = { isTls: true, hostname: '::1', port: 443 };
+    expect(await egressOf(provider("proxy: 'https://[::1]'"), env)).to.deep.equal({ proxy: own });
+  });
+
+  it('are by certificates of files, or of texts that references stand for', async () => {
+    const tls = { ca: own.cert.trim(), cert: own.cert.trim(), key: own.key.trim(), servername: 'vendor.example' };
+    const inFiles = provider(
+      'tls:',
+      '  ca: own.crt',
+      '  cert: own.crt',
+      '  key: own.key',
+      '  servername: vendor.example',
+    );
+    expect(await egressOf(inFiles)).to.deep.equal({ tls });
+    const inTexts = inFiles.replaceAll(/: (own\.\w+)/g, ": '${file:$1}'");
+    expect(await egressOf(inTexts)).to.deep.equal({ tls });
+  });
+
+  it('show no password and no key where the configuration is printed', async () => {
+    const text = provider(
+      'proxy: http://user:secret-word@proxy.example:3128',
+      'tls: { cert: own.crt, key: "${file:own.key}" }',
+    );
+    const { printable } = await checkText(text, { files });
+    const shown = JSON.stringify(printable());
+    expect(shown).to.include('proxy.example').and.not.include('secret-word').and.not.include('PRIVATE KEY');
+  });
+
+  for (const [title, lines, problems] of [
+    [
+      'a proxy that is none',
+      ['proxy: "http://"'],
+      [`3:12 providers.acme.proxy: is not the address of a proxy. ${HINT}`],
+    ],
+    ['true', ['proxy: true'], [`3:12 providers.acme.proxy: is true. ${HINT}`]],
+    [
+      'a SOCKS proxy',
+      ['proxy: socks5://u:p@host'],
+      [`3:12 providers.acme.proxy: is a SOCKS proxy; HTTP proxies with CONNECT are supported. ${HINT}`],
+    ],
+    [
+      'a proxy with a path',
+      ['proxy: http://host/proxy.pac'],
+      [`3:12 providers.acme.proxy: has more than a host and a port. ${HINT}`],
+    ],
+    [
+      'a password that is not encoded',
+      ['proxy: http://u:100%@host'],
+      [`3:12 providers.acme.proxy: has a user or password with a % that encodes nothing; write %25 for it. ${HINT}`],
+    ],
+    [
+      'a certificate without a key',
+      ['tls: { cert: own.crt }'],
+      [
+        '3:18 providers.acme.tls.cert: needs key, which is not set or empty. Name the certificate and its private key, or neither.',
+      ],
+    ],
+    [
+      'the key of another certificate',
+      ['tls: { cert: own.crt, key: other.key }'],
+      [
+        '3:32 providers.acme.tls.key: does not belong to the certificate. Name the key it was made with; the gateway’s own certificate comes first in its file.',
+      ],
+    ],
+    [
+      'authorities that are none',
+      ['tls: { ca: text.pem }'],
+      [
+        '3:16 providers.acme.tls.ca: names a file that holds no certificates. Put those of the authority there, as PEM.',
+      ],
+    ],
+    [
+      'a file that is not there',
+      ['tls: { ca: nope.crt }'],
+      [
+        '3:16 providers.acme.tls.ca: needs the file nope.crt, which does not exist. Create it, or correct the path; a relative one is relative to the configuration file.',
+      ],
+    ],
+  ] as const)
+    it(`refuses ${title}`, async () => {
+      expect(await problemLines(provider(...lines), { files })).to.deep.equal(
+        problems.map((line) => `tollgate.config.yaml:${line}`),
+      );
+    });
+
+  it('refuses a proxy of the environment that cannot be used, in place of going out directly', async () => {
+    const lines = await problemLines(provider('apiKey: k'), { env: { HTTPS_PROXY: 'socks5://u:secret-word@host' } });
+    expect(lines).to.have.length(1);
+    expect(lines.join()).to.include('HTTPS_PROXY, which is a SOCKS proxy').and.not.include('secret-word');
+  });
+
+  it('takes these options where a plugin connects to an address of its options, and nowhere else', async () => {
+    expect(await problemLines('auth:\n  door:\n    issuer: https://idp.example\n    proxy: http://p:1')).to.deep.equal(
+      [],
+    );
+    expect((await problemLines('auth:\n  api-key:\n    proxy: http://p:1')).join()).to.include('unknown key');
+  });
+
+  it('warns of a certificate that the other side refuses', async () => {
+    const config: GatewayConfig = await checkText(provider('tls: { cert: expired.crt, key: expired.key }'), { files });
+    const [warning] = egressWarnings(config.instances);
+    expect(warning).to.include({ pointer: '/providers/acme/tls/cert' });
+    expect(warning?.message).to.match(/ended on \d{4}-\d\d-\d\d: the other side refuses it/);
+    expect(egressWarnings(config.instances, Date.now() - 100 * 86_400_000)[0]?.message).to.include('begins on');
+  });
+});
