@@ -336,7 +336,8 @@ export const GROUPS = Object.freeze({
     kind: 'policy',
     noun: 'policy',
     isOn: true,
-    description: 'What stands around every call. Built-in ones are on; `false` switches one off.',
+    description:
+      'What stands around every call. Built-in ones are on; `false` switches one off. Guardrails are on where they are named.',
   },
   auth: { kind: 'auth', noun: 'auth scheme', description: 'How callers prove who they are.' },
   providers: {

@@ -247,6 +247,8 @@ export interface Builtin {
   readonly name: string;
   /** The `file:` URL of its module. */
   readonly url: string;
+  /** Off unless the configuration names it, in a group whose built-in plugins are on. */
+  readonly isOptIn?: boolean;
 }
 
 const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
@@ -260,26 +262,33 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
   store: 'stores',
 });
 
+/** Policies that do nothing without options: they have a folder of their own. */
+const GUARDRAILS = 'guardrails';
+
 /** The folder with what plugins of one kind share: never a plugin itself. */
 const SHARED = 'kit';
 
-/** All built-in plugins, found by reading the folders of `plugins/`; sorted by kind and name, a policy with a folder of its own last. */
+/** All built-in plugins, found by reading the folders of `plugins/`; sorted by kind and name, policies in folders of their own last. */
 export function listBuiltins(root: URL = new URL('../plugins/', import.meta.url)): readonly Builtin[] {
   const own = indexOf(new URL('console/', root));
   const rooms: readonly Builtin[] = own ? [{ kind: 'policy', name: 'console', url: own.href }] : [];
-  const found = Object.entries(FOLDERS).flatMap(([kind, folder]) => {
-    const base = new URL(`${folder}/`, root);
-    if (!existsSync(base)) return [];
-    return readdirSync(base, { withFileTypes: true })
-      .filter(({ name }) => name !== SHARED)
-      .flatMap((entry): readonly Builtin[] => {
-        const file = entry.isDirectory() ? indexOf(new URL(`${entry.name}/`, base)) : new URL(entry.name, base);
-        const name = entry.isDirectory() ? entry.name : moduleName(entry.name);
-        return file && name ? [{ kind: kind as PluginKind, name, url: file.href }] : [];
-      })
-      .sort((a, b) => (a.name < b.name ? -1 : 1));
-  });
-  return [...found, ...rooms];
+  const found = Object.entries(FOLDERS).flatMap(([kind, folder]) =>
+    listFolder(new URL(`${folder}/`, root), kind as PluginKind),
+  );
+  const guardrails = listFolder(new URL(`${GUARDRAILS}/`, root), 'policy');
+  return [...found, ...guardrails.map((builtin) => ({ ...builtin, isOptIn: true })), ...rooms];
+}
+
+function listFolder(base: URL, kind: PluginKind): readonly Builtin[] {
+  if (!existsSync(base)) return [];
+  return readdirSync(base, { withFileTypes: true })
+    .filter(({ name }) => name !== SHARED)
+    .flatMap((entry): readonly Builtin[] => {
+      const file = entry.isDirectory() ? indexOf(new URL(`${entry.name}/`, base)) : new URL(entry.name, base);
+      const name = entry.isDirectory() ? entry.name : moduleName(entry.name);
+      return file && name ? [{ kind, name, url: file.href }] : [];
+    })
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function indexOf(folder: URL): URL | undefined {

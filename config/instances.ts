@@ -4,7 +4,7 @@ import { interpolateTree, type Lookup } from './interpolate.ts';
 import { childPointer, nearest, type ProblemAt } from './problems.ts';
 
 /** A plugin's name as the loader knows it. */
-export type BuiltinName = Pick<InstanceRef, 'kind' | 'name'>;
+export type BuiltinName = Pick<InstanceRef, 'kind' | 'name'> & { readonly isOptIn?: boolean };
 
 /** An instance as the file has it, before interpolation. */
 export interface RawInstance extends InstanceRef {
@@ -50,8 +50,9 @@ function listImplicit(
     const message = `switches off ${/^[aeiou]/.test(row.noun) ? 'an' : 'a'} ${row.noun} that is not there`;
     problems.push({ pointer: childPointer(`/${group}`, name), atKey: true, message, hint: `Did you mean "${near}"?` });
   }
-  return names
-    .filter((name) => !Object.hasOwn(mentioned, name))
+  return builtins
+    .filter(({ kind, isOptIn, name }) => kind === row.kind && !isOptIn && !Object.hasOwn(mentioned, name))
+    .map(({ name }) => name)
     .map((name) => ({ group, kind: row.kind, name, plugin: name, pointer: `/${group}/${name}`, value: {} }));
 }
 

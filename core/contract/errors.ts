@@ -41,7 +41,11 @@ export const ERRORS = Object.freeze({
     type: request,
     when: 'The messages do not fit into the context window of the model.',
   },
-  content_filtered: { status: 400, type: request, when: 'The provider refused the content by its policy.' },
+  content_filtered: {
+    status: 400,
+    type: request,
+    when: 'The provider, or a policy of this gateway, refused the content.',
+  },
   previous_response_not_found: {
     status: 400,
     type: request,

@@ -18,6 +18,8 @@ describe('the built-in plugins', () => {
         'providers/README.md': '',
         'tts/acme.js': '',
         'policies/gate.ts': '',
+        'guardrails/words.ts': '',
+        'guardrails/kit/index.ts': '',
       })}/`,
     );
     expect(listBuiltins(root).map(({ kind, name, url }) => [kind, name, url.slice(root.href.length)])).to.deep.equal([
@@ -25,6 +27,7 @@ describe('the built-in plugins', () => {
       ['provider', 'native', 'providers/native/index.js'],
       ['tts', 'acme', 'tts/acme.js'],
       ['policy', 'gate', 'policies/gate.ts'],
+      ['policy', 'words', 'guardrails/words.ts'],
     ]);
   });
 

@@ -7,6 +7,7 @@ import { readBlocks } from '../support/pages/read-blocks.ts';
 
 /** The plugins of the docs that need no options, as files that import this checkout. */
 const INDEX = JSON.stringify(path.join(PACKAGE_ROOT, 'core/index.ts'));
+const GUARDRAILS = JSON.stringify(path.join(PACKAGE_ROOT, 'plugins/guardrails/kit/index.ts'));
 const WS = JSON.stringify(fileURLToPath(import.meta.resolve('ws')));
 const shown = readBlocks()
   .filter(({ language, text }) => language === 'ts' && /kind: 'policy'/.test(text) && !text.includes('required: ['))
@@ -14,7 +15,7 @@ const shown = readBlocks()
     page,
     line,
     file: `example-${line}.ts`,
-    text: text.replaceAll("'tollgate'", INDEX).replaceAll("'ws'", WS),
+    text: text.replaceAll("'tollgate'", INDEX).replaceAll("'tollgate/guardrails'", GUARDRAILS).replaceAll("'ws'", WS),
   }));
 
 const chat = (content: string, stream: boolean) => ({

@@ -12,6 +12,7 @@ const COMPILER_OPTIONS = {
   paths: {
     tollgate: at('core/index.ts'),
     'tollgate/operators': at('plugins/policies/kit/index.ts'),
+    'tollgate/guardrails': at('plugins/guardrails/kit/index.ts'),
     'tollgate/codec': at('plugins/providers/kit/index.ts'),
     'tollgate/speech': at('plugins/tts/kit/index.ts'),
     'tollgate/openai-compatible': at('plugins/providers/openai-compatible.ts'),

@@ -1,0 +1,42 @@
+import { type Call, GatewayError, type PluginApi } from '../../../core/index.ts';
+import type { TextPlace, TextTransform } from './text-transform.ts';
+
+/** Which texts of a call are looked at. */
+export type Side = TextPlace['side'];
+
+/** The option `sides` of guardrails. */
+export const SIDES = Object.freeze({
+  type: 'array',
+  minItems: 1,
+  uniqueItems: true,
+  items: { enum: ['request', 'response'] },
+  default: ['request', 'response'],
+  description: 'What is looked at: what callers send (`request`), what models write (`response`).',
+} as const);
+
+/** What a guardrail does with the texts of a call; undefined leaves a side of it alone. */
+export type Guard = (call: Call, side: Side) => TextTransform | undefined;
+
+/** Lets the texts of all calls go through a guardrail: of every operation on the way in, of chats on the way out, also of counts of tokens, which vendors see. */
+export function guardTexts(api: PluginApi, guard: Guard): void {
+  const prepare = (call: Call, request: Call['request']) => guard(call, 'request')?.request(request);
+  api.hook('prepare', prepare);
+  api.hook('prepare', { operations: ['count'], handler: prepare });
+  api.hook('receive', {
+    operations: ['chat'],
+    handler: (call, response) => guard(call, 'response')?.response(response),
+  });
+  api.hook('stream', { operations: ['chat'], handler: (call) => guard(call, 'response')?.stream() });
+}
+
+/** The error of what a guardrail does not let pass. `what` says the kind of it, never what was written. */
+export function refusal(instance: string, what: string, { side, path }: TextPlace): GatewayError {
+  const message =
+    side === 'request'
+      ? `The policy "${instance}" of this gateway does not let this request pass: it has ${what}. Leave that out and send it again.`
+      : `The policy "${instance}" of this gateway does not let the response pass: it has ${what}.`;
+  return new GatewayError('content_filtered', message, {
+    refusedBy: `${instance}: ${what}`,
+    ...(side === 'request' && path !== '' && { param: path }),
+  });
+}

@@ -1,0 +1,7 @@
+/** The entry `tollgate/guardrails`: what policies share that look at the texts of calls. */
+
+export type { Guard, Side } from './guard.ts';
+export { guardTexts, refusal, SIDES } from './guard.ts';
+export type { TextMatch, TextSearch } from './text-stream.ts';
+export type { TextPlace, TextTransform, TextTransformOptions } from './text-transform.ts';
+export { textTransform } from './text-transform.ts';

@@ -1,0 +1,190 @@
+/** Something found in a text: from `start` up to `end`. */
+export interface TextMatch {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What is looked for in a text, and how much of one has to be seen to know. */
+export interface TextSearch<M extends TextMatch = TextMatch> {
+  /** The longest match, with what it looks at behind itself: as many characters of a stream are held back. */
+  readonly hold: number;
+  /** The first match that begins at `from` or later. What stands before `from` may be looked at, up to 64 characters of it. */
+  readonly find: RegExp | ((text: string, from: number) => M | undefined);
+  /**
+   * From where on a text that goes on must be held back: a match that begins earlier is known as it will be. Less is held back then;
+   * `hold` stays the most. Without it the last `hold` characters are.
+   */
+  heldFrom?(text: string, from: number): number;
+}
+
+/** A text that comes in pieces, and goes on changed. */
+export interface TextStream {
+  /** What goes on now; `isLast` gives all that is held back. */
+  push(piece: string, isLast: boolean): string;
+  readonly isHolding: boolean;
+}
+
+/** What a match becomes. */
+export type Replace<M> = (text: string, match: M) => string;
+
+/** How much of the text before a place is kept for what is looked for behind it. */
+const BEHIND = 64;
+
+/** Finds matches by a regular expression. */
+function finderOf(search: RegExp): (text: string, from: number) => TextMatch | undefined {
+  const pattern = new RegExp(search.source, search.flags.replace('y', '').replace(/g|$/, 'g'));
+  return (text, from) => {
+    for (pattern.lastIndex = from; ; ) {
+      const found = pattern.exec(text);
+      if (!found) return undefined;
+      if (found[0] !== '') return { start: found.index, end: found.index + found[0].length };
+      pattern.lastIndex += 1;
+    }
+  };
+}
+
+/** A plain text. A whole one goes the same way as one in pieces, so that both come to the same. */
+class PlainText<M extends TextMatch> implements TextStream {
+  readonly #search: TextSearch<M>;
+  readonly #find: (text: string, from: number) => TextMatch | undefined;
+  readonly #replace: Replace<M>;
+  /** What has gone on last, as it came, and what has not. */
+  #behind = '';
+  #held = '';
+
+  constructor(search: TextSearch<M>, replace: Replace<M>) {
+    this.#search = search;
+    this.#find = search.find instanceof RegExp ? finderOf(search.find) : search.find;
+    this.#replace = replace;
+  }
+
+  get isHolding(): boolean {
+    return this.#held !== '';
+  }
+
+  push(piece: string, isLast: boolean): string {
+    const from = this.#behind.length;
+    const text = this.#behind + this.#held + piece;
+    const until = isLast ? text.length : this.#knownUntil(text, from);
+    const out: string[] = [];
+    let at = from;
+    for (let match = this.#find(text, at); match && match.start < until; match = this.#find(text, at)) {
+      out.push(text.slice(at, match.start), this.#replace(text.slice(match.start, match.end), match as M));
+      at = match.end;
+    }
+    if (at < until) {
+      out.push(text.slice(at, until));
+      at = until;
+    }
+    this.#behind = text.slice(Math.max(0, at - BEHIND), at);
+    this.#held = text.slice(at);
+    return out.join('');
+  }
+
+  #knownUntil(text: string, from: number): number {
+    const { hold } = this.#search;
+    const least = text.length - hold;
+    const wanted = this.#search.heldFrom?.(text, from) ?? least;
+    const until = Math.min(text.length, Math.max(from, least, wanted));
+    // A character of two halves is not cut.
+    return until > from && /[\ud800-\udbff]/.test(text.charAt(until - 1)) ? until - 1 : until;
+  }
+}
+
+/**
+ * A text that is JSON, such as the arguments of a tool: what its strings say goes through, whichever way they are written (`\u0040` is
+ * `@`), and so do its numbers, which become strings where something in them is replaced. It stays JSON.
+ */
+class JsonText<M extends TextMatch> implements TextStream {
+  readonly #make: () => TextStream;
+  /** The string that is open, and the number or word that may go on. */
+  #string: TextStream | undefined;
+  #rest = '';
+
+  constructor(search: TextSearch<M>, replace: Replace<M>) {
+    this.#make = () => new PlainText(search, replace);
+  }
+
+  get isHolding(): boolean {
+    return this.#rest !== '' || this.#string?.isHolding === true;
+  }
+
+  push(piece: string, isLast: boolean): string {
+    const text = this.#rest + piece;
+    this.#rest = '';
+    const out: string[] = [];
+    let at = 0;
+    while (at < text.length) {
+      if (this.#string) {
+        const [end, isClosed] = endOfString(text, at, isLast);
+        out.push(this.#inString(this.#string, text.slice(at, end), isClosed));
+        at = end;
+        if (!isClosed) break;
+        out.push('"');
+        at += 1;
+        this.#string = undefined;
+        continue;
+      }
+      const quote = text.indexOf('"', at);
+      const end = quote < 0 ? text.length : quote;
+      const word = quote < 0 && !isLast ? (/[^\s,:{}[\]]*$/.exec(text.slice(at))?.[0].length ?? 0) : 0;
+      out.push(text.slice(at, end - word).replace(/[^\s,:{}[\]]+/g, (literal) => this.#literal(literal)));
+      at = end - word;
+      if (quote < 0) break;
+      out.push('"');
+      at += 1;
+      this.#string = this.#make();
+    }
+    this.#rest = text.slice(at);
+    if (isLast && this.#string) {
+      out.push(this.#inString(this.#string, '', true));
+      this.#string = undefined;
+    }
+    return out.join('');
+  }
+
+  #literal(literal: string): string {
+    const changed = this.#make().push(literal, true);
+    return changed === literal ? literal : JSON.stringify(changed);
+  }
+
+  #inString(string: TextStream, raw: string, isLast: boolean): string {
+    const wasHolding = string.isHolding;
+    const said = readEscapes(raw);
+    const out = string.push(said, isLast);
+    // What is not changed stays as it was written.
+    return out === said && !wasHolding ? raw : JSON.stringify(out).slice(1, -1);
+  }
+}
+
+/** Where the characters of a string end that are whole: at its quote, or before an escape that goes on. */
+function endOfString(text: string, from: number, isLast: boolean): readonly [end: number, isClosed: boolean] {
+  for (let at = from; at < text.length; at += 1) {
+    const char = text.charAt(at);
+    if (char === '"') return [at, true];
+    if (char !== '\\') continue;
+    const length = text.charAt(at + 1) === 'u' ? 6 : 2;
+    if (at + length > text.length) return [isLast ? text.length : at, false];
+    at += length - 1;
+  }
+  return [text.length, false];
+}
+
+/** What the raw inside of a string says; the raw text where it is no JSON. */
+function readEscapes(raw: string): string {
+  if (!raw.includes('\\')) return raw;
+  try {
+    return JSON.parse(`"${raw.replace(/\p{Cc}/gu, (char) => JSON.stringify(char).slice(1, -1))}"`) as string;
+  } catch {
+    return raw;
+  }
+}
+
+/** What changes a text that comes in pieces: plain, or JSON. */
+export function streamOfText<M extends TextMatch>(
+  kind: 'plain' | 'json',
+  search: TextSearch<M>,
+  replace: Replace<M>,
+): TextStream {
+  return kind === 'json' ? new JsonText(search, replace) : new PlainText(search, replace);
+}

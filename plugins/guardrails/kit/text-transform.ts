@@ -1,0 +1,243 @@
+import {
+  type ChatChunk,
+  type ChatDelta,
+  type ChatResponse,
+  type ChunkChoice,
+  isObject,
+  type StreamTransform,
+} from '../../../core/index.ts';
+import { streamOfText, type TextMatch, type TextSearch, type TextStream } from './text-stream.ts';
+
+/** Where a text stands. */
+export interface TextPlace {
+  readonly side: 'request' | 'response';
+  /** Such as `messages[0].content`; of a response `choices[0].content`, whether it is a stream or not. */
+  readonly path: string;
+}
+
+/** What is looked for in all texts of a call, and what becomes of it. */
+export interface TextTransformOptions<M extends TextMatch = TextMatch> extends TextSearch<M> {
+  /** What stands in place of a match; the same text keeps it. A throw ends the call, and what is held back does not go on. */
+  replace(text: string, place: TextPlace, match: M): string;
+}
+
+/** One way through all texts of a call. */
+export interface TextTransform {
+  /** For `prepare`: a request of any operation; undefined where nothing changed. */
+  request<R extends object>(request: R): R | undefined;
+  /** For `receive`; undefined where nothing changed. */
+  response(response: ChatResponse): ChatResponse | undefined;
+  /** For `stream`. */
+  stream(): StreamTransform;
+}
+
+/** Fields whose values are no words of anybody: names that something goes by, coded content, marks of vendors. */
+const NO_TEXT: ReadonlySet<string> = new Set(
+  `model role type object id call_id item_id tool_call_id tool_use_id file_id previous_response_id name dialect format kind detail effort
+  status finish_reason native index service_tier data file_data signature encrypted_content encrypted_index image_url url file_url source_url
+  media_type mime_type mimeType required pattern order stream`.split(/\s+/),
+);
+
+/** Fields whose text is JSON. */
+const JSON_TEXT: ReadonlySet<string> = new Set(['arguments', 'partial_json']);
+
+type Change = (text: string, path: string, kind: 'plain' | 'json') => string;
+
+/** A value with all its texts changed, at any depth; the same value where none is. */
+function changeTexts<T>(value: T, path: string, change: Change, key = ''): T {
+  if (typeof value === 'string') return change(value, path, JSON_TEXT.has(key) ? 'json' : 'plain') as T;
+  if (Array.isArray(value)) {
+    const members: readonly unknown[] = value;
+    const changed = members.map((member, at) => changeTexts(member, `${path}[${at}]`, change, key));
+    return changed.some((member, at) => member !== members[at]) ? (changed as T) : value;
+  }
+  if (!isObject(value)) return value;
+  let changed: Record<string, unknown> | undefined;
+  for (const [name, member] of Object.entries(value)) {
+    if (NO_TEXT.has(name)) continue;
+    const next = changeTexts(member, path === '' ? name : `${path}.${name}`, change, name);
+    if (next === member) continue;
+    changed ??= { ...value };
+    changed[name] = next;
+  }
+  if (!changed) return value;
+  // A vendor checks a text of reasoning by its signature: one that was changed has none.
+  if (changed['kind'] === 'text' || 'thinking' in changed) delete changed['signature'];
+  if (changed['kind'] === 'text') delete changed['data'];
+  return changed as T;
+}
+
+/** The texts of one choice of a stream, by their fields: a field goes on where another one began, so what it held back came out before. */
+interface OpenText {
+  readonly stream: TextStream;
+  readonly deltaOf: (text: string) => ChatDelta;
+}
+
+/** Of a delta: a text that goes on in later ones. */
+interface Piece extends Pick<OpenText, 'deltaOf'> {
+  readonly field: string;
+  readonly text: string;
+  readonly kind: 'plain' | 'json';
+}
+
+class TextsOfStream implements StreamTransform {
+  readonly #streamOf: (kind: 'plain' | 'json', path: string) => TextStream;
+  readonly #change: Change;
+  readonly #texts = new Map<string, OpenText>();
+  /** Of each choice, the text that may go on. */
+  readonly #open = new Map<number, OpenText>();
+  #last: ChatChunk | undefined;
+
+  constructor(streamOf: (kind: 'plain' | 'json', path: string) => TextStream, change: Change) {
+    this.#streamOf = streamOf;
+    this.#change = change;
+  }
+
+  push(chunk: ChatChunk): readonly ChatChunk[] {
+    this.#last = chunk;
+    const before: ChatChunk[] = [];
+    const choices = chunk.choices.flatMap((choice): readonly ChunkChoice[] => {
+      const delta = this.#pushDelta(choice, before);
+      const isEmpty = Object.keys(delta).length === 0 && Object.keys(choice.delta).length > 0;
+      return isEmpty && choice.finish_reason === null ? [] : [{ ...choice, delta, logprobs: null }];
+    });
+    return choices.length === 0 && chunk.choices.length > 0 ? before : [...before, { ...chunk, choices }];
+  }
+
+  end(): readonly ChatChunk[] {
+    return [...this.#open].flatMap(([index, open]) => this.#release(index, open));
+  }
+
+  /** What a choice adds, as far as it goes on now; what an earlier text held back goes into a chunk before it. */
+  #pushDelta({ index, delta }: ChunkChoice, before: ChatChunk[]): ChatDelta {
+    const pieces = piecesOf(delta);
+    const texts = pieces.map((piece) => this.#textOf(index, piece));
+    const open = this.#open.get(index);
+    if (open && texts.length > 0 && !texts.includes(open)) before.push(...this.#release(index, open));
+    const path = `choices[${index}]`;
+    let changed = changeTexts(restOf(delta), path, this.#change);
+    for (const [at, { text }] of pieces.entries()) {
+      const { stream, deltaOf } = texts[at] as OpenText;
+      const isLast = at < texts.length - 1 && texts[at + 1] !== texts[at];
+      const out = stream.push(text, isLast);
+      if (out !== '') changed = joinDeltas(changed, deltaOf(out));
+    }
+    const last = texts.at(-1);
+    if (last) this.#open.set(index, last);
+    return changed;
+  }
+
+  #textOf(index: number, { field, kind, deltaOf }: Piece): OpenText {
+    const key = `${index} ${field}`;
+    const known = this.#texts.get(key);
+    if (known) return known;
+    const made = { stream: this.#streamOf(kind, `choices[${index}].${field}`), deltaOf };
+    this.#texts.set(key, made);
+    return made;
+  }
+
+  #release(index: number, { stream, deltaOf }: OpenText): readonly ChatChunk[] {
+    const text = stream.isHolding ? stream.push('', true) : '';
+    if (!this.#last || text === '') return [];
+    const { id, object, created, model } = this.#last;
+    return [
+      { id, object, created, model, choices: [{ index, delta: deltaOf(text), finish_reason: null, logprobs: null }] },
+    ];
+  }
+}
+
+/** The texts of a delta that go on in later ones, in the order in which a message has them. */
+function piecesOf(delta: ChatDelta): readonly Piece[] {
+  const pieces: Piece[] = [];
+  for (const [field, text] of Object.entries(delta))
+    if (isPiece(field, text)) pieces.push({ field, text, kind: 'plain', deltaOf: (out) => ({ [field]: out }) });
+  pieces.sort((a, b) => rankOf(a) - rankOf(b));
+  for (const { index, function: part, custom } of delta.tool_calls ?? []) {
+    const field = `tool_calls[${index}]`;
+    if (isObject(custom)) {
+      const deltaOf = (input: string): ChatDelta => ({ tool_calls: [{ index, custom: { input } }] });
+      pieces.push({ field: `${field}.custom.input`, text: String(custom['input'] ?? ''), kind: 'plain', deltaOf });
+    } else {
+      const deltaOf = (text: string): ChatDelta => ({ tool_calls: [{ index, function: { arguments: text } }] });
+      pieces.push({ field: `${field}.function.arguments`, text: part?.arguments ?? '', kind: 'json', deltaOf });
+    }
+  }
+  return pieces;
+}
+
+const isPiece = (field: string, text: unknown): text is string =>
+  typeof text === 'string' && text !== '' && !NO_TEXT.has(field);
+
+const rankOf = ({ field }: Piece): number => (field.startsWith('reasoning') ? 0 : 1);
+
+/** What a delta has beside them: role, names of tools, annotations, whole pieces of reasoning. */
+function restOf({ tool_calls, ...delta }: ChatDelta): ChatDelta {
+  const rest = Object.fromEntries(Object.entries(delta).filter(([field, text]) => !isPiece(field, text)));
+  if (!tool_calls) return rest;
+  const calls = tool_calls.map(({ function: part, custom, ...call }) => ({
+    ...call,
+    ...(part && { function: without(part, 'arguments') }),
+    ...(isObject(custom) && { custom: without(custom, 'input') }),
+  }));
+  const named = calls.filter(
+    ({ function: part, ...call }) => call.id !== undefined || Object.keys(part ?? {}).length > 0,
+  );
+  return named.length > 0 ? { ...rest, tool_calls: named } : rest;
+}
+
+function without(part: object, name: string): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(part).filter(([key]) => key !== name));
+}
+
+/** A delta with a text of {@link piecesOf}; a tool that it begins gets its arguments where it is named. */
+function joinDeltas(delta: ChatDelta, { tool_calls: [added] = [], ...texts }: ChatDelta): ChatDelta {
+  if (!added) return { ...delta, ...texts };
+  const calls = delta.tool_calls ?? [];
+  const known = calls.findIndex(({ index }) => index === added.index);
+  if (known < 0) return { ...delta, tool_calls: [...calls, added] };
+  const join = (call: (typeof calls)[number]) => ({
+    ...call,
+    ...(added.function && { function: { ...call.function, ...added.function } }),
+    ...(isObject(added['custom']) && { custom: { ...(call['custom'] as object | undefined), ...added['custom'] } }),
+  });
+  return { ...delta, tool_calls: calls.map((call, at) => (at === known ? join(call) : call)) };
+}
+
+/**
+ * Finds something in all texts of a call and replaces it: of a request all that a message, tool or field says; of a response the content, reasoning,
+ * refusals and arguments of tools of every choice, whole and as a stream, which come to the same. Log probabilities of a response, which spell
+ * its words, are left out. Pictures, sound, files in base64 and addresses are not looked into.
+ */
+export function textTransform<M extends TextMatch = TextMatch>(options: TextTransformOptions<M>): TextTransform {
+  const streamOf = (kind: 'plain' | 'json', place: TextPlace): TextStream =>
+    streamOfText<M>(kind, options, (text, match) => options.replace(text, place, match));
+  const changeOn =
+    (side: TextPlace['side']): Change =>
+    (text, path, kind) => {
+      const seen = { isReplaced: false };
+      const place = { side, path };
+      const replace = (found: string, match: M): string => {
+        const replacement = options.replace(found, place, match);
+        if (replacement !== found) seen.isReplaced = true;
+        return replacement;
+      };
+      const changed = streamOfText<M>(kind, options, replace).push(text, true);
+      return seen.isReplaced ? changed : text;
+    };
+  return {
+    request(request) {
+      const changed = changeTexts(request, '', changeOn('request'));
+      return changed === request ? undefined : changed;
+    },
+    response(response) {
+      const change = changeOn('response');
+      const choices = response.choices.map((choice) => {
+        const message = changeTexts(choice.message, `choices[${choice.index}]`, change);
+        const isSame = message === choice.message && (choice.logprobs ?? null) === null;
+        return isSame ? choice : { ...choice, message, logprobs: null };
+      });
+      return choices.some((choice, at) => choice !== response.choices[at]) ? { ...response, choices } : undefined;
+    },
+    stream: () => new TextsOfStream((kind, path) => streamOf(kind, { side: 'response', path }), changeOn('response')),
+  };
+}

@@ -1,0 +1,113 @@
+import { type Call, definePlugin, OptionError, problemsOf } from '../../../core/index.ts';
+import { guardTexts, refusal, SIDES, type TextTransform, textTransform } from '../kit/index.ts';
+import { KIND_NAMES, KINDS, type Kind, searchFor } from './forms.ts';
+
+/** What stood in a request for which a token went to the model. */
+interface Tokens {
+  readonly byText: Map<string, string>;
+  readonly byToken: Map<string, string>;
+  readonly counts: Map<Kind, number>;
+}
+
+const TOKEN = new RegExp(`\\[(?:${KIND_NAMES.join('|').toUpperCase()})_\\d{1,6}\\]`, 'g');
+
+/** The longest token. */
+const TOKEN_LENGTH = 24;
+
+/** The same text has the same token in all of a call, so that a model can tell things apart. */
+function tokenOf({ byText, byToken, counts }: Tokens, text: string, kind: Kind): string {
+  const known = byText.get(text);
+  if (known !== undefined) return known;
+  const count = (counts.get(kind) ?? 0) + 1;
+  const token = `[${kind.toUpperCase()}_${count}]`;
+  counts.set(kind, count);
+  byText.set(text, token);
+  byToken.set(token, text);
+  return token;
+}
+
+/** Puts what the tokens stand for back into a response. */
+function restore({ byToken }: Tokens): TextTransform {
+  return textTransform({
+    hold: TOKEN_LENGTH,
+    find: TOKEN,
+    replace: (token) => byToken.get(token) ?? token,
+    heldFrom(text) {
+      const open = text.lastIndexOf('[');
+      return open < 0 || text.includes(']', open) ? text.length : open;
+    },
+  });
+}
+
+const refuseSides = (action: string, sides: readonly string[]): void => {
+  if (action !== 'token' || sides.includes('request')) return;
+  throw new OptionError(
+    '/sides',
+    'has no "request", in which `action: token` puts tokens',
+    'Add "request", or choose `action: mask` or `block`.',
+  );
+};
+
+/** Personal data and secrets: masked, refused, or replaced by tokens that are put back in the response. */
+export default definePlugin({
+  name: 'pii',
+  kind: 'policy',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    required: ['action'],
+    additionalProperties: false,
+    properties: {
+      action: {
+        enum: ['mask', 'block', 'token'],
+        description:
+          'What becomes of it: `mask` writes its kind (`[EMAIL]`), `block` refuses the call, `token` sends the model `[EMAIL_1]` and puts it back in the response.',
+      },
+      kinds: {
+        type: 'array',
+        minItems: 1,
+        uniqueItems: true,
+        items: { enum: [...KIND_NAMES] },
+        default: [...KIND_NAMES],
+        description: 'What is looked for.',
+      },
+      allow: {
+        type: 'array',
+        maxItems: 1000,
+        items: { type: 'string', minLength: 1 },
+        default: [],
+        description: 'Texts that are left alone; one that begins with `@` stands for all e-mail addresses of a domain.',
+      },
+      sides: SIDES,
+    },
+  },
+  check: ({ action, sides }) => problemsOf(() => refuseSides(action, sides)),
+  setup(api, { action, kinds, allow, sides }) {
+    refuseSides(action, sides);
+    const allowed = new Set(allow.map((text) => text.toLowerCase()));
+    const isAllowed = (text: string): boolean =>
+      allowed.size > 0 && (allowed.has(text.toLowerCase()) || allowed.has(text.slice(text.indexOf('@')).toLowerCase()));
+    const TOKENS = Symbol('pii tokens');
+    const tokensOf = (call: Call): Tokens => {
+      const known = call.state.get(TOKENS) as Tokens | undefined;
+      const tokens = known ?? { byText: new Map(), byToken: new Map(), counts: new Map() };
+      call.state.set(TOKENS, tokens);
+      return tokens;
+    };
+    guardTexts(api, (call, side) => {
+      const isToken = action === 'token';
+      if (isToken && side === 'response') {
+        const tokens = tokensOf(call);
+        return tokens.byToken.size > 0 ? restore(tokens) : undefined;
+      }
+      if (!sides.includes(side)) return undefined;
+      return textTransform({
+        ...searchFor(kinds, isAllowed),
+        replace(text, place, { kind }) {
+          if (action === 'block') throw refusal(api.instance, KINDS[kind], place);
+          return isToken ? tokenOf(tokensOf(call), text, kind) : `[${kind.toUpperCase()}]`;
+        },
+      });
+    });
+  },
+});

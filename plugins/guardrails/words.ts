@@ -1,0 +1,137 @@
+import { definePlugin, OptionError, problemsOf } from '../../core/index.ts';
+import { guardTexts, refusal, SIDES, type TextSearch, textTransform } from './kit/index.ts';
+
+/** Letters that words begin with, and what may follow them: five thousand words take the time of one. */
+interface Letters {
+  readonly next: Map<string, Letters>;
+  /** Whether a word ends here, or one with a `*`. */
+  end?: 'word' | 'prefix';
+}
+
+/** A letter as words are compared: in any case, wide, bold or plain; white space of any kind is a space. */
+function plainLetter(char: string): string {
+  if (/\s/.test(char)) return ' ';
+  const plain = char < '\u0080' ? char : char.normalize('NFKC');
+  return plain.toLowerCase();
+}
+
+/** What is not seen between letters: soft hyphens, zero-width characters. */
+const UNSEEN = /[\u00ad\u200b-\u200f\u2060\ufeff]/;
+const WORD = /[\p{L}\p{N}_]/u;
+
+const charAt = (text: string, at: number): string => String.fromCodePoint(text.codePointAt(at) ?? 0);
+
+/** Writes a word among the letters; returns how many it has. */
+function addWord(root: Letters, word: string, path: string): number {
+  const text = word.trim().replace(/\s+/g, ' ');
+  const isPrefix = text.endsWith('*');
+  const plain = [...(isPrefix ? text.slice(0, -1) : text)];
+  if (plain.length === 0 || plain.includes('*'))
+    throw new OptionError(
+      path,
+      'is no word',
+      'Write a word or some in a row; a `*` may stand at the end, for any letters.',
+    );
+  let at = root;
+  for (const letter of plain.map(plainLetter)) {
+    const next = at.next.get(letter) ?? { next: new Map() };
+    at.next.set(letter, next);
+    at = next;
+  }
+  at.end = isPrefix || at.end === 'prefix' ? 'prefix' : 'word';
+  return plain.length;
+}
+
+/** The longest word that a text has at a place, up to `end`; whether more of the text may make it another one. */
+function readWord(root: Letters, text: string, start: number): { readonly end: number; readonly isOpen: boolean } {
+  let node = root;
+  let end = 0;
+  let at = start;
+  for (; at < text.length; ) {
+    const char = charAt(text, at);
+    if (at > start && UNSEEN.test(char)) {
+      at += char.length;
+      continue;
+    }
+    const isSpace = at > start && plainLetter(char) === ' ' && plainLetter(text.charAt(at - 1)) === ' ';
+    const next = isSpace ? node : node.next.get(plainLetter(char));
+    if (!next) break;
+    node = next;
+    at += char.length;
+    if (node.end === 'prefix') while (at < text.length && WORD.test(charAt(text, at))) at += charAt(text, at).length;
+    if (node.end && (at === text.length || !WORD.test(charAt(text, at)))) end = at;
+    if (node.end === 'prefix') break;
+  }
+  return { end, isOpen: at >= text.length };
+}
+
+/** Where words begin. */
+const STARTS = /(?<![\p{L}\p{N}_])\S/gu;
+
+/** The most of a text that is held back for one word: it may have unseen characters and much white space. */
+const PER_LETTER = 8;
+
+/** What finds these words, whole and in any case. */
+function searchWords(words: readonly string[]): TextSearch {
+  const root: Letters = { next: new Map() };
+  const lengths = words.map((word, at) => addWord(root, word, `/words/${at}`));
+  const hold = Math.max(...lengths) * PER_LETTER + 64;
+  return {
+    hold,
+    find(text, from) {
+      for (STARTS.lastIndex = from; ; ) {
+        const found = STARTS.exec(text);
+        if (!found) return undefined;
+        const { end } = readWord(root, text, found.index);
+        if (end > 0) return { start: found.index, end };
+      }
+    },
+    heldFrom(text, from) {
+      const near = Math.max(from, text.length - hold);
+      for (STARTS.lastIndex = near; ; ) {
+        const found = STARTS.exec(text);
+        if (!found) return text.length;
+        if (readWord(root, text, found.index).isOpen) return found.index;
+      }
+    },
+  };
+}
+
+/** Words that may not be said: masked, or the call is refused. */
+export default definePlugin({
+  name: 'words',
+  kind: 'policy',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    required: ['words'],
+    additionalProperties: false,
+    properties: {
+      words: {
+        type: 'array',
+        minItems: 1,
+        maxItems: 5000,
+        items: { type: 'string', minLength: 1, maxLength: 200 },
+        description: 'Words, or some in a row, in any case; a `*` at the end stands for any letters.',
+      },
+      action: {
+        enum: ['mask', 'block'],
+        default: 'block',
+        description: 'What becomes of them: `mask` writes `with` in their place, `block` refuses the call.',
+      },
+      with: { type: 'string', maxLength: 100, default: '***', description: 'What stands in their place.' },
+      sides: SIDES,
+    },
+  },
+  check: ({ words }) => problemsOf(() => searchWords(words)),
+  setup(api, { words, action, with: mask, sides }) {
+    const transform = textTransform({
+      ...searchWords(words),
+      replace(_text, place) {
+        if (action === 'block') throw refusal(api.instance, 'a word that is not allowed here', place);
+        return mask;
+      },
+    });
+    guardTexts(api, (_call, side) => (sides.includes(side) ? transform : undefined));
+  },
+});

@@ -1,0 +1,225 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import type { ChatChunk, ChatDelta, ChatRequest, ChatResponse } from '../../../core/index.ts';
+import { type TextTransformOptions, textTransform } from '../../../plugins/guardrails/kit/index.ts';
+
+const ORION: TextTransformOptions = { hold: 5, find: /orion/gi, replace: () => '<star>' };
+
+const HEAD = { id: 'c1', object: 'chat.completion.chunk', created: 1, model: 'm' } as const;
+const chunkOf = (delta: ChatDelta, index = 0): ChatChunk => ({
+  ...HEAD,
+  choices: [{ index, delta, finish_reason: null, logprobs: { content: [{ token: 'Ori' }] } }],
+});
+const responseOf = (message: object): ChatResponse => ({
+  ...{ id: 'c1', object: 'chat.completion', created: 1, model: 'm' },
+  choices: [
+    {
+      ...{ index: 0, finish_reason: 'stop', logprobs: null },
+      message: { role: 'assistant', content: null, refusal: null, ...message },
+    },
+  ],
+});
+const requestOf = (messages: ChatRequest['messages'], rest: object = {}): ChatRequest => ({
+  model: 'm',
+  messages,
+  ...rest,
+});
+
+interface Joined {
+  content: string;
+  reasoning: string;
+  refusal: string;
+  readonly tools: Record<number, string>;
+}
+
+/** What a client makes of chunks, by choice. */
+function join(chunks: readonly ChatChunk[]): Readonly<Record<number, Joined>> {
+  const joined: Record<number, Joined> = {};
+  for (const { choices } of chunks)
+    for (const { index, delta } of choices) {
+      joined[index] ??= { content: '', reasoning: '', refusal: '', tools: {} };
+      const choice = joined[index];
+      choice.content += delta.content ?? '';
+      choice.reasoning += delta.reasoning_content ?? '';
+      choice.refusal += delta.refusal ?? '';
+      for (const call of delta.tool_calls ?? [])
+        choice.tools[call.index] = (choice.tools[call.index] ?? '') + (call.function?.arguments ?? '');
+    }
+  return joined;
+}
+
+function streamed(chunks: readonly ChatChunk[], options: TextTransformOptions = ORION): readonly ChatChunk[] {
+  const stream = textTransform(options).stream();
+  const out = chunks.flatMap((chunk) => [...(stream.push(chunk) as readonly ChatChunk[])]);
+  return [...out, ...((stream.end?.() ?? []) as readonly ChatChunk[])];
+}
+
+const whole = (message: object): string | null | undefined =>
+  textTransform(ORION).response(responseOf(message))?.choices[0]?.message.content;
+
+describe('a text transform', () => {
+  it('E62: finds a match in every choice, reasoning, refusal and argument of a tool, wherever a stream cuts it', () => {
+    const bits = ['the or', 'i', 'on ', 'shines on OR', 'ION'];
+    const tool = ['{"at":"o', 'rio', 'n","n":1}'];
+    const chunks = [0, 1].flatMap((index) => [
+      ...bits.map((bit) => chunkOf({ reasoning_content: bit }, index)),
+      ...bits.map((bit) => chunkOf({ content: bit }, index)),
+      ...bits.map((bit) => chunkOf({ refusal: bit }, index)),
+      chunkOf(
+        { tool_calls: [{ index: 0, id: 't', type: 'function', function: { name: 'look', arguments: '' } }] },
+        index,
+      ),
+      ...tool.map((bit) => chunkOf({ tool_calls: [{ index: 0, function: { arguments: bit } }] }, index)),
+    ]);
+    const text = 'the <star> shines on <star>';
+    const expected = { content: text, reasoning: text, refusal: text, tools: { 0: '{"at":"<star>","n":1}' } };
+    expect(join(streamed(chunks))).to.deep.equal({ 0: expected, 1: expected });
+    expect(JSON.stringify(streamed(chunks))).to.not.match(/ori/i);
+  });
+
+  it('keeps two choices apart that come by turns', () => {
+    const chunks = ['o', 'ri', 'on'].flatMap((bit) => [chunkOf({ content: bit }, 0), chunkOf({ content: bit }, 1)]);
+    expect(join(streamed(chunks))).to.deep.include({ 1: { content: '<star>', reasoning: '', refusal: '', tools: {} } });
+  });
+
+  it('E62: gives a stream the text that it gives a whole response, for any text in any pieces', () => {
+    const text = fc
+      .array(fc.constantFrom('orion', 'or', 'ion', 'ORIO', 'n', ' ', '🌟', 'é', '\ud83c', '"', '\\'))
+      .map((all) => all.join(''));
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 20 }), (pieces) => {
+        const all = pieces.join('');
+        const out = streamed(pieces.map((content) => chunkOf({ content })));
+        expect(join(out)[0]?.content ?? '').to.equal(whole({ content: all }) ?? all);
+      }),
+    );
+  });
+
+  it('gives the arguments of a tool as JSON that says the same, for any value in any pieces', () => {
+    const word = fc.constantFrom('orion', 'or"ion', 'Orion\n', 'é🌟', 'x\\', '');
+    const value = fc.dictionary(word, fc.oneof(word, fc.integer(), fc.array(word), fc.boolean()));
+    fc.assert(
+      fc.property(value, fc.integer({ min: 1, max: 9 }), fc.boolean(), (given, size, isEscaped) => {
+        const plain = JSON.stringify(given);
+        const json = isEscaped ? plain.replace(/[io]/g, (char) => `\\u00${char.charCodeAt(0).toString(16)}`) : plain;
+        fc.pre(!isEscaped || !/true|false/.test(plain));
+        const pieces = json.match(new RegExp(`.{1,${size}}`, 'gsu')) ?? [];
+        const out = streamed(
+          pieces.map((text) => chunkOf({ tool_calls: [{ index: 0, function: { arguments: text } }] })),
+        );
+        const expected = JSON.parse(plain.replaceAll(/orion/gi, '<star>')) as unknown;
+        expect(JSON.parse(join(out)[0]?.tools[0] ?? '')).to.deep.equal(expected);
+        const call = { id: 't', type: 'function', function: { name: 'look', arguments: json } };
+        const message = textTransform(ORION).response(responseOf({ tool_calls: [call] }))?.choices[0]?.message;
+        expect(JSON.parse(message?.tool_calls?.[0]?.function.arguments ?? json)).to.deep.equal(expected);
+      }),
+    );
+  });
+
+  it('makes a string of a number in which it replaces something', () => {
+    const numbers: TextTransformOptions = { hold: 4, find: /4242/g, replace: () => 'N' };
+    const pieces = ['{"a":42', '42,"b":[1', '2,4242]}'];
+    const out = streamed(
+      pieces.map((text) => chunkOf({ tool_calls: [{ index: 0, function: { arguments: text } }] })),
+      numbers,
+    );
+    expect(JSON.parse(join(out)[0]?.tools[0] ?? '')).to.deep.equal({ a: 'N', b: [12, 'N'] });
+  });
+
+  it('holds back no more than it must, and nothing of one block when the next begins', () => {
+    const stream = textTransform(ORION).stream();
+    const first = stream.push(chunkOf({ content: '0123456789' })) as readonly ChatChunk[];
+    expect(join(first)[0]?.content).to.equal('01234');
+    const next = stream.push(
+      chunkOf({ tool_calls: [{ index: 0, id: 't', type: 'function', function: { name: 'look', arguments: '' } }] }),
+    ) as readonly ChatChunk[];
+    expect(next.map(({ choices }) => Object.keys(choices[0]?.delta ?? {}))).to.deep.equal([
+      ['content'],
+      ['tool_calls'],
+    ]);
+    expect(join(next)[0]?.content).to.equal('56789');
+  });
+
+  it('gives log probabilities to nobody, which spell the words', () => {
+    const [chunk] = streamed([chunkOf({ content: 'a very long text' })]);
+    expect(chunk?.choices[0]?.logprobs).to.equal(null);
+    const response = responseOf({ content: 'plain' });
+    const spelt = {
+      ...response,
+      choices: response.choices.map((choice) => ({ ...choice, logprobs: { content: [] } })),
+    };
+    expect(textTransform(ORION).response(spelt)?.choices[0]?.logprobs).to.equal(null);
+  });
+
+  it('takes the signature from reasoning that it changes, and from no other', () => {
+    const detail = (text: string) => ({ kind: 'text' as const, text, signature: 's', format: 'anthropic' });
+    const [chunk] = streamed([chunkOf({ reasoning_details: [detail('of orion'), detail('of the sun')] })]);
+    expect(chunk?.choices[0]?.delta.reasoning_details).to.deep.equal([
+      { kind: 'text', text: 'of <star>', format: 'anthropic' },
+      detail('of the sun'),
+    ]);
+  });
+
+  it('goes through all that a request says, and leaves what names things', () => {
+    const call = {
+      id: 'orion',
+      type: 'function' as const,
+      function: { name: 'orion', arguments: '{"q":"\\u006frion"}' },
+    };
+    const request = requestOf(
+      [
+        { role: 'system', content: 'Orion.' },
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'Orion?' },
+            { type: 'opaque', dialect: 'messages', value: { deep: ['orion'] } },
+          ],
+        },
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'orion', content: 'It is Orion' },
+      ],
+      {
+        user: 'orion',
+        metadata: { a: 'orion' },
+        tools: [{ type: 'function', function: { name: 'orion', description: 'of orion' } }],
+      },
+    );
+    const changed = textTransform(ORION).request(request);
+    expect(JSON.stringify(changed).match(/orion/gi)).to.have.length(4);
+    expect(changed?.messages[2]?.tool_calls?.[0]).to.deep.include({ id: 'orion' });
+    expect(changed?.messages[2]?.tool_calls?.[0]?.function).to.deep.equal({
+      name: 'orion',
+      arguments: '{"q":"<star>"}',
+    });
+  });
+
+  it('gives undefined where nothing changed', () => {
+    const call = { id: 't', type: 'function' as const, function: { name: 'f', arguments: '{"a":"\\u00e9"}' } };
+    expect(textTransform(ORION).request(requestOf([{ role: 'assistant', tool_calls: [call] }]))).to.equal(undefined);
+    expect(textTransform(ORION).response(responseOf({ content: 'of the sun', tool_calls: [call] }))).to.equal(
+      undefined,
+    );
+  });
+
+  it('says where a match stands, the same for a stream and a whole response', () => {
+    const places = new Set<string>();
+    const options: TextTransformOptions = {
+      ...ORION,
+      replace: (text, { side, path }) => places.add(`${side} ${path}`) && text,
+    };
+    const transform = textTransform(options);
+    const call = { id: 't', type: 'function' as const, function: { name: 'f', arguments: '"orion"' } };
+    transform.request(requestOf([{ role: 'user', content: [{ type: 'text', text: 'orion' }] }]));
+    transform.response(responseOf({ content: 'orion', tool_calls: [call] }));
+    streamed(
+      [chunkOf({ content: 'orion' }), chunkOf({ tool_calls: [{ index: 0, function: { arguments: '"orion"' } }] })],
+      options,
+    );
+    expect([...places]).to.deep.equal([
+      'request messages[0].content[0].text',
+      'response choices[0].content',
+      'response choices[0].tool_calls[0].function.arguments',
+    ]);
+  });
+});
