@@ -70,48 +70,7 @@ export function withKept(
 /** Each account has a set of entries, which begin with when they were written. */
 function createKept({ keyv, sets }: Halves, maxBytes: number, findRoom: FindRoom): AccountDocuments {
   const documents = (): Keyv<KeptDocument> => keyv<KeptDocument>('kept');
-  const known = new Map<string, Known>();
-  /** The entries that this process is writing, by account: none of them is dropped, and they count before they are there. */
-  const writing = new Map<string, Map<string, number>>();
-  /** What there was room for when that was asked last. */
-  let room: number | undefined;
-  let dropped = 0;
-
-  async function drop(set: string, { member, key, expiresAt }: Entry, now: number): Promise<void> {
-    if (expiresAt > now && (await documents().get(key))?.entry === member && (await documents().delete(key)))
-      dropped += 1;
-    await sets.remove(set, member);
-  }
-
-  /** Reads the entries of an account, and drops what is over and what is too much beside those that are being written. */
-  async function trim(account: string): Promise<Known> {
-    const now = Date.now();
-    const set = setOf(account);
-    // What is not told now is as it was.
-    room = await findRoom().catch(() => room);
-    const all = await readEntries(sets, set);
-    const own = writing.get(account) ?? new Map<string, number>();
-    const coming = sumOf(own.values());
-    const written = all.filter(({ member }) => !own.has(member));
-    const bound = boundOf(room, sumOf(written.map(({ bytes }) => bytes)), maxBytes);
-    const { bytes, toDrop } = chooseEntries(written, bound - coming, now);
-    for (const entry of toDrop) await drop(set, entry, now);
-    const found: Known = { bytes, bound, added: coming, entries: own.size };
-    remember(known, account, found);
-    return found;
-  }
-
-  /** Whether all that this process is writing now, for an account and for all, fits into its bound and the room. */
-  function fits(account: string, bound: number): boolean {
-    const all = [...writing.values()].map((own) => sumOf(own.values()));
-    return sumOf(writing.get(account)?.values() ?? []) <= bound && (room === undefined || sumOf(all) <= room);
-  }
-
-  function end(account: string, entry: string): void {
-    const own = writing.get(account);
-    own?.delete(entry);
-    if (own?.size === 0) writing.delete(account);
-  }
+  const quota = createQuota(documents, sets, maxBytes, findRoom);
 
   const remove = async (account: string, key: string): Promise<boolean> => {
     const found = await documents().get(key);
@@ -121,47 +80,119 @@ function createKept({ keyv, sets }: Halves, maxBytes: number, findRoom: FindRoom
   };
   return {
     get known() {
-      let bytes = 0;
-      for (const { bytes: read, added } of known.values()) bytes += read + added;
-      return { bytes, dropped };
+      return quota.known();
     },
     async set(account, key, value, ttlMs) {
       const bytes = Buffer.byteLength(JSON.stringify(value)) + OVERHEAD_BYTES;
       if (bytes > maxBytes * DOCUMENT_SHARE) return false;
       const entry = writeEntry(bytes, Date.now() + ttlMs, key);
-      writing.set(account, (writing.get(account) ?? new Map<string, number>()).set(entry, bytes));
-      try {
-        const isSmall = bytes <= maxBytes * LEAST_SHARE;
-        let { bound = maxBytes } = known.get(account) ?? {};
-        if (!isSmall && !fits(account, bound)) return false;
-        // Room is made first: the store may be full.
-        if (isDue(known.get(account), bytes)) ({ bound } = await trim(account));
-        if (!isSmall && !fits(account, bound)) return false;
+      return quota.write(account, entry, bytes, async () => {
         await remove(account, key);
         await sets.add(setOf(account), entry);
         await documents().set(key, { entry, value }, ttlMs);
-        if (room !== undefined) room -= bytes;
-        return true;
-      } finally {
-        end(account, entry);
-      }
+      });
     },
     get: async <T>(key: string) => (await documents().get(key))?.value as T | undefined,
     delete: remove,
     async bytes(account) {
-      const { bytes, added } = await trim(account);
+      const { bytes, added } = await quota.trim(account);
       return bytes + added;
     },
-    async count(account, remove = false) {
-      await trim(account);
+    async count(account, isRemoved = false) {
+      await quota.trim(account);
       const entries = await readEntries(sets, setOf(account));
-      if (!remove) return entries.length;
+      if (!isRemoved) return entries.length;
       for (const { member, key } of entries) {
         await documents().delete(key);
         await sets.remove(setOf(account), member);
       }
-      known.delete(account);
+      quota.forget(account);
       return entries.length;
+    },
+  };
+}
+
+/** What each account may have, what it has, and what this process is writing for it. */
+function createQuota(documents: () => Keyv<KeptDocument>, sets: Store['sets'], maxBytes: number, findRoom: FindRoom) {
+  const known = new Map<string, Known>();
+  const writing = createWriting();
+  /** What there was room for when that was asked last. */
+  let room: number | undefined;
+  let dropped = 0;
+
+  /** Reads the entries of an account, and drops what is over and what is too much beside those that are being written. */
+  async function trim(account: string): Promise<Known> {
+    const now = Date.now();
+    const set = setOf(account);
+    // What is not told now is as it was.
+    room = await findRoom().catch(() => room);
+    const all = await readEntries(sets, set);
+    const own = writing.of(account);
+    const coming = sumOf(own.values());
+    const written = all.filter(({ member }) => !own.has(member));
+    const bound = boundOf(room, sumOf(written.map(({ bytes }) => bytes)), maxBytes);
+    const { bytes, toDrop } = chooseEntries(written, bound - coming, now);
+    for (const entry of toDrop) {
+      if (entry.expiresAt > now && (await deleteDocument(documents(), entry))) dropped += 1;
+      await sets.remove(set, entry.member);
+    }
+    const found: Known = { bytes, bound, added: coming, entries: own.size };
+    remember(known, account, found);
+    return found;
+  }
+
+  /** Makes room for an entry before it is written, as the store may be full; false where there is none. */
+  async function admit(account: string, bytes: number): Promise<boolean> {
+    const isSmall = bytes <= maxBytes * LEAST_SHARE;
+    let { bound = maxBytes } = known.get(account) ?? {};
+    if (!isSmall && !writing.fits(account, bound, room)) return false;
+    if (isDue(known.get(account), bytes)) ({ bound } = await trim(account));
+    return isSmall || writing.fits(account, bound, room);
+  }
+
+  return {
+    trim,
+    forget: (account: string) => known.delete(account),
+    known() {
+      let bytes = 0;
+      for (const { bytes: read, added } of known.values()) bytes += read + added;
+      return { bytes, dropped };
+    },
+    /** Writes an entry of so many bytes, where the account and the store have room for it; says whether it did. */
+    async write(account: string, entry: string, bytes: number, work: () => Promise<void>): Promise<boolean> {
+      writing.begin(account, entry, bytes);
+      try {
+        if (!(await admit(account, bytes))) return false;
+        await work();
+        if (room !== undefined) room -= bytes;
+        return true;
+      } finally {
+        writing.end(account, entry);
+      }
+    },
+  };
+}
+
+/** Deletes the document of an entry, unless a newer one is there. */
+async function deleteDocument(documents: Keyv<KeptDocument>, { member, key }: Entry): Promise<boolean> {
+  return (await documents.get(key))?.entry === member && (await documents.delete(key));
+}
+
+/** The entries that this process is writing, by account: none of them is dropped, and they count before they are there. */
+function createWriting() {
+  const accounts = new Map<string, Map<string, number>>();
+  const of = (account: string) => accounts.get(account) ?? new Map<string, number>();
+  return {
+    of,
+    /** Whether all that is being written, for an account and for all, fits into its bound and the room. */
+    fits(account: string, bound: number, room = Number.POSITIVE_INFINITY): boolean {
+      const all = [...accounts.values()].map((own) => sumOf(own.values()));
+      return sumOf(of(account).values()) <= bound && sumOf(all) <= room;
+    },
+    begin: (account: string, entry: string, bytes: number) => accounts.set(account, of(account).set(entry, bytes)),
+    end(account: string, entry: string) {
+      of(account).delete(entry);
+      if (of(account).size === 0) accounts.delete(account);
     },
   };
 }

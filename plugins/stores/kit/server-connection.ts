@@ -10,6 +10,8 @@ interface Greeting {
   readonly epoch: string;
 }
 
+const RESTORE = 'restore it, or restart the gateway to go on with an empty one.';
+
 /** What differs between kinds of servers; {@link connectServer} does the rest. */
 export interface ServerDriver<Client> {
   readonly kind: string;
@@ -109,10 +111,7 @@ export async function connectServer<Client>(
     now: clock.now,
     health: async () => {
       await guard.run(async () => greet(current()));
-      if (data.isLost())
-        throw storeUnavailable(
-          `The ${kind} store lost its data: restore it, or restart the gateway to go on with an empty one.`,
-        );
+      if (data.isLost()) throw storeUnavailable(`The ${kind} store lost its data: ${RESTORE}`);
     },
     close: () => (closing ??= end()),
   };
