@@ -30,3 +30,9 @@ function isRoomy(folder: string): boolean {
 }
 
 if (process.env['TMPDIR'] === undefined && isRoomy(MEMORY)) process.env['TMPDIR'] = MEMORY;
+
+// The proxy of the machine that runs the tests is not what they are about: those of proxies name their own.
+for (const name of ['https_proxy', 'http_proxy', 'no_proxy']) {
+  delete process.env[name];
+  delete process.env[name.toUpperCase()];
+}
