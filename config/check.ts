@@ -238,11 +238,38 @@ function checkAliases(models: unknown, providers: readonly string[], place = '/m
     const pointer = childPointer(place, alias);
     return [
       ...checkAliasName(alias, pointer, providers),
-      ...targetTexts(target).flatMap(([at, text]) =>
-        checkTarget(text, at.reduce<string>(childPointer, pointer), providers, Object.hasOwn(aliases, text)),
-      ),
+      ...checkPattern(alias, target, pointer),
+      ...targetTexts(target).flatMap(([at, text]) => {
+        const place = at.reduce<string>(childPointer, pointer);
+        return [
+          ...checkTarget(text, place, providers, Object.hasOwn(aliases, text)),
+          ...checkStars(text, place, alias.endsWith('*')),
+        ];
+      }),
     ];
   });
+}
+
+/** An alias that ends in `*` stands for all names that begin so. */
+function checkPattern(alias: string, target: unknown, pointer: string): readonly ProblemAt[] {
+  if (!alias.includes('*')) return [];
+  if (alias.indexOf('*') < alias.length - 1) {
+    const hint = 'Write the "*" last, as in fast-*: it stands for all that begins so.';
+    return [{ pointer, atKey: true, message: 'has a "*" before its end', hint }];
+  }
+  if (!isObject(target) || target['hedge'] === undefined) return [];
+  const hint = 'Give the names whose calls are to be hedged aliases of their own.';
+  return [{ pointer: childPointer(pointer, 'hedge'), message: 'cannot be counted for an alias with "*"', hint }];
+}
+
+/** What a `*` of a target stands for, only an alias with one says. */
+function checkStars(text: string, pointer: string, isPattern: boolean): readonly ProblemAt[] {
+  const stars = text.split('*').length - 1;
+  if (stars === 0 || (isPattern && stars === 1 && text.indexOf('*') > text.indexOf('/'))) return [];
+  const [message, hint] = isPattern
+    ? ['must have one "*" at most, after the provider', 'Write provider/*, or a name before the "*".']
+    : ['has a "*", and its alias has none', 'Name one model, or let the alias end in "*": fast-*: provider/*.'];
+  return [{ pointer, message, hint }];
 }
 
 function checkAliasName(alias: string, pointer: string, providers: readonly string[]): readonly ProblemAt[] {
@@ -296,7 +323,8 @@ function checkModel(
   aliases: readonly string[],
   providers: readonly string[],
 ): readonly ProblemAt[] {
-  if (aliases.includes(text)) return [];
+  if (aliases.some((alias) => alias === text || (alias.endsWith('*') && text.startsWith(alias.slice(0, -1)))))
+    return [];
   if (/^[^/]+\/./.test(text)) return checkTarget(text, pointer, providers, false);
   const hint = didYouMean(text, aliases) ?? 'Write "provider/model", or the name of an alias under "models".';
   return [{ pointer, message: `names the model "${text}", which is no alias of "models"`, hint }];

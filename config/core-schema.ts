@@ -68,7 +68,7 @@ const SERVER = map('Where and how the gateway listens.', {
     description: 'The address to listen on; `0.0.0.0` or `::` opens it to the network.',
   },
   port: { ...limit('The TCP port; 0 takes any free one.'), maximum: 65_535, default: 8787 },
-  bodyLimit: size('The largest request body, as `20mb`, `512kb` or bytes. Routes may have lower limits.', '20mb'),
+  bodyLimit: size('The largest request body, as `32mb`, `512kb` or bytes. Routes may have lower limits.', '32mb'),
   requestTimeout: duration('How long a request may take to arrive, headers and body; does not cut the answer.', '60s'),
   drainTimeout: duration('How long open answers may go on after SIGTERM before they end in an error.', '25s'),
   drainDelay: duration(
@@ -161,7 +161,7 @@ export const CORE_PROPERTIES = Object.freeze({
     type: 'object',
     default: {},
     description:
-      'Aliases: a name for one `provider/model`, for a list of them that is tried in order, or for a map with `targets` and rules.',
+      'Aliases: a name for one `provider/model`, for a list of them that is tried in order, or for a map with `targets` and rules. One that ends in `*` stands for all names that begin so; a `*` in its targets is the name.',
     additionalProperties: {
       anyOf: [TARGET, { type: 'array', minItems: 1, maxItems: 16, items: TARGET }, ROUTE_SCHEMA],
     },

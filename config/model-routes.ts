@@ -195,6 +195,47 @@ function readClocks(timeouts: NonNullable<RouteValue['timeouts']>): Partial<Time
   return Object.fromEntries(Object.entries(timeouts).map(([name, text]) => [`${name}Ms`, parseDuration(text)]));
 }
 
+/** Aliases by name. One that ends in `*` is a pattern: it stands for every name that begins so and has no alias of its own. */
+class AliasMap<T> extends Map<string, T> {
+  readonly #patterns: readonly (readonly [start: string, value: T])[];
+  readonly #fill: (value: T, name: string) => T;
+
+  constructor(aliases: Readonly<Record<string, T>>, fill: (value: T, name: string) => T) {
+    const entries = Object.entries(aliases);
+    // Patterns are no names: lists of models do not show them.
+    super(entries.filter(([name]) => !name.endsWith('*')));
+    this.#fill = fill;
+    this.#patterns = entries
+      .flatMap(([name, value]) => (name.endsWith('*') ? [[name.slice(0, -1), value] as const] : []))
+      .sort(([one], [other]) => other.length - one.length);
+  }
+
+  /** The alias of a name, else the pattern with the longest beginning, its targets filled in. */
+  override get(name: string): T | undefined {
+    const own = super.get(name);
+    if (own !== undefined || this.#patterns.length === 0) return own;
+    const [start, value] = this.#patterns.find(([each]) => name.startsWith(each)) ?? [];
+    if (start === undefined || value === undefined) return undefined;
+    return this.#fill(value, name.slice(start.lastIndexOf('/') + 1));
+  }
+}
+
+const fillTarget = (to: string, name: string): string => to.replace('*', () => name);
+
+/** What aliases stand for: `provider/model` in the order to try. */
+export function aliasesOf(models: Readonly<Record<string, readonly string[]>>): ReadonlyMap<string, readonly string[]> {
+  return new AliasMap(models, (targets, name) => targets.map((to) => fillTarget(to, name)));
+}
+
+/** The rules of aliases, by name. */
+export function routesOf(routes: Readonly<Record<string, ModelRoute>>): ReadonlyMap<string, ModelRoute> {
+  return new AliasMap(routes, (route, name) => ({
+    ...route,
+    targets: route.targets.map((target) => ({ ...target, to: fillTarget(target.to, name) })),
+    ...(route.onOverflow !== undefined && { onOverflow: fillTarget(route.onOverflow, name) }),
+  }));
+}
+
 /** The texts of an alias that name targets, each with the place below the alias; of any shape while it is not checked. */
 export function targetTexts(alias: unknown): readonly (readonly [place: readonly (string | number)[], text: string])[] {
   const found = (place: readonly (string | number)[], text: unknown) =>

@@ -1,9 +1,10 @@
 import type { LoadedConfig } from '../../config/load-config.ts';
+import { aliasesOf, routesOf } from '../../config/model-routes.ts';
 import { VERSION } from '../../config/package-root.ts';
 import { listSecrets } from '../../config/read.ts';
 import { createRedactor } from '../../config/redact.ts';
 import { createHttpClient } from '../../egress/http-client.ts';
-import { type Aliases, allModels, createCatalog, targetsOfRequest } from '../../models/catalog.ts';
+import { allModels, createCatalog, targetsOfRequest } from '../../models/catalog.ts';
 import {
   createRouting,
   describeRouting,
@@ -274,7 +275,6 @@ function createCallDeps(
     readonly records: <T>(name: string) => Records<T>;
   },
 ): CallDeps {
-  const aliases: Aliases = new Map(Object.entries(loaded.config.models));
   const { shared } = createInstanceStore(() => store, registry, CORE_INSTANCE);
   const everyHook = hookParts(log, loaded, book, pending);
   const hooksOf = (
@@ -300,8 +300,8 @@ function createCallDeps(
     parts.set(name, { ...offersOf(definition.name), hooks, definition });
   }
   return {
-    ...{ upstream, aliases, log, pending, routing, closing },
-    routes: new Map(Object.entries(loaded.config.routes)),
+    ...{ upstream, log, pending, routing, closing, aliases: aliasesOf(loaded.config.models) },
+    routes: routesOf(loaded.config.routes),
     seals: createSeals(() => store.sets),
     planOf: createPlanFinder({ settings: loaded.settings, shared, records }),
     allParts: () => parts.values(),

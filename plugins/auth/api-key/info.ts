@@ -55,6 +55,7 @@ function toInfo(
     tpm: record.tpm ?? null,
     budget_usd: record.budget === undefined ? null : formatUsd(record.budget),
     budgets: record.budgets?.map(showBudget) ?? null,
+    addresses: record.addresses ?? null,
     tags: record.tags ?? null,
     spent_usd: formatUsd(spent),
   };
@@ -156,6 +157,7 @@ export const KEY_INFO = {
     tpm: NUMBER_OR_NULL,
     budget_usd: TEXT_OR_NULL,
     budgets: { ...KEY_BUDGETS_SHOWN, description: 'What it may spend by calendar period.' },
+    addresses: { ...LIST_OR_NULL, description: 'Where it may be used from: IP addresses and networks.' },
     tags: { ...LIST_OR_NULL, description: 'What its calls are booked under, as `team=search`.' },
     spent_usd: TEXT,
   },
@@ -185,6 +187,7 @@ export const KEY_INFO = {
       'tpm',
       'budget_usd',
       'budgets',
+      'addresses',
       'spent_usd',
     ],
   ],

@@ -18,9 +18,12 @@ export function narrow(wanted: KeyLimits, creator: Creator): KeyLimits {
   const rpm = narrowNumber('rpm', wanted.rpm, creator.rpm);
   const tpm = narrowNumber('tpm', wanted.tpm, creator.tpm);
   const budget = narrowNumber('budget_usd', wanted.budget, creator.budget);
-  // Windows narrow whatever else holds, so that nobody gets more by them.
-  const { name, expiresAt, budgets } = wanted;
-  return { name, ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, budgets }) };
+  // Windows and addresses narrow whatever else holds, so that nobody gets more by them.
+  const { name, expiresAt, budgets, addresses } = wanted;
+  return {
+    name,
+    ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, budgets, addresses }),
+  };
 }
 
 /** Plans have no order, so a key has its creator's or, when the token names none, the account's (by naming none). */

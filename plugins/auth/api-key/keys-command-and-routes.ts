@@ -369,6 +369,7 @@ const CLEARED: Readonly<Record<string, string>> = Object.freeze({
   tpm: 'tpm',
   budget: 'budget_usd',
   budgets: 'budgets',
+  addresses: 'addresses',
   tag: 'tags',
 });
 

@@ -24,6 +24,8 @@ export interface KeyLimits {
   readonly tpm?: number;
   readonly budget?: number;
   readonly budgets?: readonly BudgetRule[];
+  /** Where it may be used from: addresses and networks, as `10.0.0.0/8`. */
+  readonly addresses?: readonly string[];
   /** What its calls are booked under, as `team=search`. */
   readonly tags?: readonly string[];
 }
@@ -218,10 +220,10 @@ function joinKey(
 
 /** What a key may, apart from whose it is. */
 export function limitsOf(record: KeyRecord): KeyLimits {
-  const { name, expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, budgets, tags } = record;
+  const { name, expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, budgets, addresses, tags } = record;
   return {
     name,
-    ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, budgets, tags }),
+    ...omitUndefined({ expiresAt, plan, models, providers, serverTools, rpm, tpm, budget, budgets, addresses, tags }),
   };
 }
 

@@ -9,6 +9,7 @@ import {
 import { MAX_TAGS, tagName } from '../../policies/kit/index.ts';
 import { textOf } from '../../policies/kit/resource.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
+import { readAddresses } from './addresses.ts';
 import { KEY_BUDGETS, parseKeyBudgets, readKeyBudgets } from './key-budgets.ts';
 import type { KeyLimits } from './records.ts';
 
@@ -42,6 +43,11 @@ export const CREATE_BODY = {
       description: 'US dollars the key may spend in all, such as "5.00".',
     },
     budgets: KEY_BUDGETS,
+    addresses: {
+      type: ['array', 'null'],
+      ...LIST,
+      description: 'Where the key may be used from: IP addresses and networks, as `203.0.113.7` or `10.0.0.0/8`.',
+    },
   },
 } as const;
 
@@ -77,6 +83,7 @@ export function readKeyRequest(body: KeyRequest | undefined, now: number): KeyLi
       tpm: rest.tpm ?? undefined,
       budget: budget_usd == null ? undefined : readBudget(budget_usd),
       budgets: rest.budgets == null ? undefined : readKeyBudgets(rest.budgets),
+      addresses: rest.addresses == null ? undefined : readAddresses(rest.addresses),
       tags: rest.tags == null || rest.tags.length === 0 ? undefined : readTags(rest.tags),
     }),
   };
@@ -94,6 +101,7 @@ const LIMIT_OF: Readonly<Record<keyof KeyRequest, keyof KeyLimits>> = Object.fre
   tpm: 'tpm',
   budget_usd: 'budget',
   budgets: 'budgets',
+  addresses: 'addresses',
   tags: 'tags',
 });
 
@@ -187,6 +195,7 @@ export const LIMIT_OPTIONS: readonly CommandOption[] = Object.freeze([
   { flags: '--tpm <n>', summary: 'tokens a minute' },
   { flags: '--budget <usd>', summary: 'US dollars it may spend in all' },
   { flags: '--budgets <list>', summary: 'US dollars by calendar period: day=2,month=20@Europe/Berlin' },
+  { flags: '--addresses <list>', summary: 'where it may be used from: 203.0.113.7,10.0.0.0/8' },
   { flags: '--tag <list>', summary: 'what its calls are booked under: team=search,project=x' },
 ]);
 
@@ -204,6 +213,7 @@ export function readLimitOptions(options: Options, now: number): KeyRequest {
     tpm: readCount(options, 'tpm') ?? null,
     budget_usd: textOf(options, 'budget') ?? null,
     budgets: readBudgetsOption(options),
+    addresses: readList(options, 'addresses'),
     tags: readList(options, 'tag'),
   };
 }

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { type AuthRequest, GatewayError, type Log, type Principal } from '../../../core/index.ts';
 import { maxEntries } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
+import { createAddressCheck } from './addresses.ts';
 import { ID_END, ID_START, parseKey } from './format.ts';
 import { rightsOfKey } from './key-rights.ts';
 import type { Peppers } from './peppers.ts';
@@ -11,10 +12,10 @@ import { isOfOperator, type KeyRecords, type StoredKey } from './records.ts';
 export interface Verifier {
   /**
    * Who holds this key: at once when it is in the cache, else as a promise. Throws `invalid_api_key`, `revoked_api_key`
-   * or `expired_api_key`, and `store_unavailable` when the store does not answer. A key that was right here before is always
+   * or `expired_api_key`, `permission_denied` for an address that is none of the key's, and `store_unavailable` when the store does not answer. A key that was right here before is always
    * looked up, any other one only as often as `beforeLookup` lets it.
    */
-  verify(request: Pick<AuthRequest, 'credential' | 'now' | 'beforeLookup'>): Principal | Promise<Principal>;
+  verify(request: Pick<AuthRequest, 'credential' | 'now' | 'address' | 'beforeLookup'>): Principal | Promise<Principal>;
   /** Makes this node read the store again: at once, also for look-ups that are under way. */
   forget(id: string): void;
 }
@@ -30,7 +31,7 @@ export function createVerifier(
   const loader = createLoader(records, readPeppers, (key) => (key.stored ? known : unknown).set(key.id, key));
 
   /** Only who holds the secret learns that a key is revoked or expired. */
-  const accept = (key: CachedKey, credential: string, now: number): Principal => {
+  const accept = (key: CachedKey, { credential, now, address }: Parameters<Verifier['verify']>[0]): Principal => {
     if (!matchesHash(key, credential) || !key.principal) throw invalidKey();
     const { revokedAt, blockedAt, expiresAt } = key.stored ?? {};
     if (revokedAt !== undefined)
@@ -42,6 +43,11 @@ export function createVerifier(
       );
     if (expiresAt !== undefined && now >= expiresAt)
       throw new GatewayError('expired_api_key', 'This API key has expired. Use another key, or make a new one.');
+    if (key.isAllowedFrom && !key.isAllowedFrom(address))
+      throw new GatewayError(
+        'permission_denied',
+        'This API key may be used from certain addresses only, and this request came from another one. Call from there, or ask an operator to change "addresses" of the key.',
+      );
     onUse(key.id, now);
     return key.principal;
   };
@@ -52,13 +58,13 @@ export function createVerifier(
       const last = known.get(credential.slice(ID_START, ID_END));
       const key = ifFresh(last, KNOWN_MS, now);
       // A credential that was verified before needs no look at its shape: only the same text has the same hash.
-      if (key?.proof) return accept(key, credential, now);
+      if (key?.proof) return accept(key, request);
       const id = parseKey(credential)?.id;
       if (id === undefined) throw invalidKey();
       const found = key ?? ifFresh(unknown.get(id), UNKNOWN_MS, now);
-      if (found) return accept(found, credential, now);
+      if (found) return accept(found, request);
       if (!last || !matchesHash(last, credential)) request.beforeLookup();
-      return loader.load(id, now).then((loaded) => accept(loaded, credential, now));
+      return loader.load(id, now).then((loaded) => accept(loaded, request));
     },
     forget(id) {
       known.delete(id);
@@ -108,6 +114,8 @@ interface CachedKey {
   /** The stored hash; zeros for an id that the store did not know. */
   readonly hash: Buffer;
   readonly peppers: Peppers;
+  /** Absent for a key that may be used from everywhere. */
+  readonly isAllowedFrom: ((address: string) => boolean) | undefined;
   /** SHA-256 of the credential that was verified, so that the next request need not be hashed with the pepper. */
   proof: Buffer | undefined;
 }
@@ -130,7 +138,9 @@ function createLoader(
     const stored = await records.find(id);
     const principal = stored && toPrincipal(stored);
     const hash = stored ? Buffer.from(stored.record.hash, 'hex') : NO_HASH;
-    return { id, readAt: now, stored, principal, hash, peppers, proof: undefined };
+    const { addresses } = stored?.record ?? {};
+    const isAllowedFrom = addresses && createAddressCheck(addresses);
+    return { id, readAt: now, stored, principal, hash, peppers, isAllowedFrom, proof: undefined };
   };
   return {
     load(id, now) {

@@ -20,12 +20,16 @@ type Offers = ReadonlyMap<string, Offer>;
 export function createModelNames(api: ModelNamesApi): ModelNames {
   const { catalog } = api;
   const offers: readonly Offers[] = [api.offers('chat'), api.offers('embeddings'), api.offers('speech')];
-  const aliases = api.aliases().map(([alias]) => alias);
+  const all = api.aliases().map(([alias]) => alias);
+  const patterns = all.flatMap((alias) => (alias.endsWith('*') ? [alias.slice(0, -1)] : []));
+  const aliases = all.filter((alias) => !alias.endsWith('*'));
+  const isAlias = (name: string): boolean =>
+    aliases.includes(name) || (!name.endsWith('*') && patterns.some((start) => name.startsWith(start)));
   const providers = [...new Set(offers.flatMap((each) => [...each.keys()]))];
   const isModelOf = (provider: string, name: string): boolean =>
     offers.some((each) => hasModel(api, each, provider, name));
   const isModel = (name: string): boolean => {
-    if (name === '*' || aliases.includes(name)) return true;
+    if (name === '*' || isAlias(name)) return true;
     const { provider, model } = splitName(name);
     if (provider !== '' && offers.some((each) => each.has(provider) && (model === '*' || isModelOf(provider, model))))
       return true;

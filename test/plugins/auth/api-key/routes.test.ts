@@ -38,6 +38,7 @@ const INFO_FIELDS = [
     'tpm',
     'budget_usd',
     'budgets',
+    'addresses',
     'spent_usd',
   ],
 ];

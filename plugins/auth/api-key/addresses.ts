@@ -1,0 +1,46 @@
+import { BlockList, isIP } from 'node:net';
+import { GatewayError } from '../../../core/index.ts';
+
+/** One address, or a network as CIDR: `203.0.113.7`, `10.0.0.0/8`, `2001:db8::/32`. */
+interface Network {
+  readonly address: string;
+  readonly family: 'ipv4' | 'ipv6';
+  readonly prefix: number;
+}
+
+const NETWORK = /^([0-9a-f.:]{2,45})(?:\/(\d{1,3}))?$/;
+
+function parseNetwork(text: string): Network | undefined {
+  const [, address = '', prefix] = NETWORK.exec(text) ?? [];
+  const version = isIP(address);
+  if (version === 0) return undefined;
+  const bits = version === 4 ? 32 : 128;
+  const length = prefix === undefined ? bits : Number(prefix);
+  return length > bits ? undefined : { address, family: version === 4 ? 'ipv4' : 'ipv6', prefix: length };
+}
+
+/** Addresses and networks as a key keeps them; throws `invalid_request` naming the entry that is none. */
+export function readAddresses(entries: readonly string[]): readonly string[] {
+  return entries.map((entry, at) => {
+    const text = entry.trim().toLowerCase();
+    if (parseNetwork(text)) return text;
+    const shown = entry.replace(/[\p{Cc}\p{Cf}]/gu, '?').slice(0, 60);
+    throw new GatewayError(
+      'invalid_request',
+      `"${shown}" is no IP address or network. Write 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32; names are not looked up.`,
+      { param: `addresses[${at}]` },
+    );
+  });
+}
+
+/** Whether an address is one of some, or in one of these networks; IPv4 written as IPv6 is IPv4. What cannot be read is none. */
+export function createAddressCheck(entries: readonly string[]): (address: string) => boolean {
+  const allowed = new BlockList();
+  for (const { address, family, prefix } of entries.flatMap((entry) => parseNetwork(entry) ?? []))
+    allowed.addSubnet(address, prefix, family);
+  return (address) => {
+    const plain = address.replace(/^\[|\]$|%.*$/g, '').replace(/^::ffff:(?=\d+\.)/i, '');
+    const version = isIP(plain);
+    return version !== 0 && allowed.check(plain, version === 4 ? 'ipv4' : 'ipv6');
+  };
+}

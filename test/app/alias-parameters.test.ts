@@ -1,0 +1,104 @@
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { CHAT, MESSAGES } from '../support/vendors/bill-wires.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+
+const USAGE = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+const SYSTEM = 'You write for the town hall.';
+
+describe('the parameters of an alias', () => {
+  let chat: ScriptedUpstream;
+  let claude: ScriptedUpstream;
+  let gateway: TestGateway;
+  const vendors = () => ({
+    local: { plugin: 'openai-compatible', baseUrl: chat.url, apiKey: 'k', models: ['*'] },
+    claude: { plugin: 'anthropic', baseUrl: claude.url, apiKey: 'k' },
+  });
+
+  before(async () => {
+    chat = await startScriptedUpstream(answer(200, CHAT.whole({ usage: USAGE })));
+    claude = await startScriptedUpstream(answer(200, MESSAGES.whole({ usage: { input_tokens: 1, output_tokens: 1 } })));
+    gateway = await startGateway({
+      providers: vendors(),
+      models: { smart: 'local/m', plain: 'local/m', 'old-*': 'local/*', opus: 'claude/claude-haiku-4-5' },
+      policies: {
+        'alias-parameters': {
+          models: {
+            smart: { reasoning_effort: 'high', temperature: 0.2, system: SYSTEM },
+            'old-*': { temperature: 0, override: true },
+            opus: { temperature: 0.3, system: SYSTEM },
+          },
+        },
+      },
+    });
+  });
+  after(async () => {
+    await gateway?.stop();
+    await chat?.close();
+    await claude?.close();
+  });
+
+  const sent = async (upstream: ScriptedUpstream, path: string, body: object) => {
+    const response = await gateway.post(path, body);
+    expect(response.status, await response.clone().text()).to.equal(200);
+    return upstream.requests.at(-1)?.json() as Record<string, unknown> & { readonly messages: readonly unknown[] };
+  };
+  const USER = { role: 'user', content: 'Hi' };
+
+  it('are sent where the caller says nothing, the system message first (E70)', async () => {
+    const body = await sent(chat, CHAT.path, {
+      model: 'smart',
+      messages: [{ role: 'system', content: 'Be brief.' }, USER],
+    });
+    expect(body).to.include({ model: 'm', reasoning_effort: 'high', temperature: 0.2 });
+    expect(body.messages).to.deep.equal([
+      { role: 'system', content: SYSTEM },
+      { role: 'system', content: 'Be brief.' },
+      USER,
+    ]);
+  });
+
+  it('give way to what the caller says, unless they are to hold in its place (E70)', async () => {
+    const said = { temperature: 0.9, messages: [USER] };
+    expect(await sent(chat, CHAT.path, { ...said, model: 'smart' })).to.include({
+      temperature: 0.9,
+      reasoning_effort: 'high',
+    });
+    expect(await sent(chat, CHAT.path, { ...said, model: 'old-model' })).to.include({
+      temperature: 0,
+      model: 'old-model',
+    });
+  });
+
+  it('are those of the alias alone (E70)', async () => {
+    for (const model of ['plain', 'local/smart', 'local/m']) {
+      const body = await sent(chat, CHAT.path, { model, messages: [USER] });
+      expect(body.messages, model).to.deep.equal([USER]);
+      expect(body, model).to.not.have.any.keys('temperature', 'reasoning_effort');
+    }
+    const body = await sent(chat, '/api/core/local/chat/completions', { model: 'm', messages: [USER] });
+    expect(body.messages).to.deep.equal([USER]);
+  });
+
+  it('are sent in the format of Messages too, with the request as it came otherwise (E70)', async () => {
+    const metadata = { user_id: 'u' };
+    const body = await sent(claude, '/v1/messages', {
+      ...{ model: 'opus', max_tokens: 100, system: 'Be brief.', metadata, messages: [USER] },
+    });
+    expect(body).to.deep.include({ temperature: 0.3, metadata });
+    expect(JSON.stringify(body['system'])).to.match(/town hall.*Be brief/);
+  });
+
+  it('are refused at start for a name that is no alias (E70)', async () => {
+    const models = { smrt: { temperature: 0 } };
+    const error = await startGateway({
+      providers: vendors(),
+      models: { smart: 'local/m' },
+      policies: { 'alias-parameters': { models } },
+    }).then(
+      (started) => started.stop().then(() => 'started'),
+      (thrown: unknown) => String(thrown),
+    );
+    expect(error).to.include('smrt').and.include('is no alias of "models"').and.include('There are: smart');
+  });
+});
