@@ -75,7 +75,7 @@ export interface StreamTransform {
   push(chunk: ChatChunk): Awaitable<readonly ChatChunk[]>;
   /**
    * What is still held back. Called before the finish and usage chunks, and before an error of the provider; not when the caller
-   * left, nor when a transform ended the stream by a throw.
+   * left, nor when a transform ended the stream by a throw. Once more where it failed and its instance lets calls go on.
    */
   end?(): Awaitable<readonly ChatChunk[]>;
   /**

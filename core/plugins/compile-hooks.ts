@@ -227,6 +227,7 @@ async function endThrough(changing: readonly Transforming[]): Promise<readonly C
         held = checkChunks(each.end, await runStep(each.end));
       } catch (error) {
         each.onFailure(error);
+        held = await releaseHeld(each);
       }
     passing = [...(await pushThrough(changing.slice(at, at + 1), passing)), ...held];
   }
