@@ -1,6 +1,6 @@
 import type { CancelableRequest, Got } from 'got';
 import { parseJson } from '../core/contract/json.ts';
-import type { Way } from '../core/contract/provider.ts';
+import type { Credential, CredentialHeaders, CredentialRequest, Way } from '../core/contract/provider.ts';
 import { agentsOf } from './way.ts';
 
 /** The longest control-plane answer, in bytes: model and voice lists. */
@@ -50,4 +50,14 @@ function parseResponse(text: string): unknown {
   const value = parseJson(text);
   if (value === undefined) throw new Error('the answer is not JSON, or holds too many values or levels of it');
   return value;
+}
+
+/** The headers by which a request of the control plane says who it is from; none where there is no key. */
+export async function credentialHeaders(
+  credential: Credential | undefined,
+  request: CredentialRequest,
+): Promise<CredentialHeaders> {
+  if (credential?.headers) return credential.headers(request);
+  if (credential?.value === undefined) return {};
+  return { [credential.header]: `${credential.prefix ?? ''}${credential.value}` };
 }

@@ -2,7 +2,15 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import type { Log } from '../core/contract/plugin.ts';
-import type { Credential, Endpoint, HttpRequest, ResponseHeaders, Timeouts, Way } from '../core/contract/provider.ts';
+import type {
+  Credential,
+  CredentialHeaders,
+  Endpoint,
+  HttpRequest,
+  ResponseHeaders,
+  Timeouts,
+  Way,
+} from '../core/contract/provider.ts';
 import { type Address, joinPath, parseBaseUrl } from './address.ts';
 import {
   Attempt,
@@ -95,7 +103,12 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
             const pool = `${timeouts.connectMs} ${prepared.place}`;
             const connections = pools.get(pool) ?? new Connections(prepared, timeouts.connectMs, limits);
             pools.set(pool, connections);
-            new NetworkSource(prepared, connections, attempt, log).send();
+            const start = (own?: CredentialHeaders): void =>
+              new NetworkSource(own ? withHeaders(prepared, own) : prepared, connections, attempt, log).send();
+            const own = endpoint.credential?.headers?.({ ...prepared, url: prepared.origin + prepared.path });
+            if (own instanceof Promise)
+              own.then((made) => attempt.error ?? start(made)).catch((error: unknown) => attempt.refuse(error));
+            else start(own);
           }
         } catch (error) {
           attempt.refuse(error);
@@ -379,6 +392,10 @@ function prepareRequest(endpoint: Endpoint, request: HttpRequest): PreparedReque
         : ofJson,
     body,
   };
+}
+
+function withHeaders(request: PreparedRequest, headers: CredentialHeaders): PreparedRequest {
+  return { ...request, headers: { ...request.headers, ...readHeaders(headers) } };
 }
 
 /** What of a request depends on its endpoint alone, worked out once. A request's own headers may replace the endpoint's, but not the key. */

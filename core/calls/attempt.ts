@@ -60,11 +60,13 @@ export async function sendAttempt(
   const attempt: NotedAttempt = { target, startedMs, ms: 0 };
   record.attempts.push(attempt);
   try {
-    const response = await deps.upstream.send(endpoint, outgoing, {
+    const options = {
       signal: record.attemptSignal ?? call.signal,
       heldUntil: call.ended,
       ...(record.timeouts && { deadlines: record.timeouts }),
-    });
+    };
+    let response = await deps.upstream.send(endpoint, outgoing, options);
+    if (isWorthAgain(credential, response)) response = await deps.upstream.send(endpoint, outgoing, options);
     record.status = response.status;
     attempt.status = response.status;
     if (response.status < 300) {
@@ -86,6 +88,13 @@ export async function sendAttempt(
     attempt.ms = call.elapsedMs - startedMs;
     record.upstreamMs += attempt.ms;
   }
+}
+
+/** Whether a credential that was refused is made anew: nothing was done for it. */
+function isWorthAgain(credential: Endpoint['credential'], response: UpstreamResponse): boolean {
+  if (response.status < 400 || credential?.refused?.(response.status, response.headers) !== true) return false;
+  response.destroy();
+  return true;
 }
 
 /**

@@ -3,7 +3,7 @@ import { aliasesOf, routesOf } from '../../config/model-routes.ts';
 import { VERSION } from '../../config/package-root.ts';
 import { listSecrets } from '../../config/read.ts';
 import { createRedactor } from '../../config/redact.ts';
-import { createHttpClient } from '../../egress/http-client.ts';
+import { createHttpClient, credentialHeaders } from '../../egress/http-client.ts';
 import { allModels, createCatalog, targetsOfRequest } from '../../models/catalog.ts';
 import {
   createRouting,
@@ -363,11 +363,10 @@ async function fetchModels(provider: Provider): Promise<readonly ModelInfo[]> {
   if (!listModels) throw new TypeError('this provider has no list of models to fetch');
   const request = listModels.request();
   const client = await createHttpClient(new Set([new URL(baseUrl).host, ...hosts]), VERSION, way);
-  const key =
-    credential?.value === undefined ? {} : { [credential.header]: `${credential.prefix ?? ''}${credential.value}` };
-  const body: unknown = await client
-    .get(`${baseUrl}${request.path}`, { headers: { ...headers, ...request.headers, ...key } })
-    .json();
+  const sent = { ...headers, ...request.headers };
+  const url = `${baseUrl}${request.path}`;
+  const key = await credentialHeaders(credential, { method: 'GET', url, headers: sent, body: null });
+  const body: unknown = await client.get(url, { headers: { ...sent, ...key } }).json();
   return listModels
     .response(body)
     .filter(({ id }) => id.length <= MAX_ID)

@@ -200,6 +200,25 @@ export interface Credential {
   readonly required: boolean;
   /** The environment variable that usually holds it, for messages. */
   readonly env?: string;
+  /**
+   * Makes the headers of one request, for credentials that sign or expire; in place of `value`, which is undefined then, with `required`
+   * false. A promise is for what has to be fetched first. What it rejects with, a {@link StreamFailure} at best, is the attempt's failure.
+   */
+  headers?(request: CredentialRequest): CredentialHeaders | Promise<CredentialHeaders>;
+  /** Told of each error status; true where the same request is worth one more try, by headers that are made anew. */
+  refused?(status: number, headers: ResponseHeaders): boolean;
+}
+
+export type CredentialHeaders = Readonly<Record<string, string>>;
+
+/** A request as it will be sent, for a credential that signs it. */
+export interface CredentialRequest {
+  readonly method: string;
+  /** Origin, path and query. */
+  readonly url: string;
+  /** In lower case; without `host` and `content-length`. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array | null;
 }
 
 /** How a caller's own token goes to a vendor in place of the operator's key. */

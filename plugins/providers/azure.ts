@@ -1,4 +1,5 @@
-import { OptionError } from '../../core/index.ts';
+import { OptionError, type PluginApi } from '../../core/index.ts';
+import { ENTRA_HOSTS, ENTRA_OPTION, type EntraOptions, entraCredential, readEntra } from './kit/index.ts';
 import { OPENAI_EFFECTS, OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
 
 /**
@@ -31,7 +32,9 @@ export default openaiCompatible({
       'chat completions say how many tokens a model thought, not what; requests that go by the Responses API get summaries',
   },
   responsesPath: () => '/responses',
+  hosts: ENTRA_HOSTS,
   options: {
+    entra: ENTRA_OPTION,
     resource: {
       type: 'string',
       pattern: '^[A-Za-z0-9][A-Za-z0-9-]{0,62}$',
@@ -49,7 +52,11 @@ export default openaiCompatible({
         'The model behind a deployment whose name does not begin with it, as `prod: gpt-6.1-sol`; its rules and prices hold.',
     },
   },
-  configure: ({ baseUrl, resource, apiVersion, deployments }) => {
+  configure: ({ apiKey, entra, baseUrl, resource, apiVersion, deployments }) => {
+    const signIn = entra as EntraOptions | undefined;
+    if (signIn && apiKey !== undefined)
+      throw new OptionError('/entra', 'stands beside an `apiKey`', 'Keep the one that calls are to be made with.');
+    if (signIn) readEntra(signIn);
     const host = typeof resource === 'string' ? `https://${resource}.openai.azure.com` : undefined;
     const root = baseUrl ?? (host && `${host}/openai${apiVersion === undefined ? '/v1' : ''}`);
     if (root === undefined)
@@ -57,12 +64,16 @@ export default openaiCompatible({
     const models = new Map(Object.entries((deployments ?? {}) as Readonly<Record<string, string>>));
     const modelOf = (name: string): string => models.get(name) ?? name;
     const addModels = [...models].map(([id, base]) => ({ id, base }));
-    if (typeof apiVersion !== 'string') return { baseUrl: root, modelOf, addModels };
-    const version = `?api-version=${encodeURIComponent(apiVersion)}`;
-    return {
+    const shared = {
       baseUrl: root,
       modelOf,
       addModels,
+      ...(signIn && { liveCredential: (api: PluginApi) => entraCredential(api, signIn) }),
+    };
+    if (typeof apiVersion !== 'string') return shared;
+    const version = `?api-version=${encodeURIComponent(apiVersion)}`;
+    return {
+      ...shared,
       // Older versions refuse the field, and keep nothing that does not ask for it.
       stores: 'asked',
       responsesPath: () => `/responses${version}`,

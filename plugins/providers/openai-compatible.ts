@@ -97,11 +97,12 @@ export { type Effort, nearestEffort } from './kit/index.ts';
  * ```
  */
 export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider'> {
-  const { name, options = {}, requiredOptions = [], configure } = spec;
+  const { name, options = {}, requiredOptions = [], configure, hosts } = spec;
   return {
     name,
     kind: 'provider',
     apiVersion: 1,
+    ...(hosts && { hosts }),
     configSchema: {
       type: 'object',
       additionalProperties: false,
@@ -117,7 +118,8 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
     setup(api, config) {
       const own = config as OwnConfig;
       const configured = withStoring({ ...spec, ...summaryOf(own), ...configure?.(own) }, own['store'] === true);
-      const provider = createProvider(configured, own);
+      const credential = configured.liveCredential?.(api);
+      const provider = { ...createProvider(configured, own), ...(credential && { credential }) };
       api.provider(provider);
       const codec = createEmbedCodec(configured);
       if (codec) api.offer('embeddings', { ...provider, codec });

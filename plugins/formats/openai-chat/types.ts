@@ -10,6 +10,7 @@ import type {
   FinishReason,
   JsonObject,
   ModelInfo,
+  PluginApi,
   ProviderEffects,
   ResponseHeaders,
   Schema,
@@ -203,6 +204,8 @@ export interface Differences extends UsageRules {
   /** True accepts every model name while the configuration lists none. */
   readonly anyModel?: boolean;
   readonly keyRequired?: boolean;
+  /** In place of a key: a credential that signs or expires. */
+  readonly liveCredential?: (api: PluginApi) => Credential;
   /** Replaces the network. */
   readonly transport?: Transport;
 }
@@ -214,6 +217,8 @@ export interface CompatibleSpec<S extends Readonly<Record<string, Schema>> = Rea
   readonly name: string;
   /** The environment variable that usually holds the key. */
   readonly apiKeyEnv?: string;
+  /** Where `api.http()` may connect, next to the vendor: for credentials. */
+  readonly hosts?: readonly string[];
   /** Configuration options beside those that every provider has, as JSON Schema properties. */
   readonly options?: S;
   /** Names of options that must be given. */

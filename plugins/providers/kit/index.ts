@@ -6,6 +6,16 @@ export { customArguments, customInput, namespacedName } from '../../formats/open
 export { fitCacheMarks } from './cache-marks.ts';
 export type { Located } from './content.ts';
 export { invalid, readDataUrl, readParts, textOf, transcriptOf, urlOf } from './content.ts';
+export { ENTRA_HOSTS, ENTRA_OPTION, type EntraOptions, entraCredential, readEntra } from './credentials/entra.ts';
+export {
+  createRenewed,
+  fetchCredential,
+  type Lease,
+  type Renewed,
+  readToken,
+  type TokenRequest,
+  tokenCredential,
+} from './credentials/renewed.ts';
 export {
   EFFORTS,
   type Effort,

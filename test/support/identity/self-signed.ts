@@ -9,17 +9,23 @@ export interface CertificateOptions {
   readonly expired?: boolean;
   /** Who it is for; several that one client trusts need names of their own. */
   readonly subject?: string;
+  /** With an RSA key, which some take alone. */
+  readonly isRsa?: boolean;
   /** Encrypts the key. */
   readonly passphrase?: string;
 }
 
 /** A certificate for `localhost`, signed by itself and valid for a day (or until yesterday): no key lies in the repository. */
 export function createSelfSigned(options: CertificateOptions = {}): Certificate {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const { privateKey, publicKey } = options.isRsa
+    ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+    : generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { passphrase, subject = 'localhost' } = options;
   const dayMs = 86_400_000;
   const end = Date.now() + (options.expired ? -dayMs : dayMs);
-  const algorithm = der(0x30, oid('1.2.840.10045.4.3.2'));
+  const algorithm = options.isRsa
+    ? der(0x30, oid('1.2.840.113549.1.1.11'), der(0x05))
+    : der(0x30, oid('1.2.840.10045.4.3.2'));
   const name = der(0x30, der(0x31, der(0x30, oid('2.5.4.3'), der(0x0c, Buffer.from(subject)))));
   const validity = der(0x30, time(end - 2 * dayMs), time(end));
   const extensions = der(

@@ -1,0 +1,215 @@
+import { createHash, createPrivateKey, type KeyObject, randomUUID, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Credential, PluginApi } from '../../../../core/index.ts';
+import { OptionError, readString } from '../../../../core/index.ts';
+import { createRenewed, failed, fetchCredential, type Lease, readToken, tokenCredential } from './renewed.ts';
+
+/**
+ * Tokens of Microsoft Entra in place of a key: by a secret, a certificate, a token of another identity provider (workload identity), or the
+ * managed identity of the machine. Sources, all of learn.microsoft.com: entra/identity-platform/v2-oauth2-client-creds-grant-flow,
+ * entra/identity-platform/certificate-credentials, entra/identity/managed-identities-azure-resources/how-to-use-vm-token,
+ * azure/app-service/overview-managed-identity.
+ */
+export interface EntraOptions {
+  readonly tenant?: string;
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  readonly certificate?: string;
+  readonly tokenFile?: string;
+  readonly managedIdentity?: boolean;
+  readonly scope?: string;
+  readonly authority?: string;
+  readonly identityEndpoint?: string;
+  readonly identityHeader?: string;
+}
+
+const AUTHORITY = 'https://login.microsoftonline.com';
+const SCOPE = 'https://cognitiveservices.azure.com/.default';
+/** Of a machine at Azure; reached from nowhere else. */
+const MACHINE = 'http://169.254.169.254/metadata/identity/oauth2/token';
+
+/** Where tokens come from, for a plugin's `hosts`. */
+export const ENTRA_HOSTS: readonly string[] = Object.freeze([new URL(AUTHORITY).host, new URL(MACHINE).host]);
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+
+/** The option `entra` of a provider. */
+export const ENTRA_OPTION = Object.freeze({
+  type: 'object',
+  additionalProperties: false,
+  description:
+    'Signs in to Microsoft Entra in place of an API key: with `tenant`, `clientId` and one of `clientSecret`, `certificate` and `tokenFile`, or with `managedIdentity`.',
+  properties: {
+    tenant: { ...TEXT, pattern: '^[A-Za-z0-9.-]{1,253}$', description: 'The id or domain of the directory.' },
+    clientId: {
+      ...TEXT,
+      description: 'The id of the application; with `managedIdentity` that of a user-assigned identity.',
+    },
+    clientSecret: { ...TEXT, secret: true, description: 'A secret of the application.' },
+    certificate: {
+      ...TEXT,
+      secret: true,
+      description: 'A certificate of the application and its private key as PEM, usually `$' + '{file:…}`.',
+    },
+    tokenFile: {
+      ...TEXT,
+      format: 'path',
+      description:
+        'A file with a token of another identity provider, read anew for each sign-in: workload identity, `$' +
+        '{AZURE_FEDERATED_TOKEN_FILE}` on Kubernetes.',
+    },
+    managedIdentity: { type: 'boolean', description: 'Uses the identity of the machine that the gateway runs on.' },
+    scope: { ...TEXT, default: SCOPE, description: 'What the token is for.' },
+    authority: {
+      ...TEXT,
+      format: 'url',
+      default: AUTHORITY,
+      description:
+        'Where the directory is; another one in sovereign clouds, such as `https://login.microsoftonline.us`.',
+    },
+    identityEndpoint: {
+      ...TEXT,
+      format: 'url',
+      description:
+        'Where the managed identity is asked for, where that is not the machine: `$' +
+        '{IDENTITY_ENDPOINT}` of App Service and Container Apps.',
+    },
+    identityHeader: { ...TEXT, secret: true, description: 'What is said there: `$' + '{IDENTITY_HEADER}`.' },
+  },
+} as const);
+
+/** How the application proves who it is. */
+type Proof =
+  | { readonly kind: 'secret'; readonly secret: string }
+  | { readonly kind: 'certificate'; readonly certificate: X509Certificate; readonly key: KeyObject }
+  | { readonly kind: 'file'; readonly file: string }
+  | { readonly kind: 'machine' };
+
+/** What is configured; throws an {@link OptionError} for what does not go together. Reads no file. */
+export function readEntra(options: EntraOptions): Proof {
+  const { clientSecret, certificate, tokenFile, managedIdentity } = options;
+  const given = Object.entries({ clientSecret, certificate, tokenFile, managedIdentity: managedIdentity || undefined })
+    .filter(([, value]) => value !== undefined)
+    .map(([name]) => name);
+  const ways = '`clientSecret`, `certificate`, `tokenFile` and `managedIdentity`';
+  if (given.length !== 1)
+    throw new OptionError(
+      '/entra',
+      given.length === 0 ? `needs one of ${ways}` : `has ${given.join(' and ')}`,
+      given.length === 0
+        ? 'A reference to a variable that is not set counts as none.'
+        : `Keep the one of ${ways} that is meant.`,
+    );
+  if (managedIdentity === true) return { kind: 'machine' };
+  for (const name of ['tenant', 'clientId'] as const)
+    if (options[name] === undefined)
+      throw new OptionError('/entra', `needs \`${name}\``, 'Both are on the overview of the application in Entra.');
+  if (clientSecret !== undefined) return { kind: 'secret', secret: clientSecret };
+  if (certificate !== undefined) return { kind: 'certificate', ...readCertificate(certificate) };
+  return { kind: 'file', file: tokenFile ?? '' };
+}
+
+function readCertificate(pem: string): { readonly certificate: X509Certificate; readonly key: KeyObject } {
+  const parts = (() => {
+    try {
+      return { certificate: new X509Certificate(pem), key: createPrivateKey(pem) };
+    } catch {
+      // What OpenSSL says of it may show a part.
+      return undefined;
+    }
+  })();
+  const at = '/entra/certificate';
+  if (!parts)
+    throw new OptionError(
+      at,
+      'is not a certificate and its private key',
+      'Put both as PEM into one file, and name it by a reference.',
+    );
+  if (!parts.certificate.checkPrivateKey(parts.key))
+    throw new OptionError(
+      at,
+      'has a private key of another certificate',
+      'Put the key that it was made with beside it.',
+    );
+  if (parts.key.asymmetricKeyType !== 'rsa')
+    throw new OptionError(at, 'has a key that is not RSA', 'Entra takes certificates with RSA keys.');
+  return parts;
+}
+
+/** The credential of a provider by Entra's tokens; they leave for the host of the provider alone. */
+export function entraCredential(api: Pick<PluginApi, 'http' | 'log' | 'settings'>, options: EntraOptions): Credential {
+  const proof = readEntra(options);
+  const requestToken = proof.kind === 'machine' ? fetchOfMachine : fetchOfDirectory;
+  return tokenCredential(
+    createRenewed({
+      what: 'the token of Microsoft Entra',
+      fetch: () => requestToken(api, options, proof),
+      log: api.log,
+    }),
+  );
+}
+
+type Api = Pick<PluginApi, 'http' | 'settings'>;
+
+async function fetchOfDirectory(api: Api, options: EntraOptions, proof: Proof): Promise<Lease<string>> {
+  const { tenant = '', clientId = '', scope = SCOPE, authority = AUTHORITY } = options;
+  const url = `${authority.replace(/\/+$/, '')}/${tenant}/oauth2/v2.0/token`;
+  const body = await fetchCredential(api.http, {
+    ...{ who: 'Microsoft Entra', url },
+    form: { grant_type: 'client_credentials', client_id: clientId, scope, ...(await prove(api, proof, clientId, url)) },
+  });
+  return readToken(body, 'Microsoft Entra', Date.now());
+}
+
+const ASSERTION = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+
+async function prove(api: Api, proof: Proof, clientId: string, url: string): Promise<Readonly<Record<string, string>>> {
+  if (proof.kind === 'secret') return { client_secret: proof.secret };
+  if (proof.kind === 'certificate')
+    return { client_assertion_type: ASSERTION, client_assertion: await signAssertion(proof, clientId, url) };
+  if (proof.kind === 'machine') return {};
+  const file = path.resolve(api.settings.baseDir, proof.file);
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw failed('authentication', `the file of entra.tokenFile cannot be read (${error.code})`);
+  });
+  return { client_assertion_type: ASSERTION, client_assertion: text.trim() };
+}
+
+async function signAssertion(
+  { certificate, key }: Extract<Proof, { kind: 'certificate' }>,
+  clientId: string,
+  url: string,
+): Promise<string> {
+  const { SignJWT } = await import('jose');
+  const thumbprint = createHash('sha256').update(certificate.raw).digest('base64url');
+  return new SignJWT()
+    .setProtectedHeader({ alg: 'PS256', typ: 'JWT', 'x5t#S256': thumbprint })
+    .setAudience(url)
+    .setIssuer(clientId)
+    .setSubject(clientId)
+    .setJti(randomUUID())
+    .setIssuedAt()
+    .setNotBefore('0s')
+    .setExpirationTime('5m')
+    .sign(key);
+}
+
+async function fetchOfMachine(api: Api, options: EntraOptions): Promise<Lease<string>> {
+  const { clientId, scope = SCOPE, identityEndpoint, identityHeader } = options;
+  const url = new URL(identityEndpoint ?? MACHINE);
+  url.searchParams.set('api-version', identityHeader === undefined ? '2018-02-01' : '2019-08-01');
+  url.searchParams.set('resource', scope.replace(/\/?\.default$/, ''));
+  if (clientId !== undefined) url.searchParams.set('client_id', clientId);
+  const body = await fetchCredential(api.http, {
+    ...{ who: 'the managed identity', url: url.href },
+    headers: identityHeader === undefined ? { metadata: 'true' } : { 'x-identity-header': identityHeader },
+  });
+  const now = Date.now();
+  // App Service says when a token ends, not how long it lives.
+  const seconds = readString(body['expires_in']) ?? body['expires_in'];
+  const endsAt = Number(body['expires_on']) * 1000;
+  return seconds === undefined && endsAt > now
+    ? { value: readToken(body, 'the managed identity', now).value, endsAt }
+    : readToken(body, 'the managed identity', now);
+}

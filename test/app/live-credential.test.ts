@@ -1,0 +1,74 @@
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { completion } from '../support/vendors/openai-vendor.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+
+/** A provider whose credential counts: `sync` or by a promise, `broken` where none can be made; made anew once after a 403. */
+const plugin = `
+export default {
+  name: 'signer', kind: 'provider', apiVersion: 1,
+  configSchema: { type: 'object', properties: { baseUrl: { type: 'string', format: 'url' }, mode: { type: 'string' } } },
+  setup(api, { baseUrl, mode }) {
+    let made = 0, again = true;
+    const sign = ({ method, url, body }) => ({ 'x-signed': [++made, method, url, JSON.parse(body).model].join(' ') });
+    api.provider({
+      specVersion: 1, vendor: 'signer', baseUrl, anyModel: true,
+      credential: {
+        header: 'x-signed', value: undefined, required: false,
+        headers: (request) => mode === 'broken' ? Promise.reject(new Error('no key could be made'))
+          : mode === 'sync' ? sign(request) : Promise.resolve().then(() => sign(request)),
+        refused: (status) => status === 403 && again && !(again = false),
+      },
+      chat: {
+        request: (input, call) => ({ path: '/chat', body: { model: call.model } }),
+        response: (body) => body,
+        stream: () => { throw new Error('not here'); },
+      },
+      error: (status) => ({ class: 'authentication', message: 'refused with ' + status }),
+    });
+  },
+};`;
+
+describe('a credential that signs each request', () => {
+  let vendor: ScriptedUpstream;
+  let gateway: TestGateway;
+
+  const start = async (mode: string): Promise<void> => {
+    vendor = await startScriptedUpstream(answer(200, completion()));
+    gateway = await startGateway(
+      { providers: { signer: { plugin: './signer.mjs', baseUrl: `${vendor.url}/v1`, mode } } },
+      { files: { 'signer.mjs': plugin } },
+    );
+  };
+  const chat = () =>
+    gateway.post('/v1/chat/completions', { model: 'signer/m', messages: [{ role: 'user', content: 'hi' }] });
+  const signed = () => vendor.requests.map(({ headers }) => headers['x-signed']);
+
+  afterEach(async () => {
+    await gateway.stop();
+    await vendor.close();
+  });
+
+  for (const mode of ['sync', 'promised'])
+    it(`sees the request as it is sent (${mode})`, async () => {
+      await start(mode);
+      expect([(await chat()).status, (await chat()).status]).to.deep.equal([200, 200]);
+      expect(signed()).to.deep.equal([`1 POST ${vendor.url}/v1/chat m`, `2 POST ${vendor.url}/v1/chat m`]);
+    });
+
+  it('that is refused is made anew once, as far as it says that this helps', async () => {
+    await start('sync');
+    vendor.script(answer(403, {}), answer(200, completion()), answer(403, {}));
+    expect((await chat()).status).to.equal(200);
+    expect(signed().map((text) => text?.[0])).to.deep.equal(['1', '2']);
+    expect((await chat()).status).to.be.within(500, 599);
+    expect(vendor.requests).to.have.length(3);
+  });
+
+  it('that cannot be made fails before anything is sent', async () => {
+    await start('broken');
+    expect((await chat()).status).to.be.within(500, 599);
+    expect(vendor.connections.total).to.equal(0);
+    expect(gateway.logText()).to.include('no key could be made');
+  });
+});

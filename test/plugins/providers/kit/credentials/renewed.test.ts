@@ -1,0 +1,127 @@
+import { expect } from 'chai';
+import { isStreamFailure } from '../../../../../core/index.ts';
+import { createRenewed, type Lease, readToken, tokenCredential } from '../../../../../plugins/providers/kit/index.ts';
+import { createSilentLog } from '../../../../support/log.ts';
+
+const HOUR_MS = 3_600_000;
+const REQUEST = { method: 'POST', url: 'https://vendor.example/', headers: {}, body: null };
+
+/** A place that gives a credential an hour, counts what it is asked, and answers when it is told to. */
+function scripted() {
+  let now = 1_000_000;
+  let waiting: { resolve(lease: Lease<string>): void; reject(error: unknown): void }[] = [];
+  let asked = 0;
+  const log = createSilentLog();
+  const renewed = createRenewed<string>({
+    ...{ what: 'the token', log, now: () => now },
+    fetch: () =>
+      new Promise((resolve, reject) => {
+        asked += 1;
+        waiting.push({ resolve, reject });
+      }),
+  });
+  const settle = async (work: (each: (typeof waiting)[number]) => void): Promise<void> => {
+    for (const each of waiting) work(each);
+    waiting = [];
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return {
+    ...{ renewed, log },
+    pass: (ms: number) => {
+      now += ms;
+    },
+    get asked() {
+      return asked;
+    },
+    give: (value: string) => settle(({ resolve }) => resolve({ value, endsAt: now + HOUR_MS })),
+    refuse: (error: Error) => settle(({ reject }) => reject(error)),
+  };
+}
+
+describe('a credential that ends', () => {
+  it('is fetched once however many wait for it, and then is there at once', async () => {
+    const place = scripted();
+    const waiting = [place.renewed.get(), place.renewed.get(), place.renewed.get()];
+    expect(place.asked).to.equal(1);
+    await place.give('a');
+    expect(await Promise.all(waiting.map((each) => Promise.resolve(each)))).to.deep.equal(['a', 'a', 'a']);
+    expect(place.renewed.get()).to.equal('a');
+    expect(place.asked).to.equal(1);
+  });
+
+  it('is renewed five minutes ahead of its end, while calls go on with the one that is there', async () => {
+    const place = scripted();
+    void place.renewed.get();
+    await place.give('a');
+    place.pass(HOUR_MS - 301_000);
+    expect(place.renewed.get()).to.equal('a');
+    expect(place.asked).to.equal(1);
+    place.pass(2000);
+    expect([place.renewed.get(), place.renewed.get()]).to.deep.equal(['a', 'a']);
+    expect(place.asked).to.equal(2);
+    await place.give('b');
+    expect(place.renewed.get()).to.equal('b');
+  });
+
+  it('stays in use when it cannot be renewed, is tried again after ten seconds, and is gone at its end', async () => {
+    const place = scripted();
+    void place.renewed.get();
+    await place.give('a');
+    place.pass(HOUR_MS - 60_000);
+    expect(place.renewed.get()).to.equal('a');
+    await place.refuse(new Error('not now'));
+    place.pass(9000);
+    expect([place.renewed.get(), place.asked]).to.deep.equal(['a', 2]);
+    place.pass(2000);
+    expect([place.renewed.get(), place.asked]).to.deep.equal(['a', 3]);
+    await place.refuse(new Error('not now either'));
+    expect(place.log.lines.map(({ message }) => message)).to.deep.equal([
+      'the token cannot be renewed',
+      'the token cannot be renewed',
+    ]);
+    place.pass(60_000);
+    const late = place.renewed.get();
+    expect(late).to.be.instanceOf(Promise);
+    await place.give('b');
+    expect(await late).to.equal('b');
+  });
+
+  it('that cannot be fetched is not asked for by every call', async () => {
+    const place = scripted();
+    const reasonOf = (value: unknown) => Promise.resolve(value).catch((error: Error) => error.message);
+    const first = reasonOf(place.renewed.get());
+    await place.refuse(new Error('no'));
+    expect(await first).to.equal('no');
+    expect(await reasonOf(place.renewed.get())).to.equal('no');
+    expect(place.asked).to.equal(1);
+    place.pass(1001);
+    const second = reasonOf(place.renewed.get());
+    await place.give('a');
+    expect([await second, place.asked]).to.deep.equal(['a', 2]);
+  });
+
+  it('is made anew once when a vendor refuses it, unless it is so new that another one would be refused too', async () => {
+    const place = scripted();
+    const credential = tokenCredential(place.renewed);
+    const first = credential.headers?.(REQUEST);
+    await place.give('a');
+    expect(await first).to.deep.equal({ authorization: 'Bearer a' });
+    expect(credential.refused?.(401, {})).to.equal(false);
+    place.pass(31_000);
+    expect(credential.refused?.(403, {})).to.equal(false);
+    expect(credential.refused?.(401, {})).to.equal(true);
+    const second = credential.headers?.(REQUEST);
+    await place.give('b');
+    expect(await second).to.deep.equal({ authorization: 'Bearer b' });
+  });
+
+  it('ends by the clock of this machine, whatever that of the other says; one without a text is none', () => {
+    expect(readToken({ access_token: 'a', expires_in: 3599, expires_on: 1 }, 'x', 5000).endsAt).to.equal(3_604_000);
+    expect(readToken({ access_token: 'a', expires_in: '60' }, 'x', 0).endsAt).to.equal(60_000);
+    expect(readToken({ access_token: 'a' }, 'x', 0).endsAt).to.equal(300_000);
+    for (const body of [{}, { access_token: '' }, { access_token: 5 }])
+      expect(() => readToken(body, 'x', 0))
+        .to.throw('x answered without a token')
+        .that.satisfies(isStreamFailure);
+  });
+});
