@@ -5,6 +5,8 @@
 
 export type { AgentKit } from './agent.ts';
 export { testAgent } from './agent.ts';
+export type { AuthKit, AuthSample } from './auth.ts';
+export { testAuth } from './auth.ts';
 export type {
   ContentRow,
   DialectFormat,
@@ -18,6 +20,12 @@ export type {
   Streamed,
 } from './dialect.ts';
 export { testDialect } from './dialect.ts';
+export type { OperationKit, OperationSample } from './operation.ts';
+export { testOperation } from './operation.ts';
+export { testPlugin } from './plugin.ts';
+export type { PluginKit } from './plugin-subject.ts';
+export type { PolicyKit } from './policy.ts';
+export { testPolicy } from './policy.ts';
 export type { ProviderKit } from './provider.ts';
 export { testProvider } from './provider.ts';
 export type { RunnerFunctions } from './runner.ts';

@@ -9,6 +9,7 @@ import { testCounters } from './store-counters.ts';
 import { testDocuments } from './store-documents.ts';
 import { testKept } from './store-kept.ts';
 import { testLedger } from './store-ledger.ts';
+import { testProcesses } from './store-processes.ts';
 import { testReports } from './store-reports.ts';
 import { testSets } from './store-sets.ts';
 
@@ -18,6 +19,12 @@ export interface StoreKit extends WithRunner {
   readonly name: string;
   /** Called once before the tests, and for each further process of the gateway that a test stands for. */
   readonly open: () => Promise<Store>;
+  /** Whether what was written is there when the store is opened again; so of a disk or a server. */
+  readonly keeps?: boolean;
+  /** Whether several processes may have it open at once. */
+  readonly shared?: boolean;
+  /** A module whose default export opens the same store, for a process that is killed. */
+  readonly module?: URL;
 }
 
 /** The opened store, and names nobody used before: the store under test may hold the data of other runs. */
@@ -35,8 +42,9 @@ export interface StoreUnderTest {
  * testStore({ name: 'my store', open: () => openMyStore({ url: process.env.MY_STORE }) });
  * ```
  */
-export function testStore({ name, open, runner }: StoreKit): void {
-  const { describe, it, before, after } = findRunner(runner);
+export function testStore(kit: StoreKit): void {
+  const { name, open } = kit;
+  const { describe, it, before, after } = findRunner(kit.runner);
   let store: Store | undefined;
   const subject: StoreUnderTest = {
     get store() {
@@ -66,6 +74,7 @@ export function testStore({ name, open, runner }: StoreKit): void {
     testSets(subject);
     testKept(subject);
     testCounters(subject);
+    testProcesses(kit, subject);
 
     describe('closing', () => {
       it('is done once, however often it is asked for, and then every operation is refused', async () => {

@@ -8,9 +8,16 @@ import { startWorker } from '../../support/stores/worker-process.ts';
 
 describe('sqlite store', () => {
   const folder = useTempFolder('sqlite');
-  testStore({ name: 'sqlite', open: () => openSqlite({ folder: path.join(folder, 'plain') }) });
   testStore({
-    name: 'sqlite with full durability',
+    ...{ name: 'sqlite', keeps: true, shared: true },
+    open: () => openSqlite({ folder: path.join(folder, 'plain') }),
+    module: new URL(
+      `../../fixtures/stores/open-sqlite.ts?folder=${encodeURIComponent(path.join(folder, 'plain'))}`,
+      import.meta.url,
+    ),
+  });
+  testStore({
+    ...{ name: 'sqlite with full durability', keeps: true, shared: true },
     open: () => openSqlite({ folder: path.join(folder, 'full'), durability: 'full' }),
   });
 });

@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { type AuthRequest, GatewayError, isGatewayError, type Principal } from '../../core/index.ts';
+import { testDefinition } from './plugin.ts';
+import { type PluginKit, type PluginSubject, setUpPlugin } from './plugin-subject.ts';
+import { findRunner, nameOf, requirePlugin } from './runner.ts';
+
+/** A request of a caller who proves itself. */
+export interface AuthSample {
+  /** What stands in `authorization: Bearer` or `x-api-key`; empty for schemes that sign a request. */
+  readonly credential: string;
+  /** What else of the request matters: its headers, path, address or time. */
+  readonly request?: Partial<Omit<AuthRequest, 'credential' | 'rawBody' | 'beforeLookup'>>;
+  readonly body?: Uint8Array;
+}
+
+/** What {@link testAuth} is given. */
+export interface AuthKit extends PluginKit {
+  /** Callers who are known, each with what is known of them. */
+  readonly right: readonly (AuthSample & { readonly principal: Partial<Principal> })[];
+  /** Callers who are not, such as one with a key that was revoked; beside what the kit makes of the right ones. */
+  readonly wrong?: readonly AuthSample[];
+}
+
+const HOSTILE: readonly string[] = [
+  ...['__proto__', 'constructor', 'toString', '\u0000', '../../etc/passwd', "' OR 1=1 --", '*', 'null', 'undefined'],
+  ...['Bearer', '💥', 'a.b.c', '{"alg":"none"}', 'x'.repeat(100_000)],
+];
+
+/** Texts shorter than this may stand in other words by chance. */
+const TELLING = 8;
+
+/**
+ * Runs the tests that every auth plugin must pass: who is known is told as the kit says, nobody else is anyone, and no credential comes
+ * out of it.
+ *
+ * ```ts
+ * import { testAuth } from 'tollgate/conformance';
+ * import teamToken from '../team-token.ts';
+ * testAuth({ plugin: teamToken, right: [{ credential: 'team-blue', principal: { userId: 'blue' } }] });
+ * ```
+ */
+export function testAuth(kit: AuthKit): void {
+  const { describe, it } = findRunner(kit.runner);
+  describe(`the auth plugin ${nameOf(kit.plugin)}: what every one promises`, () => {
+    requirePlugin(kit.plugin, 'auth');
+    const { plugin, right, wrong = [] } = kit;
+    if (!Array.isArray(right) || right.length === 0)
+      throw new Error('the kit’s `right` is empty: give at least one caller who is known, { credential, principal }');
+    testDefinition(kit);
+    const withPlugin = async (run: (subject: PluginSubject) => Promise<void>): Promise<void> => {
+      const subject = await setUpPlugin(kit);
+      try {
+        await run(subject);
+      } finally {
+        await subject.close();
+      }
+    };
+    const near = right.flatMap(({ principal: _, ...sample }) =>
+      nearlyRight(sample.credential).map((credential): AuthSample => ({ ...sample, credential })),
+    );
+    const others = [...wrong, ...near, ...HOSTILE.map((credential): AuthSample => ({ credential }))].filter(
+      ({ credential }) => !right.some((known) => known.credential === credential && credential !== ''),
+    );
+
+    describe('a caller who is known', () => {
+      for (const [at, sample] of right.entries())
+        it(`is told, number ${at + 1}`, () =>
+          withPlugin(async (subject) => {
+            const principal = await authenticate(subject, sample);
+            assertPrincipal(principal, sample);
+            for (const [name, value] of Object.entries(sample.principal))
+              assert.deepEqual((principal as unknown as Readonly<Record<string, unknown>>)[name], value, name);
+          }));
+      it('is told as itself beside the others', () =>
+        withPlugin(async (subject) => {
+          const found = await Promise.all(right.map((sample) => authenticate(subject, sample)));
+          for (const [at, { principal }] of right.entries())
+            if (principal.userId !== undefined) assert.equal((found[at] as Principal).userId, principal.userId);
+        }));
+      if (plugin.isCredential)
+        it('has a credential of the shape that `isCredential` knows', () => {
+          for (const { credential } of right)
+            if (credential !== '') assert.equal(plugin.isCredential?.(credential), true);
+        });
+    });
+
+    describe('anybody else', () => {
+      it('without a credential is nobody', () =>
+        withPlugin(async (subject) => assertNobody(subject, { credential: '' })));
+      it('with a wrong one is nobody, and is told so without it', () =>
+        withPlugin(async (subject) => {
+          for (const sample of others) await assertNobody(subject, sample);
+        }));
+      it('is nobody where too many were wrong', () =>
+        withPlugin(async (subject) => {
+          for (const sample of others.slice(0, 5)) await assertNobody(subject, sample, true);
+        }));
+      if (plugin.isCredential)
+        it('is looked at by `isCredential` without a throw', () => {
+          for (const text of ['', ...HOSTILE]) assert.equal(typeof plugin.isCredential?.(text), 'boolean');
+          assert.equal(plugin.isCredential?.(''), false, 'nothing is no credential');
+        });
+    });
+
+    it('writes no credential to its log', () =>
+      withPlugin(async (subject) => {
+        for (const sample of [...right, ...others]) await authenticate(subject, sample).catch(() => undefined);
+        for (const { credential } of [...right, ...others])
+          if (credential.length >= TELLING)
+            assert.ok(!subject.logged.join('\n').includes(credential), 'a credential is in the log');
+      }));
+  });
+}
+
+/** What becomes of a credential by one mistake, or by somebody who tries. */
+function nearlyRight(credential: string): readonly string[] {
+  if (credential === '') return [];
+  const middle = Math.floor(credential.length / 2);
+  const other = credential[middle] === 'x' ? 'y' : 'x';
+  return [
+    credential.slice(0, -1),
+    credential.slice(1),
+    `${credential}x`,
+    credential + credential,
+    `${credential}\u0000`,
+    `${credential.slice(0, middle)}${other}${credential.slice(middle + 1)}`,
+    [...credential].reverse().join(''),
+    otherCase(credential),
+    credential.slice(0, middle) + otherCase(credential.slice(middle)),
+  ];
+}
+
+function otherCase(text: string): string {
+  const turn = (letter: string) => (letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase());
+  return [...text].map(turn).join('');
+}
+
+async function authenticate(
+  subject: PluginSubject,
+  { credential, request = {}, body = new Uint8Array() }: AuthSample,
+  isLimited = false,
+): Promise<Principal | undefined> {
+  const asked: AuthRequest = Object.freeze({
+    ...{ bearer: true, now: Date.now(), method: 'POST', path: '/v1/chat/completions', address: '127.0.0.1' },
+    headers: Object.freeze(credential === '' ? {} : { authorization: `Bearer ${credential}` }),
+    ...request,
+    credential,
+    rawBody: async () => body,
+    beforeLookup() {
+      if (isLimited) throw new GatewayError('rate_limited', 'Too many wrong credentials came from this address.');
+    },
+  });
+  for (const { handler } of subject.hooksOf('authenticate')) {
+    const found = await handler(asked);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function assertPrincipal(principal: Principal | undefined, { credential }: AuthSample): void {
+  assert.ok(principal, 'it is nobody: a hook of `authenticate` has to give a principal');
+  for (const name of ['userId', 'account'] as const)
+    assert.ok(typeof principal[name] === 'string' && principal[name] !== '', `${name} is a text`);
+  assert.ok(
+    ['key', 'token', 'session'].includes(principal.credential),
+    '`credential` is its kind: key, token or session',
+  );
+  if (credential.length >= TELLING)
+    assert.ok(!JSON.stringify(principal).includes(credential), 'the principal holds the credential');
+}
+
+/** Fails when somebody is found, or the error is none of ours or tells the credential. */
+async function assertNobody(subject: PluginSubject, sample: AuthSample, isLimited = false): Promise<void> {
+  const { credential } = sample;
+  const what = JSON.stringify(credential.slice(0, 40));
+  let found: Principal | undefined;
+  try {
+    found = await authenticate(subject, sample, isLimited);
+  } catch (error) {
+    assert.ok(
+      isGatewayError(error),
+      `${what}: throws no error of ours: ${String((error as Error | undefined)?.stack ?? error)}`,
+    );
+    assert.ok(
+      error.status === 401 || error.status === 403 || error.status === 429,
+      `${what}: ${error.code} is no refusal`,
+    );
+    if (credential.length >= TELLING) assert.ok(!error.message.includes(credential), `${what}: the error repeats it`);
+    return;
+  }
+  assert.equal(found, undefined, `${what}: is taken for ${JSON.stringify(found)}`);
+}

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type Attempt,
+  type AttemptResponse,
+  GatewayError,
+  type HttpRequest,
+  isGatewayError,
+  type Metered,
+  type Offer,
+  type OperationDefinition,
+  type Plugin,
+  StreamFailure,
+} from '../../core/index.ts';
+import { createRequestSchemas } from '../../core/plugins/registry.ts';
+import { deepFreeze } from './deep-freeze.ts';
+import { testDefinition } from './plugin.ts';
+import { callOf, type PluginKit, setUpPlugin } from './plugin-subject.ts';
+import { findRunner, nameOf, requirePlugin } from './runner.ts';
+
+/** A request, what a vendor says to it, and what comes of that. */
+export interface OperationSample {
+  readonly request: object;
+  /** The vendor's body: JSON, or bytes. */
+  readonly vendor: unknown;
+  readonly response: unknown;
+  /** What it is metered as; not looked at unless set. */
+  readonly units?: Metered['units'];
+}
+
+/** What {@link testOperation} is given. */
+export interface OperationKit extends PluginKit {
+  /** What a provider offers for the operation, with its codec; `{}` where the operation needs none. */
+  readonly offer?: object;
+  readonly samples: readonly OperationSample[];
+}
+
+type Definition = OperationDefinition<never>;
+
+const TARGET = Object.freeze({ provider: 'conformance', model: 'conformance-model' });
+const GARBAGE: readonly unknown[] = [null, 1, 'text', '<html>', [], {}, { error: { message: 'no' } }, { data: null }];
+
+/**
+ * Runs the tests that every operation must pass: its schema takes the samples, what it may cost is told before it is sent, a vendor's
+ * answer becomes the response, and whatever else a vendor says is a failure.
+ *
+ * ```ts
+ * import { testOperation } from 'tollgate/conformance';
+ * import rerank from '../rerank.ts';
+ * import { codec } from '../acme.ts';
+ * testOperation({
+ *   plugin: rerank,
+ *   offer: { codec },
+ *   samples: [{ request: { model: 'm', query: 'q', documents: ['a'] }, vendor: { data: [0.5] }, response: { scores: [0.5] } }],
+ * });
+ * ```
+ */
+export function testOperation(kit: OperationKit): void {
+  const { describe, it } = findRunner(kit.runner);
+  describe(`the operation ${nameOf(kit.plugin)}: what every operation promises`, () => {
+    requirePlugin(kit.plugin, 'operation');
+    const { samples } = kit;
+    if (!Array.isArray(samples) || samples.length === 0)
+      throw new Error('the kit’s `samples` is empty: give at least one { request, vendor, response }');
+    const definitions: Definition[] = [];
+    const plugin: Plugin = {
+      ...kit.plugin,
+      setup: (api, config) => setUpOperation(kit.plugin, definitions, api, config),
+    };
+    testDefinition({ ...kit, plugin });
+    const withOperation = async (run: (definition: Definition) => Promise<void> | void): Promise<void> => {
+      definitions.length = 0;
+      const subject = await setUpPlugin({ ...kit, plugin });
+      try {
+        const [definition, ...more] = definitions;
+        assert.ok(definition && more.length === 0, `it registers ${definitions.length} operations, not one`);
+        await run(definition);
+      } finally {
+        await subject.close();
+      }
+    };
+    const attempt = async (definition: Definition, request: object, vendor: unknown, failure?: Error) => {
+      const metered: Metered[] = [];
+      const given = attemptOf(kit, request, vendor, metered, failure);
+      return { response: (await definition.attempt(given as never)) as unknown, metered };
+    };
+
+    it('has a schema that takes the samples, and refuses what is no request', () =>
+      withOperation(({ name, request }) => {
+        const check = createRequestSchemas([]).compile(name, request, 'the request');
+        for (const sample of samples) assert.equal(check(sample.request), true, JSON.stringify(sample.request));
+        for (const body of [null, 1, 'text', []]) assert.equal(check(body), false, JSON.stringify(body));
+      }));
+    it('says what a request may come to, the same again, in whole units', () =>
+      withOperation((definition) => {
+        for (const { request } of samples) {
+          const facts = { target: TARGET, offer: kit.offer ?? {}, model: undefined, price: undefined };
+          const estimate = () => definition.estimate(deepFreeze(structuredClone(request)) as never, facts as never);
+          assert.deepEqual(estimate(), estimate());
+          assertMetered(estimate());
+        }
+      }));
+    it('makes the response of what a vendor says, and meters it', () =>
+      withOperation(async (definition) => {
+        for (const sample of samples) {
+          const { response, metered } = await attempt(definition, sample.request, sample.vendor);
+          assert.deepEqual(response, sample.response);
+          assert.equal(definition.isResponse(response), true, '`isResponse` knows it');
+          const last = metered.at(-1);
+          assert.ok(last, 'it is metered: call `meter` before the attempt resolves');
+          assertMetered(last);
+          if (sample.units) assert.deepEqual(last.units, sample.units);
+        }
+      }));
+    it('works on two requests at once as on each alone', () =>
+      withOperation(async (definition) => {
+        const both = [...samples, ...samples].map((sample) => attempt(definition, sample.request, sample.vendor));
+        const expected = [...samples, ...samples].map(({ response }) => response);
+        assert.deepEqual(
+          (await Promise.all(both)).map(({ response }) => response),
+          expected,
+        );
+      }));
+    for (const body of GARBAGE)
+      it(`takes ${JSON.stringify(body)} of a vendor for a failure, or for a response that it is`, () =>
+        withOperation(async (definition) => {
+          const [sample] = samples;
+          const found = await attempt(definition, sample?.request ?? {}, body).catch((error: unknown) => error);
+          if (found instanceof Error)
+            return assert.ok(
+              found instanceof StreamFailure || isGatewayError(found),
+              `throws neither a StreamFailure nor an error of ours: ${String(found.stack)}`,
+            );
+          const { response } = found as { readonly response: unknown };
+          assert.ok(!isDeepStrictEqual(response, body) || definition.isResponse(body), 'garbage is passed on');
+          assert.equal(definition.isResponse(response), true, 'what is made of garbage is no response');
+        }));
+    it('fails with what the vendor, the network or the caller ended it with', () =>
+      withOperation(async (definition) => {
+        const [sample] = samples;
+        for (const failure of [
+          new GatewayError('provider_unavailable', 'The provider broke off.'),
+          new DOMException('The caller left.', 'AbortError'),
+        ])
+          await assert.rejects(attempt(definition, sample?.request ?? {}, undefined, failure as Error));
+      }));
+    it('knows what is no response', () =>
+      withOperation((definition) => {
+        for (const value of [undefined, null, 1, 'text', []])
+          assert.equal(definition.isResponse(value), false, JSON.stringify(value));
+      }));
+  });
+}
+
+function setUpOperation(plugin: Plugin, definitions: Definition[], api: object, config: unknown): void | Promise<void> {
+  const own = { ...api, operation: (definition: Definition) => void definitions.push(definition) };
+  return plugin.setup(own as never, config as never);
+}
+
+function attemptOf(
+  { offer = {} }: OperationKit,
+  request: object,
+  vendor: unknown,
+  metered: Metered[],
+  failure?: Error,
+): Attempt {
+  const body = vendor instanceof Uint8Array ? Buffer.from(vendor) : Buffer.from(JSON.stringify(vendor) ?? '');
+  const send = async (asked: HttpRequest): Promise<AttemptResponse> => {
+    assert.match(asked.path, /^\/[^\s#]*$/, 'a request goes to a path below the base URL');
+    if (failure) throw failure;
+    return {
+      ...{ status: 200, headers: { 'content-type': 'application/json' }, readAll: async () => body, destroy() {} },
+      body: (async function* () {
+        yield body;
+      })(),
+    };
+  };
+  const call = callOf({ model: TARGET.model, messages: [] });
+  return {
+    ...{ target: TARGET, offer: offer as Offer, model: undefined, price: undefined, call, send },
+    request: deepFreeze(structuredClone(request)),
+    codecCall: { model: TARGET.model, stream: false, created: 1_790_000_000, id: 'conformance' },
+    abortSignal: new AbortController().signal,
+    sendForJson: async (asked: HttpRequest) => {
+      const text = String(await (await send(asked)).readAll());
+      return JSON.parse(text) as unknown;
+    },
+    meter: (one: Metered) => void metered.push(one),
+    whileStreaming: (source: AsyncIterable<unknown>) => source,
+  } as unknown as Attempt;
+}
+
+function assertMetered({ units, cost }: Metered): void {
+  for (const [unit, amount] of Object.entries(units))
+    assert.ok(Number.isSafeInteger(amount) && amount >= 0, `${unit} is a whole number: ${amount}`);
+  assert.ok(cost === undefined || (Number.isSafeInteger(cost) && cost >= 0), `the cost is whole nano-dollars: ${cost}`);
+}

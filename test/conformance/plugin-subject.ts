@@ -1,0 +1,171 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { FORMATS } from '../../config/formats.ts';
+import type {
+  AgentDefinition,
+  Call,
+  ChatRequest,
+  ChatResponse,
+  Command,
+  Hook,
+  HookName,
+  HookObject,
+  Plugin,
+  PluginApi,
+  Principal,
+  Route,
+} from '../../core/index.ts';
+import { createRecordBook } from '../../core/plugins/instance-store.ts';
+import { openMemory } from '../../plugins/stores/memory/index.ts';
+import { deepFreeze } from './deep-freeze.ts';
+import type { WithRunner } from './runner.ts';
+
+/** What every kit of a plugin that has hooks is given. */
+export interface PluginKit extends WithRunner {
+  readonly plugin: Plugin;
+  /** Options that it needs; the defaults of its `configSchema` are put beside them. */
+  readonly config?: Readonly<Record<string, unknown>>;
+}
+
+/** A plugin that was set up alone, with a store in memory, and what it registered. */
+export interface PluginSubject {
+  readonly plugin: Plugin;
+  readonly routes: readonly Route[];
+  readonly commands: readonly Command[];
+  readonly agents: readonly AgentDefinition[];
+  /** All that it wrote to its log, as JSON. */
+  readonly logged: readonly string[];
+  hooksOf<N extends HookName>(name: N): readonly HookObject<N>[];
+  /** Closes what it opened, as the end of a gateway does. */
+  close(): Promise<void>;
+}
+
+const SETTINGS: PluginApi['settings'] = Object.freeze({
+  billing: 'track',
+  plans: {},
+  defaultPlan: undefined,
+  budgets: [],
+  tags: {},
+  dataDir: '/nowhere',
+  baseDir: '/nowhere',
+  url: 'http://127.0.0.1:8787',
+  version: '0.0.0',
+  isDefault: false,
+});
+
+const ANY_OPTIONS = Object.freeze({ type: 'object' });
+
+/** By schema: a kit sets its plugin up for each test. */
+const CHECKS = new WeakMap<object, (config: unknown) => string | undefined>();
+
+/** What is wrong with these options by a plugin's schema; puts its defaults into them. */
+export function configCheck(plugin: Plugin): (config: unknown) => string | undefined {
+  const known = CHECKS.get(plugin.configSchema ?? ANY_OPTIONS);
+  if (known) return known;
+  const ajv = new Ajv2020({ strict: true, useDefaults: true, allowUnionTypes: true });
+  ajv.addVocabulary(['secret']);
+  for (const format of Object.keys(FORMATS)) ajv.addFormat(format, true);
+  const validate = ajv.compile(plugin.configSchema ?? ANY_OPTIONS);
+  const check = (config: unknown) =>
+    validate(config) ? undefined : ajv.errorsText(validate.errors, { dataVar: 'config' });
+  CHECKS.set(plugin.configSchema ?? ANY_OPTIONS, check);
+  return check;
+}
+
+/** Sets a plugin up as a gateway does. Throws what its `setup` throws, and what its schema says of the options. */
+export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<PluginSubject> {
+  const options = structuredClone(config);
+  const wrong = configCheck(plugin)(options);
+  if (wrong !== undefined) throw new Error(`the kit's \`config\` does not fit the plugin's \`configSchema\`: ${wrong}`);
+  const store = await openMemory();
+  const hooks = new Map<HookName, HookObject<HookName>[]>();
+  const routes: Route[] = [];
+  const commands: Command[] = [];
+  const agents: AgentDefinition[] = [];
+  const readies: (() => unknown)[] = [];
+  const closes: (() => unknown)[] = [];
+  const logged: string[] = [];
+  const write = (fields: unknown, message?: string) => void logged.push(JSON.stringify([fields, message]));
+  const log = { debug: write, info: write, warn: write, error: write, child: () => log };
+  const nothing = (): undefined => undefined;
+  const none = (): readonly never[] => [];
+  const api: Partial<Record<keyof PluginApi, unknown>> = {
+    ...{ instance: plugin.name, log, settings: SETTINGS, ledger: store.ledger, records: createRecordBook(store) },
+    ...{ stores: { ...store, kept: store.kept(plugin.name) }, redact: (text: string) => text },
+    ...{ upgrade: nothing, schema: nothing, use: nothing, personalData: nothing, allPersonalData: none },
+    ...{ figure: nothing, figures: none, watchStore: nothing, watchRefusals: nothing, announce: nothing },
+    ...{ offerSignIn: nothing, audit: async () => undefined, auditLog: async () => ({ entries: [] }) },
+    ...{ models: none, aliases: none, alias: nothing, useModelTable: nothing, limitOutput: nothing },
+    ...{ offers: () => new Map(), listModels: async () => [], routing: () => ({ targets: [], retries: {} }) },
+    ...{ keyv: (name: string) => store.keyv(name), share: (name: string) => store.keyv(name) },
+    ...{
+      shared: (name: string) => store.keyv(name),
+      gather: (_topic: string, read: () => unknown) => async () => [await read()],
+    },
+    ...{ keep: (_name: string, make: () => unknown) => make(), estimate: () => ({ units: {}, cost: undefined }) },
+    http: async () => {
+      throw new Error('a kit has no network: give the plugin options by which it needs none');
+    },
+    chat: async (request: ChatRequest) => responseOf(request.model, [{ content: 'Yes.' }]),
+    route: (route: Route) => void routes.push(route),
+    command: (command: Command) => void commands.push(command),
+    agent: (agent: AgentDefinition) => void agents.push(agent),
+    agents: () => agents,
+    hook<N extends HookName>(name: N, hook: Hook<N>) {
+      const object = (typeof hook === 'function' ? { handler: hook } : hook) as unknown as HookObject<HookName>;
+      hooks.set(name, [...(hooks.get(name) ?? []), object]);
+    },
+    onRegistered: (work: () => unknown) => void readies.push(work),
+    onReady: (work: () => unknown) => void readies.push(work),
+    onClose: (work: () => unknown) => void closes.unshift(work),
+  };
+  await plugin.setup(api as never, deepFreeze(options) as never);
+  for (const work of readies) await work();
+  return {
+    ...{ plugin, routes, commands, agents, logged },
+    hooksOf: <N extends HookName>(name: N) =>
+      (hooks.get(name) ?? []).filter(
+        ({ operations }) => operations === undefined || (operations as readonly string[]).includes('chat'),
+      ) as unknown as readonly HookObject<N>[],
+    async close() {
+      for (const work of closes.splice(0)) await work();
+      await store.close();
+    },
+  };
+}
+
+export const PRINCIPAL: Principal = Object.freeze({ credential: 'key', userId: 'ann', account: 'ann', keyId: 'key-1' });
+
+const TARGET = Object.freeze({ provider: 'echo', model: 'echo' });
+
+/** A chat of a caller, as hooks see it. */
+export function callOf(request: ChatRequest, fields: Partial<Call<'chat'>> = {}): Call<'chat'> {
+  const id = fields.id ?? 'call_1';
+  return {
+    ...{ id, operation: 'chat', requestId: `req_${id}`, principal: PRINCIPAL, tags: [], targets: [TARGET] },
+    ...{
+      trace: { traceId: '0af7651916cd43dd8448eb211c80319c' },
+      stream: request.stream === true,
+      startedAt: 1_790_000_000_000,
+    },
+    ...{ signal: new AbortController().signal, skip: new Set<never>(), state: new Map(), headers: new Map() },
+    request: deepFreeze(request),
+    ...fields,
+  };
+}
+
+/** What one choice of a response says. */
+export type Said = Partial<ChatResponse['choices'][number]['message']>;
+
+/** A whole response of these choices. */
+export function responseOf(model: string, choices: readonly Said[]): ChatResponse {
+  return {
+    ...{ id: 'chatcmpl-1', object: 'chat.completion', created: 1_790_000_000, model },
+    choices: choices.map((said, index) => ({
+      index,
+      message: { role: 'assistant', content: null, refusal: null, ...said },
+      logprobs: null,
+      finish_reason: said.tool_calls ? 'tool_calls' : 'stop',
+    })),
+    usage: { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 },
+  };
+}

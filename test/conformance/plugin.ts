@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { configCheck, type PluginKit, type PluginSubject, setUpPlugin } from './plugin-subject.ts';
+import { findRunner, nameOf, requirePlugin } from './runner.ts';
+import { watchedAsync } from './watched.ts';
+
+/** What is put in place of every secret option, to see whether it comes out. */
+const SECRET = 'canary-7f3a9c2e5b81';
+
+/**
+ * Runs the tests that every plugin must pass, of any kind: what it says of itself, its options, what it registers.
+ *
+ * ```ts
+ * import { testPlugin } from 'tollgate/conformance';
+ * import mine from '../mine.ts';
+ * testPlugin({ plugin: mine, config: { url: 'http://127.0.0.1:9' } });
+ * ```
+ */
+export function testPlugin(kit: PluginKit): void {
+  const { describe } = findRunner(kit.runner);
+  describe(`${nameOf(kit.plugin)}: what every plugin promises`, () => {
+    requirePlugin(kit.plugin, kit.plugin?.kind);
+    testDefinition(kit);
+  });
+}
+
+/** The part of it that the kits of kinds have too. */
+export function testDefinition(kit: PluginKit): void {
+  const { describe, it } = findRunner();
+  const { plugin, config = {} } = kit;
+  const subjectOf = async <T>(look: (subject: PluginSubject) => T | Promise<T>, options = config): Promise<T> => {
+    const subject = await setUpPlugin({ plugin, config: options });
+    try {
+      return await look(subject);
+    } finally {
+      await subject.close();
+    }
+  };
+
+  describe('the plugin', () => {
+    it('is of this plugin version, named in kebab-case', () => {
+      assert.equal(plugin.apiVersion, 1);
+      assert.match(plugin.name, /^[a-z][a-z0-9-]{0,39}$/);
+    });
+    it('has a schema of its options that takes those of the kit and refuses unknown ones', () => {
+      const check = configCheck(plugin);
+      assert.equal(check(structuredClone(config)), undefined);
+      assert.ok(
+        plugin.configSchema === undefined || check({ ...structuredClone(config), optoin: 1 }) !== undefined,
+        'an option that it does not know is taken: say `additionalProperties: false`',
+      );
+    });
+    it('describes each of its options', () => {
+      const { properties = {} } = (plugin.configSchema ?? {}) as Schema;
+      const silent = Object.entries(properties).filter(([, { description }]) => !description?.trim());
+      assert.deepEqual(
+        silent.map(([name]) => name),
+        [],
+        'options without a description',
+      );
+    });
+    it('is set up as often as it is asked, each time to the same', async () => {
+      const [first, second] = [await subjectOf(registeredBy), await subjectOf(registeredBy)];
+      assert.deepEqual(second, first);
+    });
+    it('says of its commands what it registers', () =>
+      subjectOf(({ commands }) => {
+        const said = (plugin.commands ?? []).map(({ name }) => name);
+        assert.deepEqual(
+          commands.map(({ name }) => name).filter((name) => !said.includes(name)),
+          [],
+          'commands that `setup` registers and `commands` does not name',
+        );
+      }));
+    it('has routes with absolute paths, each with one line of summary', () =>
+      subjectOf(({ routes }) => {
+        for (const { path, summary } of routes) {
+          assert.match(path, /^\//);
+          assert.match(summary, /^[^\n]+$/, path);
+        }
+      }));
+    it('writes nothing to the console, and asks the environment for nothing', () =>
+      watchedAsync(() => subjectOf(() => undefined)));
+    const secrets = secretsOf(plugin.configSchema);
+    if (secrets.length === 0) return;
+    it('writes no secret to its log', () =>
+      subjectOf(({ logged }) => assert.ok(!logged.join('\n').includes(SECRET), 'a secret option is in the log'), {
+        ...config,
+        ...Object.fromEntries(secrets.map((name) => [name, SECRET])),
+      }));
+  });
+}
+
+interface Schema {
+  readonly properties?: Readonly<
+    Record<string, { readonly type?: unknown; readonly description?: string; readonly secret?: boolean }>
+  >;
+}
+
+/** The names of options that are a secret text. */
+function secretsOf(schema: object | undefined): readonly string[] {
+  const { properties = {} } = (schema ?? {}) as Schema;
+  return Object.entries(properties).flatMap(([name, { secret, type }]) =>
+    secret === true && type === 'string' ? [name] : [],
+  );
+}
+
+/** What a plugin registered, for a look. */
+function registeredBy({ routes, commands, agents, hooksOf }: PluginSubject): unknown {
+  const hooks = (
+    ['authenticate', 'admit', 'prepare', 'answer', 'route', 'reserve', 'send', 'receive', 'stream'] as const
+  ).map((name) => hooksOf(name).length);
+  return {
+    ...{ hooks, routes: routes.map(({ method, path }) => [method, path]), commands: commands.map(({ name }) => name) },
+    agents: agents.map(({ name }) => name),
+  };
+}

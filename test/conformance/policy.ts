@@ -1,0 +1,353 @@
+import assert from 'node:assert/strict';
+import {
+  type Call,
+  type ChatChunk,
+  type ChatMessage,
+  type ChatRequest,
+  type ChatResponse,
+  ERRORS,
+  type ErrorCode,
+  GatewayError,
+  isGatewayError,
+  type Outcome,
+} from '../../core/index.ts';
+import { deepFreeze } from './deep-freeze.ts';
+import { testDefinition } from './plugin.ts';
+import { callOf, type PluginKit, type PluginSubject, responseOf, setUpPlugin } from './plugin-subject.ts';
+import { chunksOf, contentOf, PLACES } from './policy-samples.ts';
+import { findRunner, nameOf, requirePlugin } from './runner.ts';
+
+/** What {@link testPolicy} is given. */
+export interface PolicyKit extends PluginKit {
+  /** Texts of a model of which no caller may see anything: in no choice, no reasoning, no refusal and no tool's arguments, however they are cut. */
+  readonly hides?: readonly string[];
+  /** Texts of a caller for which the call is refused, in whichever message they stand. */
+  readonly refuses?: readonly string[];
+  /** Texts of caller and model that pass as they are. */
+  readonly lets?: readonly string[];
+}
+
+const HARMLESS = 'Good morning, 世界 🌍.\n\nTwo lines.';
+const HOSTILE: readonly string[] = [
+  ...['', '\u0000', '"}]', '__proto__', '\u202Eabc', '💥'.repeat(500), 'a'.repeat(10_000), '\ud800'],
+];
+const HOSTILE_ERRORS: readonly string[] = ['', '<html>'.repeat(1000), '{"error":', '\r\nset-cookie: x=1', '__proto__'];
+
+/** In how many letters at a time a response is streamed. */
+const CUTS: readonly number[] = [1, 3, 7, 10_000];
+
+/**
+ * Runs the tests that every policy must pass: a whole response and a stream come to the same, whatever stands where and however it is
+ * cut; what is taken for a call is given back; only errors of ours are thrown; and what `hides`, `refuses` and `lets` say holds.
+ *
+ * ```ts
+ * import { testPolicy } from 'tollgate/conformance';
+ * import redact from '../redact.ts';
+ * testPolicy({ plugin: redact, hides: ['orion'], lets: ['Good morning.'] });
+ * ```
+ */
+export function testPolicy(kit: PolicyKit): void {
+  const { describe, it } = findRunner(kit.runner);
+  describe(`the policy ${nameOf(kit.plugin)}: what every policy promises`, () => {
+    requirePlugin(kit.plugin, 'policy');
+    testDefinition(kit);
+    testWholeAndStreamed(kit);
+    testCallers(kit);
+
+    describe('errors', () => {
+      it('stay errors, with a code of ours, whatever the provider said', () =>
+        withPolicy(kit, async (subject) => {
+          for (const code of Object.keys(ERRORS) as readonly ErrorCode[])
+            for (const message of HOSTILE_ERRORS)
+              for (const { handler } of subject.hooksOf('error')) {
+                const given = Object.freeze(new GatewayError(code, message));
+                const renamed = await orRefusal(async () => handler(callOf(requestOf(HARMLESS)), given));
+                assert.ok(
+                  renamed === undefined || isGatewayError(renamed),
+                  `${code}: gives a GatewayError, or nothing`,
+                );
+                assert.ok(renamed === undefined || renamed.status >= 400, `${code}: cannot become a success`);
+              }
+        }));
+    });
+
+    describe('the end of a call', () => {
+      for (const status of ['ok', 'error', 'aborted'] as const)
+        it(`gives back what was taken for it, when it ended as "${status}"`, () =>
+          withPolicy(kit, async (subject) => {
+            const first = await admit(subject, callOf(requestOf(HARMLESS), { id: 'call_0' }), status);
+            for (let at = 1; at < 5; at++) {
+              const again = await admit(subject, callOf(requestOf(HARMLESS), { id: `call_${at}` }), status);
+              if (codeOf(again) === 'rate_limited' && codeOf(first) === undefined) continue;
+              assert.equal(codeOf(again), codeOf(first), `call ${at + 1} after ${at} that have ended`);
+            }
+          }));
+      it('is taken without a throw also where nothing was admitted', () =>
+        withPolicy(kit, async (subject) => {
+          for (const { handler } of subject.hooksOf('finish'))
+            await handler(callOf(requestOf(HARMLESS)), outcomeOf('aborted'));
+        }));
+    });
+  });
+}
+
+function testWholeAndStreamed(kit: PolicyKit): void {
+  const { describe, it } = findRunner();
+  const { hides = [], lets = [] } = kit;
+  const texts = [HARMLESS, ...hides.map((text) => `So ${text} it is.`), ...hides, ...lets];
+
+  describe('a response', () => {
+    for (const place of PLACES)
+      it(`with something to say in ${place.where} is the same whole and streamed, however it is cut`, () =>
+        withPolicy(kit, async (subject) => {
+          for (const text of texts) {
+            const response = responseOf('m', place.choices(text));
+            const whole = contentOf([await receive(subject, response)]);
+            for (const cut of CUTS) {
+              const chunks = await stream(subject, chunksOf(response, cut));
+              assert.deepEqual(contentOf(chunks), whole, `cut every ${cut} letters: ${text.slice(0, 80)}`);
+            }
+          }
+        }));
+    for (const text of lets)
+      it(`passes as it is: ${text.slice(0, 60)}`, () =>
+        withPolicy(kit, async (subject) => {
+          for (const place of PLACES) {
+            const response = responseOf('m', place.choices(text));
+            assert.deepEqual(contentOf([await receive(subject, response)]), contentOf([response]), place.where);
+          }
+        }));
+    for (const text of hides)
+      it(`shows nobody ${JSON.stringify(text.slice(0, 60))}`, () =>
+        withPolicy(kit, async (subject) => {
+          for (const place of PLACES) {
+            const response = responseOf('m', place.choices(`So ${text} it is.`));
+            assertHidden(text, [await receive(subject, response)], `whole, in ${place.where}`);
+            for (const cut of CUTS)
+              assertHidden(text, await stream(subject, chunksOf(response, cut)), `streamed, in ${place.where}`);
+          }
+        }));
+    it('keeps its end and usage, and the heads of its chunks', () =>
+      withPolicy(kit, async (subject) => {
+        const response = responseOf('m', [{ content: HARMLESS }]);
+        const changed = await receive(subject, response);
+        if (changed.choices.length > 0) assert.deepEqual(changed.usage, response.usage, 'usage of a whole response');
+        const chunks = await stream(subject, chunksOf(response, 3));
+        for (const chunk of chunks) {
+          assert.deepEqual(
+            [chunk.object, chunk.id, chunk.model],
+            ['chat.completion.chunk', response.id, response.model],
+          );
+          assert.ok(Array.isArray(chunk.choices), 'a chunk has choices');
+        }
+      }));
+    it('is streamed beside another one as it is alone', () =>
+      withPolicy(kit, async (subject) => {
+        const [one, two] = [HARMLESS, 'Quite another text, of another call.'].map((text) =>
+          chunksOf(responseOf('m', [{ content: text }]), 2),
+        );
+        const alone = contentOf(await stream(subject, one ?? []));
+        const [ahead, beside] = [transformsOf(subject, 'call_a'), transformsOf(subject, 'call_b')];
+        const out: ChatChunk[] = [];
+        for (const [at, chunk] of (one ?? []).entries()) {
+          out.push(...(await pushAll(ahead, [chunk])));
+          await pushAll(beside, (two ?? []).slice(at, at + 1));
+        }
+        assert.deepEqual(contentOf([...out, ...(await endAll(ahead))]), alone);
+      }));
+    it('that is broken off throws nothing later', () =>
+      withPolicy(kit, async (subject) => {
+        const controller = new AbortController();
+        const call = callOf(requestOf(HARMLESS, true), { signal: controller.signal });
+        const transforms = subject.hooksOf('stream').flatMap(({ handler }) => handler(call) ?? []);
+        await pushAll(transforms, chunksOf(responseOf('m', [{ content: HARMLESS }]), 3).slice(0, 2));
+        controller.abort(new Error('the caller left'));
+        for (const { handler } of subject.hooksOf('finish')) await handler(call, outcomeOf('aborted'));
+      }));
+    it('of hostile texts is changed, or refused with an error of ours', () =>
+      withPolicy(kit, async (subject) => {
+        for (const text of HOSTILE)
+          for (const place of PLACES) {
+            const response = responseOf('m', place.choices(text));
+            await orRefusal(() => receive(subject, response));
+            await orRefusal(() => stream(subject, chunksOf(response, 1000)));
+          }
+      }));
+  });
+}
+
+function testCallers(kit: PolicyKit): void {
+  const { describe, it } = findRunner();
+  const { refuses = [], lets = [] } = kit;
+
+  describe('a request', () => {
+    it('of hostile texts passes, or is refused with an error of ours', () =>
+      withPolicy(kit, async (subject) => {
+        for (const text of HOSTILE)
+          for (const messages of messagesOf(text)) await orRefusal(() => enter(subject, messages));
+      }));
+    for (const text of refuses)
+      it(`with ${JSON.stringify(text.slice(0, 60))} is refused in whichever message it stands, and not repeated`, () =>
+        withPolicy(kit, async (subject) => {
+          for (const messages of messagesOf(text)) {
+            const where = JSON.stringify(messages).slice(0, 200);
+            const refusal = await orRefusal(() => enter(subject, messages));
+            assert.ok(isGatewayError(refusal), `it passes in ${where}`);
+            assert.ok(refusal.status >= 400 && refusal.status < 500, `${refusal.code} is no refusal`);
+            assert.ok(!refusal.message.toLowerCase().includes(text.toLowerCase()), 'the refusal repeats the text');
+          }
+          assert.ok(!subject.logged.join('\n').includes(JSON.stringify(text).slice(1, -1)), 'the log repeats the text');
+        }));
+    for (const text of lets)
+      it(`passes as it is: ${text.slice(0, 60)}`, () =>
+        withPolicy(kit, async (subject) => {
+          for (const messages of messagesOf(text)) {
+            const { request } = await enter(subject, messages);
+            assert.ok(JSON.stringify(request).includes(JSON.stringify(text).slice(1, -1)), 'it is in what is sent');
+          }
+        }));
+  });
+}
+
+/** Runs something with the policy, set up anew, and closes it. */
+async function withPolicy(kit: PolicyKit, run: (subject: PluginSubject) => Promise<void>): Promise<void> {
+  const subject = await setUpPlugin(kit);
+  try {
+    await run(subject);
+  } finally {
+    await subject.close();
+  }
+}
+
+function requestOf(text: string, stream = false): ChatRequest {
+  return { model: 'm', messages: [{ role: 'user', content: text }], ...(stream && { stream }) };
+}
+
+/** A text in every kind of message, whole and as a part. */
+function messagesOf(text: string): readonly (readonly ChatMessage[])[] {
+  const user: ChatMessage = { role: 'user', content: 'Hello' };
+  const call = {
+    id: 'c1',
+    type: 'function' as const,
+    function: { name: 'look', arguments: JSON.stringify({ at: text }) },
+  };
+  return [
+    [{ role: 'user', content: text }],
+    [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Hello' },
+          { type: 'text', text },
+        ],
+      },
+    ],
+    [{ role: 'system', content: text }, user],
+    [{ role: 'user', content: text }, { role: 'assistant', content: 'Yes?' }, user],
+    [
+      user,
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c1', content: text },
+    ],
+  ] as readonly (readonly ChatMessage[])[];
+}
+
+/** The way of a request up to where it is sent. */
+async function enter(
+  subject: PluginSubject,
+  messages: readonly ChatMessage[],
+): Promise<{ readonly request: ChatRequest }> {
+  let request: ChatRequest = deepFreeze({ model: 'm', messages });
+  const fields = { state: new Map<symbol, unknown>(), headers: new Map<string, string>() };
+  for (const { handler } of subject.hooksOf('admit')) await handler(callOf(request, fields));
+  for (const { handler } of subject.hooksOf('prepare')) {
+    const changed = await handler(callOf(request, fields), request);
+    if (changed === undefined) continue;
+    assert.ok(Array.isArray((changed as ChatRequest).messages), 'prepare gives a request, or nothing');
+    request = deepFreeze(changed as ChatRequest);
+  }
+  for (const { handler } of subject.hooksOf('answer')) await handler(callOf(request, fields));
+  for (const { handler } of subject.hooksOf('reserve')) await handler(callOf(request, fields));
+  return { request };
+}
+
+/** Admits a call and ends it; the error that refused it. */
+async function admit(subject: PluginSubject, call: Call<'chat'>, status: Outcome['status']): Promise<unknown> {
+  const refusal = await orRefusal(async () => {
+    for (const { handler } of subject.hooksOf('admit')) await handler(call);
+    for (const { handler } of subject.hooksOf('reserve')) await handler(call);
+  });
+  for (const { handler } of subject.hooksOf('finish')) await handler(call, outcomeOf(status));
+  return refusal;
+}
+
+function outcomeOf(status: Outcome['status']): Outcome {
+  return { status, attempts: [], estimated: false, sent: status === 'ok', durationMs: 1, upstreamMs: 1 };
+}
+
+const codeOf = (refusal: unknown): string | undefined => (isGatewayError(refusal) ? refusal.code : undefined);
+
+/** Outward hooks run in reverse. */
+async function receive(subject: PluginSubject, response: ChatResponse): Promise<ChatResponse> {
+  let out = deepFreeze(response);
+  for (const { handler } of subject.hooksOf('receive').toReversed()) {
+    const changed = (await handler(callOf(requestOf('Hello')), out)) as ChatResponse | undefined;
+    assert.ok(changed === undefined || Array.isArray(changed.choices), 'receive gives a response, or nothing');
+    out = deepFreeze(changed ?? out);
+  }
+  return out;
+}
+
+type Transforms = readonly { push(chunk: ChatChunk): unknown; end?(): unknown }[];
+
+function transformsOf(subject: PluginSubject, id = 'call_1'): Transforms {
+  const call = callOf(requestOf('Hello', true), { id });
+  return subject
+    .hooksOf('stream')
+    .toReversed()
+    .flatMap(({ handler }) => handler(call) ?? [])
+    .filter(({ observes }) => observes !== true);
+}
+
+async function stream(subject: PluginSubject, chunks: readonly ChatChunk[]): Promise<readonly ChatChunk[]> {
+  const transforms = transformsOf(subject);
+  return [...(await pushAll(transforms, chunks)), ...(await endAll(transforms))];
+}
+
+async function pushAll(transforms: Transforms, chunks: readonly ChatChunk[]): Promise<readonly ChatChunk[]> {
+  let out: readonly ChatChunk[] = deepFreeze(chunks);
+  for (const transform of transforms) {
+    const given: ChatChunk[] = [];
+    for (const chunk of out) given.push(...((await transform.push(chunk)) as readonly ChatChunk[]));
+    out = deepFreeze(given);
+  }
+  return out;
+}
+
+/** Each gives what it holds, which those after it get. */
+async function endAll(transforms: Transforms): Promise<readonly ChatChunk[]> {
+  let out: readonly ChatChunk[] = [];
+  for (const transform of transforms) {
+    const given = await pushAll([transform], out);
+    out = [...given, ...(((await transform.end?.()) ?? []) as readonly ChatChunk[])];
+  }
+  return deepFreeze(out);
+}
+
+/** What comes of something; the error of ours that refuses it. Anything else that is thrown fails the test. */
+async function orRefusal<T>(run: () => Promise<T>): Promise<T | GatewayError> {
+  try {
+    return await run();
+  } catch (error) {
+    assert.ok(
+      isGatewayError(error),
+      `throws no error of ours: ${String((error as Error | undefined)?.stack ?? error)}`,
+    );
+    return error;
+  }
+}
+
+function assertHidden(text: string, said: readonly (ChatResponse | ChatChunk)[], where: string): void {
+  const all = Object.values(contentOf(said)).join('\n').toLowerCase();
+  assert.ok(!all.includes(text.toLowerCase()), `it is seen ${where}`);
+}

@@ -1,0 +1,11 @@
+/** The process that `testStore` kills: opens a store by a module, writes, says so, and waits. */
+import type { Store } from '../../core/index.ts';
+import { write } from './store-processes.ts';
+
+const [module = '', name = ''] = process.argv.slice(2);
+const { default: open } = (await import(module)) as { readonly default: () => Promise<Store> };
+await write(await open(), name);
+process.send?.('written');
+// Until it is killed; where the test is gone too, it ends.
+process.on('disconnect', () => process.exit());
+setInterval(() => undefined, 60_000);

@@ -1,0 +1,33 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { readBlocks } from '../support/pages/read-blocks.ts';
+
+/** The examples of the page that are whole: those of providers and stores need fixtures and a store. */
+const RUN = ['testAgent', 'testPolicy', 'testAuth', 'testOperation', 'testPlugin'] as const;
+
+const blocks = readBlocks().filter(({ page, language }) => page === 'docs/plugins/testing.md' && language === 'ts');
+const at = (module: string): string => JSON.stringify(path.join(PACKAGE_ROOT, module));
+const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-kits-'));
+
+for (const kit of RUN) {
+  const { text = '' } = blocks.find((block) => block.text.includes(`\n${kit}(`)) ?? {};
+  const file = path.join(folder, `${kit}.mts`);
+  const own = text
+    .replaceAll("from 'tollgate'", `from ${at('core/index.ts')}`)
+    .replaceAll("'tollgate/conformance'", at('test/conformance/index.ts'));
+  writeFileSync(file, own);
+  // Its tests are those of this file.
+  await import(file);
+}
+
+describe('the kits of docs/plugins/testing.md', () => {
+  after(() => rmSync(folder, { recursive: true }));
+
+  it('have an example each, and a row in its table', () => {
+    const shown = blocks.flatMap(({ text }) => [...text.matchAll(/^(test\w+)\(/gm)].map(([, name]) => name));
+    expect(shown).to.include.members([...RUN, 'testProvider', 'testStore']);
+  });
+});
