@@ -17,7 +17,6 @@ import { keyBudgetId, plannedFacts, summaryOf, userBudgetId } from '../kit/index
 import type { WriteQueue } from '../kit/write-queue.ts';
 import { type CountedBudget, countsTarget, isByTarget, lessOf } from './budgets/budget-window.ts';
 import type { CallBudgets } from './budgets/find-budgets.ts';
-import type { LedgerClock } from './ledger-clock.ts';
 
 export interface ChargeRules {
   /** Whether the balance must cover a call. */
@@ -58,7 +57,7 @@ export interface Books {
   readonly rules: ChargeRules;
   readonly queues: WriteQueues;
   /** What reservations expire by: it never jumps. */
-  readonly clock: Pick<LedgerClock, 'now'>;
+  readonly clock: { now(): number };
   /** What calls are counted by, in budgets and in reports: one instant for each call, that of its reservation. */
   readonly now: () => number;
   /** By the id of the call. */

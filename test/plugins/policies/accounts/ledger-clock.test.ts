@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import type { Log } from '../../../../core/index.ts';
-import { createLedgerClock } from '../../../../plugins/policies/accounts/ledger-clock.ts';
+import { createLedgerClock } from '../../../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from '../../../support/log.ts';
 
 const HOUR_MS = 3_600_000;
