@@ -15,6 +15,8 @@ const TITLES: Readonly<Record<Part, string>> = Object.freeze({
   held: 'A part that the rules’ first author had not seen, since then read and mended by',
   blind: 'A part that was written before its author read the rules, since then read and mended by',
   'blind-2': 'Phrasings that were written before their author read the rules',
+  'blind-3-mended': 'A later half of such phrasings, which the rules were mended by',
+  'blind-3-held': 'The other half of them, counted and never read one by one',
 });
 
 /** The generated part of `docs/plugins/medical.md`: figures per language, group and style, and the rules. */

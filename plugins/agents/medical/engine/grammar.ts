@@ -2,7 +2,7 @@ import type { Token } from './tokens.ts';
 
 /** Concepts that say how a sentence is built: no rule asks for them, and nothing denies them. */
 export const GRAMMAR: ReadonlySet<string> = new Set(
-  'no not not_after denied_after ruled_out have but or and subject pseudo idiom now what_to_do past well topic fiction supposed as_if asks person kin kin_many once of_family heredity about_me call_help complaint if would fear sometime animal by_animal vet human'.split(
+  'no not not_after denied_after ruled_out have but or and subject pseudo idiom now what_to_do past well topic fiction cites supposed as_if asks person kin kin_many once of_family heredity about_me call_help complaint if would fear sometime animal by_animal vet human'.split(
     ' ',
   ),
 );
@@ -93,6 +93,24 @@ export function findFamily(
 }
 
 /**
+ * Whether a place is within what somebody cites: after "the leaflet says", "a film in which", "in a forum", to the end of the sentence or to
+ * the first word on the writer and those around him. "The leaflet says four and I took twenty" is cited up to the "I".
+ */
+export function findCited(list: readonly Token[], sightings: readonly Placed[]): (at: number) => boolean {
+  const cited = new Set<number>();
+  const ends = new Set(
+    sightings.flatMap(({ concept, from }) => (concept === 'human' || concept === 'now' ? [from] : [])),
+  );
+  for (const { concept, from } of sightings) {
+    if (concept !== 'cites') continue;
+    const { sentence } = list[from] ?? {};
+    for (let at = from; at < list.length && list[at]?.sentence === sentence && !(at > from && ends.has(at)); at += 1)
+      cited.add(at);
+  }
+  return (at) => cited.has(at);
+}
+
+/**
  * Whether a place tells of an ill animal: after its name in a clause, or in a sentence that names a vet. No person is named there, and
  * the animal did nothing to one.
  */
@@ -102,6 +120,8 @@ export function findAnimals(list: readonly Token[], sightings: readonly Placed[]
   const placesOf = (isOf: (concept: string) => boolean) => sightings.filter(({ concept }) => isOf(concept));
   const people = new Set(placesOf((concept) => PEOPLE.has(concept)).map(sentenceOf));
   const vets = new Set(placesOf((concept) => concept === 'vet').map(sentenceOf));
+  const wideOf = clausesOf(list, sightings, false);
+  const widely = new Set<number>();
   const first = new Map<number, number>();
   const inSentence = new Set<number>();
   for (const animal of placesOf((concept) => concept === 'animal')) {
@@ -109,8 +129,12 @@ export function findAnimals(list: readonly Token[], sightings: readonly Placed[]
     const clause = clauseOf[animal.from] ?? 0;
     if (people.has(sentence)) continue;
     first.set(clause, Math.min(animal.from, first.get(clause) ?? animal.from));
+    // "El caballo tiene una herida y sangra": what the sentence is about has the verbs after "and" too, unless somebody else comes in.
+    if (clauseOf[animal.from - 2] !== clause) widely.add(wideOf[animal.from] ?? 0);
     if (vets.has(sentence)) inSentence.add(sentence);
   }
   return (at) =>
-    (first.get(clauseOf[at] ?? 0) ?? Number.POSITIVE_INFINITY) <= at || inSentence.has(list[at]?.sentence ?? 0);
+    (first.get(clauseOf[at] ?? 0) ?? Number.POSITIVE_INFINITY) <= at ||
+    widely.has(wideOf[at] ?? 0) ||
+    inSentence.has(list[at]?.sentence ?? 0);
 }

@@ -22,6 +22,7 @@ export function normalise(text: string): string {
       .replaceAll('æ', 'ae')
       .replace(/[µμ]/g, 'u')
       .replace(/[’‘`´]/g, "'")
+      .replace(/[“”„‟]/g, '"')
       .replace(/(\d) ?i\.? ?([eu])\.?(?![a-z])/g, '$1 i$2')
       .replace(/\b1\/2\b/g, '0.5')
       .replace(/\b1\/4\b/g, '0.25')

@@ -1,6 +1,7 @@
 import {
   FUNCTIONS,
   findAnimals,
+  findCited,
   findFamily,
   GRAMMAR,
   ILLNESSES,
@@ -174,9 +175,11 @@ function findSettings({ list, sentences }: Tokens, sightings: readonly Sighting[
   );
   const family = findFamily(list, sightings);
   const isAnimals = findAnimals(list, sightings);
+  const isCited = findCited(list, sightings);
   return ({ concept, from }) => {
     if (family(from, concept)) return 'past';
-    if (isAnimals(from) || (ILLNESSES.has(concept) && isFear(parts[partOf[from] ?? 0]?.whole))) return 'general';
+    if (isAnimals(from) || isCited(from) || (ILLNESSES.has(concept) && isFear(parts[partOf[from] ?? 0]?.whole)))
+      return 'general';
     const known = settings[partOf[from] ?? 0] ?? 'present';
     if (known === 'asked') return ILLNESSES.has(concept) ? 'general' : 'present';
     return known;

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { FUNCTIONS, GRAMMAR, INSTRUCTIONS } from './grammar.ts';
 import { LANGUAGES, type Language } from './language.ts';
+import { normalise } from './normalise.ts';
 import { GAP_WORDS, type Lexicon, type Phrase, parsePhrases } from './phrases.ts';
 import type { Token, Tokens } from './tokens.ts';
 import { WordIndex } from './word-index.ts';
@@ -116,7 +117,13 @@ function* compileInSteps(lexicon: Lexicon): Generator<undefined, CompiledLexicon
 
 function readAliases(aliases: string): ReadonlyMap<string, string> {
   const pairs = aliases.split(/\s+/).filter((pair) => pair !== '');
-  return new Map(pairs.map((pair) => [pair.split('=')[0] ?? '', (pair.split('=')[1] ?? '').replaceAll('_', ' ')]));
+  return new Map(
+    pairs.map((pair) => {
+      // As the words of a message are: with its accent, "niño" would be a word that no lexicon has.
+      const [short = '', long = ''] = normalise(pair).split('=');
+      return [short, long.replaceAll('_', ' ')];
+    }),
+  );
 }
 
 /** Words of grammar are short and decide much: they are never guessed from a slip. */

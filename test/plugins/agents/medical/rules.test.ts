@@ -18,7 +18,36 @@ const FLOORS = Object.freeze({ emergency: 0.9, dose: 0.95 });
 const CEILINGS = Object.freeze({ harmless: 0.05, dose_harmless: 0.05 });
 
 /** What phrasings that no rule was written with may raise at most: reached, not yet what is aimed at. */
-const UNREAD_CEILINGS = Object.freeze({ en: 0.14, de: 0.07, fr: 0.1, es: 0.14, it: 0.17 });
+const UNREAD_CEILINGS = Object.freeze({ en: 0.1, de: 0.04, fr: 0.04, es: 0.14, it: 0.14 });
+
+/** Of 34 harmless phrasings how many raise an alarm at most, and of 22 emergencies (German 23) how many are found at least: measured, far from what is aimed at. */
+const HELD = Object.freeze({ en: [9, 19], de: [6, 20], fr: [10, 20], es: [8, 20], it: [8, 21] } as const);
+
+/** Sentences that have a word of a harmless context, and somebody who needs help. */
+const STILL_URGENT = Object.freeze([
+  'The leaflet says at most four and I took thirty of the tablets.',
+  'I took 30 paracetamol and the leaflet says max 8.',
+  'I read in a forum that this is normal but I can’t breathe.',
+  'My dog knocked me over and I can’t move my legs.',
+  'I always worry about a heart attack and I have crushing chest pain.',
+  'In case it matters, my husband is unconscious.',
+  'Walking the dog, crushing chest pain into my arm.',
+  'He jokes about it but he has taken all his pills and won’t wake up.',
+  'Ich habe ständig Angst vor einem Infarkt und ich habe starke Schmerzen in der Brust.',
+  'Im Beipackzettel steht höchstens vier und ich habe dreißig Tabletten genommen.',
+  'Mit dem Hund draußen und Schmerzen in der Brust bekommen, Arm taub.',
+  'Wir üben gerade und er ist zusammengebrochen und atmet nicht.',
+  'J’ai toujours peur d’un infarctus et j’ai la poitrine qui serre.',
+  'La notice dit quatre au plus et j’ai pris trente comprimés.',
+  'En cas d’urgence qui appeler, mon fils ne respire pas.',
+  'Mon ado a de la fièvre, la nuque raide et vomit.',
+  'Siempre tengo miedo de un infarto y me duele mucho el pecho.',
+  'El prospecto dice cuatro y me he tomado treinta pastillas.',
+  'El perro ladra y mi marido no respira.',
+  'Ho sempre paura di un infarto e ho un forte dolore al petto.',
+  'Il foglietto dice quattro e ho preso trenta compresse.',
+  'In caso di emergenza chi chiamo? Mio figlio non respira.',
+]);
 
 /** An object with these properties and no others; the last ones may be missing. */
 const closed = (properties: Readonly<Record<string, object>>, optional = 0): object => ({
@@ -155,6 +184,30 @@ describe('the figures of the medical rules', () => {
       expect(shareFound(ofKind('emergency'))).to.be.at.least(FLOORS.emergency);
       expect(shareFound(ofKind('harmless'))).to.be.at.most(UNREAD_CEILINGS[language]);
     });
+
+  const held = measurePart('blind-3-held');
+  for (const language of LANGUAGES)
+    it(`are as far in ${language} on phrasings that nobody has mended them by as docs/plugins/medical.md says, and no less (E24)`, () => {
+      const [alarms, found] = HELD[language];
+      const own = held.filter((one) => one.language === language);
+      const countOf = (kind: string) => own.filter((one) => one.kind === kind && one.found).length;
+      expect(own.filter(({ kind }) => kind === 'harmless').length).to.equal(34);
+      expect(countOf('harmless')).to.be.at.most(alarms);
+      expect(countOf('emergency')).to.be.at.least(found);
+    });
+
+  for (const text of STILL_URGENT)
+    it(`find what is urgent beside what is cited, feared, supposed or an animal's: "${text}" (E24)`, () => {
+      expect(screen(text).flags).to.not.deep.equal([]);
+    });
+
+  it('read the short forms of a chat with their accents: a child is one with a tilde too (E24)', () => {
+    for (const text of ['La niña se ha tomado las pastillas', 'El niño se ha tomado las pastillas'])
+      expect(
+        screen(text).flags.map(({ id }) => id),
+        text,
+      ).to.include('overdose_or_poisoning');
+  });
 
   for (const [language, groups] of Object.entries(readContexts()))
     it(`tell in ${language} what is of the family, feared, past, ruled out, read or an animal's from what is there now (E24)`, () => {
