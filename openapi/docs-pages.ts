@@ -17,7 +17,8 @@ const POLICY =
 const STRICT_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-const LINKS = '<p><a href="docs/pages">The docs</a>, <a href="docs/config">the keys of the configuration</a></p>';
+const LINKS =
+  '<p style="margin:24px 5% 0;font:15px system-ui,sans-serif"><a href="docs/pages">The docs</a>, <a href="docs/config">the keys of the configuration</a></p>';
 
 /** `links` leads to what else there is to read. */
 const apiPage = (links: string): string => `<!doctype html>
@@ -26,10 +27,11 @@ const apiPage = (links: string): string => `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Tollgate API</title>
+<link rel="icon" href="data:,">
 <script type="module" src="/docs/viewer.js"></script>
 </head>
 <body>
-<rapi-doc spec-url="/openapi.json" render-style="read" theme="light" show-header="false" load-fonts="false" allow-server-selection="false" allow-authentication="true">${links}</rapi-doc>
+<rapi-doc spec-url="/openapi.json" render-style="focused" theme="light" show-header="false" load-fonts="false" allow-server-selection="false" allow-authentication="true">${links}</rapi-doc>
 </body>
 </html>
 `;

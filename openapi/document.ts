@@ -116,8 +116,9 @@ function requestBody(route: Route, components: Record<string, Schema>): { reques
   const schema = reference(components, body);
   const required = !route.bodyOptional;
   if (route.form) return { requestBody: { required, content: { 'multipart/form-data': { schema } } } };
-  const example = exampleOfBody(body, components);
-  return { requestBody: { required, content: { 'application/json': { schema, example } } } };
+  // Viewers show one of `examples`; RapiDoc makes up a body of its own beside `example`.
+  const examples = { example: { value: exampleOfBody(body, components) } };
+  return { requestBody: { required, content: { 'application/json': { schema, examples } } } };
 }
 
 function exampleOfBody(body: Schema, components: Readonly<Record<string, Schema>>): Json {

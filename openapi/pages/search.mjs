@@ -3,6 +3,13 @@
 const MOST = 20;
 const AROUND = 70;
 
+/** Words that say nothing of what is looked for; alone they are looked for all the same. */
+const SMALL = new Set(
+  'a an and are as at be by can do does for from how i if in is it its my no not of on or out that the their there they this to up was what when where which who why with you'.split(
+    ' ',
+  ),
+);
+
 const input = document.querySelector('#words');
 const status = document.querySelector('#found');
 const places = document.querySelector('#places');
@@ -31,35 +38,55 @@ function loadIndex() {
   return index;
 }
 
+/** What is looked for: words, of which each has to begin a word of the text. */
+function readWords(phrase) {
+  const all = phrase.split(/\s+/).filter(Boolean);
+  const large = all.filter((word) => !SMALL.has(word));
+  return (large.length > 0 ? large : all).map((word) => ({
+    word,
+    // What begins with a sign, such as --json, begins anywhere.
+    pattern: new RegExp(
+      `${/^[\p{L}\p{N}]/u.test(word) ? '(?<![\\p{L}\\p{N}])' : ''}${word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}`,
+      'gu',
+    ),
+  }));
+}
+
 /** How well a section fits; 0 where a word is missing. */
 function scoreOf({ low, head }, words, phrase) {
   let score = 0;
-  for (const word of words) {
-    const at = low.indexOf(word);
-    if (at < 0) return 0;
-    const isWhole = at === 0 || !/[\p{L}\p{N}]/u.test(low[at - 1] ?? '');
-    score += head.includes(word) ? 12 : isWhole ? 3 : 1;
+  for (const { pattern } of words) {
+    const times = low.match(pattern)?.length ?? 0;
+    if (times === 0) return 0;
+    score += Math.min(times, 4) + (head.search(pattern) >= 0 ? 12 : 0);
   }
   if (words.length > 1 && low.includes(phrase)) score += 10;
   return score;
 }
 
-/** The text around the first word, with the words marked; built of nodes, so that no text becomes anything else. */
+/** The text around where most of the words are, with the words marked; built of nodes, so that no text becomes anything else. */
 function excerptOf(text, words) {
   const low = text.toLowerCase();
-  const first = Math.min(...words.map((word) => low.indexOf(word)).filter((at) => at >= 0), text.length);
-  const from = first === text.length ? 0 : Math.max(0, first - AROUND);
-  const shown = text.slice(from, from + 3 * AROUND);
+  const places = words.flatMap(({ word, pattern }) =>
+    [...low.matchAll(pattern)].slice(0, 50).map(({ index: at }) => ({ at, word, end: at + word.length })),
+  );
+  places.sort((a, b) => a.at - b.at);
+  const near = (from) =>
+    new Set(places.filter(({ at }) => at >= from && at < from + 2 * AROUND).map(({ word }) => word)).size;
+  const best = places.reduce((known, { at }) => (near(at) > near(known) ? at : known), places[0]?.at ?? 0);
+  // From a whole word on.
+  const from = best <= AROUND ? 0 : low.indexOf(' ', best - AROUND) + 1;
+  const until = Math.min(from + 3 * AROUND, text.length);
   const parts = [from > 0 ? '… ' : ''];
-  const pattern = new RegExp(words.map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|'), 'gi');
-  let end = 0;
-  for (const match of shown.matchAll(pattern)) {
+  let done = from;
+  for (const { at, end } of places) {
+    if (at < done || end > until) continue;
     const mark = document.createElement('mark');
-    mark.textContent = match[0];
-    parts.push(shown.slice(end, match.index), mark);
-    end = match.index + match[0].length;
+    mark.textContent = text.slice(at, end);
+    parts.push(text.slice(done, at), mark);
+    done = end;
   }
-  return [...parts, shown.slice(end), from + shown.length < text.length ? ' …' : ''];
+  return [...parts, text.slice(done, until), until < text.length ? ' …' : ''];
 }
 
 function placeOf({ page, title, heading, anchor, text }, words) {
@@ -84,7 +111,7 @@ function clear() {
 
 async function search() {
   const phrase = input.value.trim().toLowerCase();
-  const words = phrase.split(/\s+/).filter(Boolean);
+  const words = readWords(phrase);
   if (words.length === 0) {
     clear();
     return;

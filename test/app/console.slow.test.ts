@@ -253,6 +253,9 @@ describe('the console in a browser', function () {
     await page.keyboard.type('sounds <img> kept');
     await page.getByText('Nothing was found').waitFor();
     await page.keyboard.press('Escape');
+    await page.keyboard.type('tollgate --json');
+    await page.locator('#places a').first().waitFor();
+    await page.keyboard.press('Escape');
     await page.keyboard.type('speechCache sounds');
     await page.getByRole('status').getByText(/place/).waitFor();
     await page.keyboard.press('ArrowDown');
@@ -261,6 +264,16 @@ describe('the console in a browser', function () {
     await page.keyboard.press('Enter');
     await page.waitForURL(`${gateway.url}/docs/pages/plugins/tts.html#hearing-the-same-again`);
     await page.getByRole('heading', { name: 'Hearing the same again' }).waitFor();
+  });
+
+  it('shows a route in /docs with code and a body that works', async () => {
+    await page.goto(`${gateway.url}/docs#post-/v1/chat/completions`);
+    // The viewer reads the whole description first.
+    const body = page.locator('textarea').first();
+    await body.waitFor({ timeout: 120_000 });
+    expect(JSON.parse(await body.inputValue())).to.deep.include({ model: 'echo/echo' });
+    await page.getByText('openai, chat completions', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'The docs' }).waitFor({ state: 'attached' });
   });
 
   it('makes a key with a budget, shows it once, and tells why it is refused when the budget is spent', async () => {
@@ -321,7 +334,13 @@ describe('the console in a browser', function () {
     await page.keyboard.press('Control+Enter');
     await page.getByText(/mp3, [\d,]+ bytes after .*, 11 characters, \$0\.011/).waitFor();
     // The browser could read it: no policy was in its way.
-    await page.waitForFunction("document.querySelector('audio')?.duration > 0");
+    const seconds = await page.evaluate(`new Promise((resolve, reject) => {
+      const audio = document.querySelector('audio');
+      if (audio.readyState > 0) resolve(audio.duration);
+      audio.addEventListener('loadedmetadata', () => resolve(audio.duration));
+      audio.addEventListener('error', () => reject(audio.error));
+    })`);
+    expect(seconds).to.be.above(0);
     await page.getByRole('link', { name: 'The call' }).click();
     await page.locator('tbody').getByText('openai/tts-1').waitFor();
   });

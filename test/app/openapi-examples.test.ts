@@ -11,7 +11,11 @@ interface Document {
 }
 interface Operation {
   readonly 'x-codeSamples': readonly { readonly label: string; readonly source: string }[];
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly example?: unknown }>> };
+  readonly requestBody?: {
+    readonly content: Readonly<
+      Record<string, { readonly examples?: { readonly example?: { readonly value: unknown } } }>
+    >;
+  };
 }
 
 const run = promisify(execFile);
@@ -60,10 +64,11 @@ describe('the examples of /openapi.json', () => {
         const name = `${method} ${path}`;
         const pointer = ['paths', path, method, 'requestBody', 'content', 'application/json', 'schema'].map(toToken);
         const validate = ajv.compile({ $ref: `document#/${pointer.map(encodeURIComponent).join('/')}` });
-        expect(body, name).to.have.property('example');
-        expect(validate(body.example), `${name}: ${JSON.stringify(body)} ${ajv.errorsText(validate.errors)}`).to.equal(
-          true,
-        );
+        expect(body, name).to.have.nested.property('examples.example.value');
+        expect(
+          validate(body.examples?.example?.value),
+          `${name}: ${JSON.stringify(body)} ${ajv.errorsText(validate.errors)}`,
+        ).to.equal(true);
         checked.push(name);
       }
     expect(checked).to.include.members([
@@ -75,7 +80,8 @@ describe('the examples of /openapi.json', () => {
 
   for (const path of CALLS)
     it(`are answered by ${path}`, async () => {
-      const example = document.paths[path]?.['post']?.requestBody?.content['application/json']?.example;
+      const example =
+        document.paths[path]?.['post']?.requestBody?.content['application/json']?.examples?.example?.value;
       const place = path.replace('{provider}', 'echo').replace('{model}', 'echo/echo');
       const response = await gateway.post(place, example);
       expect(response.status, await response.text()).to.equal(200);

@@ -128,7 +128,7 @@ const OF_OTHER_FORMATS: ReadonlySet<string> = new Set(['model', 'messages', 'inp
 /** A text without what vendors' spellings of one name differ in. */
 const plain = (text: string): string => text.replaceAll(/[_\s]/g, '').toLowerCase();
 
-describe('no field with an effect passes the gate', function () {
+describe('no field with an effect passes the gate', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
   let key: string;

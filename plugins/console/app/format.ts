@@ -44,10 +44,11 @@ export function day(iso: string | null | undefined): string {
   return iso ? new Date(iso).toISOString().slice(0, 10) : '–';
 }
 
-/** How far it is to a time, such as `in 4 min`. */
+/** How far it is to a time, such as `in 4 min` or `in 7 days`. */
 export function until(iso: string): string {
   const minutes = Math.round((Date.parse(iso) - Date.now()) / 60_000);
   if (minutes < 1) return 'in a moment';
+  if (minutes >= 2880) return `in ${Math.round(minutes / 1440)} days`;
   return minutes < 120 ? `in ${minutes} min` : `in ${Math.round(minutes / 60)} h`;
 }
 

@@ -68,7 +68,7 @@ describe('the OpenAPI document', () => {
     const body = { $id: 'acme:Thing', type: 'object', properties: { part: { $ref: 'acme:Part' } } };
     const { document, operation } = documentOf({ body }, [{ $id: 'acme:Part', type: 'string' }]);
     expect(operation.requestBody?.content).to.deep.equal({
-      'application/json': { schema: { $ref: '#/components/schemas/Thing' }, example: {} },
+      'application/json': { schema: { $ref: '#/components/schemas/Thing' }, examples: { example: { value: {} } } },
     });
     expect(document.components.schemas).to.deep.include({
       Part: { type: 'string' },

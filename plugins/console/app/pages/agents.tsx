@@ -23,6 +23,8 @@ interface Step {
   readonly agent: string;
   readonly round: number | undefined;
   readonly beganMs: number;
+  /** When what was told before it was over: it cannot have begun earlier. */
+  readonly notBeforeMs?: number;
   readonly endedMs?: number;
   /** Undefined while it works. */
   readonly status?: string;
@@ -285,7 +287,7 @@ async function readRun(
       case 'agent.started':
         put((before) => ({
           ...before,
-          steps: [...before.steps, { agent: event.agent, round: event.round, beganMs: now }],
+          steps: [...before.steps, begin(before.steps, event, now)],
         }));
         break;
       case 'agent.finished':
@@ -305,13 +307,21 @@ async function readRun(
   }
 }
 
-/** Ends the first step that fits; how long it took is the gateway's to say, since first events are held back. */
+function begin(steps: readonly Step[], { agent, round }: AgentEvent, now: number): Step {
+  const notBeforeMs = Math.max(0, ...steps.map(({ endedMs = 0 }) => endedMs));
+  return { agent, round, beganMs: Math.max(now, notBeforeMs), notBeforeMs };
+}
+
+/** Ends the first step that fits. First events are held back by the gateway, and some come together: how long it took is the gateway's to say. */
 function finish(
   steps: readonly Step[],
-  { agent, round, status, ms = 0, error }: AgentEvent,
+  { agent, round, status = 'ok', ms = 0, error }: AgentEvent,
   now: number,
 ): readonly Step[] {
   const place = steps.findIndex((step) => step.agent === agent && step.round === round && step.status === undefined);
-  const ended = { agent, round, beganMs: Math.max(now - ms, 0), endedMs: now, ...(status && { status }), error };
-  return steps.map((step, at) => (at === place ? ended : step));
+  return steps.map((step, at) => {
+    if (at !== place) return step;
+    const beganMs = Math.max(now - ms, step.notBeforeMs ?? 0);
+    return { ...step, status, error, beganMs, endedMs: beganMs + ms };
+  });
 }

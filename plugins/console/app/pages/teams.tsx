@@ -107,32 +107,34 @@ function listed(names: readonly string[] | undefined, otherwise: string): string
 function OneTeam({ team }: { team: Team }) {
   const { tag, members, server_tools: tools, plans } = team;
   return (
-    <div class="grid">
-      <Panel
-        title={tag}
-        actions={
-          <>
-            {may('usage:read') && <a href={linkTo('usage', { tag })}>Usage</a>}
-            {may('calls:read') && <a href={linkTo('calls', { tag })}>Calls</a>}
-          </>
-        }
-      >
-        <Facts
-          rows={[
-            ['Owners', ownersOf(team.owners)],
-            ['Pays', team.account ?? tag],
-            ['Keys of', listed(members, 'the team itself')],
-            ['Models', listed(team.models, 'all')],
-            ['Providers', listed(team.providers, 'all')],
-            ['Plans', listed(plans, 'that of the account')],
-            ['Tools', listed(tools, 'none of the vendors')],
-          ]}
-        />
-      </Panel>
-      <Used tag={tag} />
-      <TeamBudgets tag={tag} />
+    <>
+      <div class="grid">
+        <Panel
+          title={tag}
+          actions={
+            <>
+              {may('usage:read') && <a href={linkTo('usage', { tag })}>Usage</a>}
+              {may('calls:read') && <a href={linkTo('calls', { tag })}>Calls</a>}
+            </>
+          }
+        >
+          <Facts
+            rows={[
+              ['Owners', ownersOf(team.owners)],
+              ['Pays', team.account ?? tag],
+              ['Keys of', listed(members, 'the team itself')],
+              ['Models', listed(team.models, 'all')],
+              ['Providers', listed(team.providers, 'all')],
+              ['Plans', listed(plans, 'that of the account')],
+              ['Tools', listed(tools, 'none of the vendors')],
+            ]}
+          />
+        </Panel>
+        <Used tag={tag} />
+        <TeamBudgets tag={tag} />
+      </div>
       {may('teams:own') && <TeamKeys tag={tag} />}
-    </div>
+    </>
   );
 }
 
