@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { LISTS, mutantsOf, mutate } from '../mutants/mutants.ts';
+import { KITS } from '../mutants/kits.ts';
+import { LISTS, mutantsOf, mutate, rowsOf } from '../mutants/mutants.ts';
 
 const MUTANTS = mutantsOf(LISTS);
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
@@ -28,6 +29,15 @@ describe('the lists of mutants (E59)', () => {
     expect(named.filter((file) => !existsSync(path.join(PACKAGE_ROOT, file)) || /\.slow\./.test(file))).to.deep.equal(
       [],
     );
+  });
+
+  it('of the kits are those of docs/plugins/testing.md, sixty at least', () => {
+    const rows = rowsOf(KITS);
+    const shown = read('docs/plugins/testing.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| `plugins/'));
+    expect(shown, `the table has to have these rows:\n${rows.join('\n')}`).to.deep.equal(rows);
+    expect(mutantsOf([KITS]).length).to.be.at.least(60);
   });
 
   it('have the seven that once survived, and sixty more', () => {

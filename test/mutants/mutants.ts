@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { CORE } from './core.ts';
+import { KITS } from './kits.ts';
 import { POLICIES } from './policies.ts';
 import { ROUTING } from './routing.ts';
 
@@ -28,8 +29,8 @@ export interface Mutant extends Pick<MutatedFile, 'room' | 'file' | 'tests'> {
   readonly to: string;
 }
 
-/** All lists. Another list, such as one of the kits, is one more entry. */
-export const LISTS: readonly (readonly MutatedFile[])[] = Object.freeze([ROUTING, CORE, POLICIES]);
+/** All lists. */
+export const LISTS: readonly (readonly MutatedFile[])[] = Object.freeze([ROUTING, CORE, POLICIES, KITS]);
 
 export function mutantsOf(lists: typeof LISTS): readonly Mutant[] {
   return lists
@@ -37,6 +38,11 @@ export function mutantsOf(lists: typeof LISTS): readonly Mutant[] {
     .flatMap(({ room, file, tests: usual, mutants }) =>
       mutants.map(([wrong, from, to, tests = usual]) => ({ room, file, wrong, from, to, tests })),
     );
+}
+
+/** The rows of the table that names each wrong line of a list, for the page of what notices them. */
+export function rowsOf(list: readonly MutatedFile[]): readonly string[] {
+  return list.map(({ file, mutants }) => `| \`${file}\` | ${mutants.map(([wrong]) => wrong).join('; ')} |`);
 }
 
 /** The text of a file with its wrong line. Throws unless the right one stands there once. */

@@ -1,0 +1,330 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are lines of code
+import type { MutatedFile } from './mutants.ts';
+
+const DIALECTS = ['test/conformance/dialects.test.ts'];
+const PROVIDERS = ['test/conformance/providers.test.ts'];
+const STORES = ['test/plugins/stores/memory.test.ts'];
+
+/** Wrong lines of our own plugins that the published kits have to notice: `docs/plugins/testing.md`. */
+export const KITS: readonly MutatedFile[] = [
+  {
+    room: 'kits: formats of clients',
+    file: 'plugins/dialects/completions/index.ts',
+    tests: DIALECTS,
+    mutants: [
+      ['a response that was cut ends as a whole one', "  length: 'length',", "  length: 'stop',"],
+      ['a filtered response ends as a whole one', "  content_filter: 'content_filter',", "  content_filter: 'stop',"],
+      [
+        'text comes twice',
+        "text: lead + (message.content ?? message.refusal ?? ''),",
+        "text: lead + (message.content ?? message.refusal ?? '') + (message.content ?? ''),",
+      ],
+      ['a refusal is lost', "(message.content ?? message.refusal ?? '')", "(message.content ?? '')"],
+      [
+        'a streamed refusal is lost',
+        "const own = `${delta.content ?? ''}${delta.refusal ?? ''}`;",
+        "const own = `${delta.content ?? ''}`;",
+      ],
+      ['usage is lost', '...(response.usage && { usage: response.usage }),', ''],
+      [
+        'a stream does not say why it ended',
+        'finish_reason: finish_reason ? FINISH_REASON[finish_reason] : null,',
+        'finish_reason: null,',
+      ],
+      ['a stream has no end', "end: () => 'data: [DONE]\\n\\n',", "end: () => '',"],
+      [
+        'every error is 500',
+        'error: (error, requestId) => ({ body: error.toBody(requestId) }),',
+        'error: (error, requestId) => ({ body: error.toBody(requestId), status: 500 }),',
+      ],
+    ],
+  },
+  {
+    room: 'kits: formats of clients',
+    file: 'plugins/dialects/chat.ts',
+    tests: DIALECTS,
+    mutants: [
+      ['a stream has no end', "end: () => 'data: [DONE]\\n\\n',", "end: () => '',"],
+      [
+        'a stream that failed ends as a whole one',
+        'fail: (error, requestId) => frame(error.toBody(requestId)),',
+        'fail: (error, requestId) => `${frame(error.toBody(requestId))}data: [DONE]\\n\\n`,',
+      ],
+      ['usage is lost', '!usage || stream_options?.include_usage === true', '!usage'],
+      [
+        'chunks come twice',
+        "push: (chunk) => (isWanted(chunk) ? frame(writeChatChunk(chunk, context)) : ''),",
+        "push: (chunk) => (isWanted(chunk) ? frame(writeChatChunk(chunk, context)).repeat(2) : ''),",
+      ],
+      [
+        'what keeps a connection alive is half a frame',
+        "keepAlive: ': keep-alive\\n\\n',",
+        "keepAlive: ': keep-alive',",
+      ],
+    ],
+  },
+  {
+    room: 'kits: formats of clients',
+    file: 'plugins/formats/anthropic/write-response.ts',
+    tests: DIALECTS,
+    mutants: [
+      ['all responses have one id', 'return `msg_${id}`;', 'return `msg_${id.slice(0, 0)}1`;'],
+      ['every response is whole', 'finishReason: choice?.finish_reason,', "finishReason: 'stop',"],
+      ['a call ends as words do', "hasCalls: content.some(({ type }) => type === 'tool_use'),", 'hasCalls: false,'],
+      ['a name comes twice', 'name: called.name,', 'name: called.name + called.name,'],
+      ['arguments are lost', 'input: readArguments(called.arguments),', 'input: {},'],
+      ['a refusal is lost', "return refusal ? [...shown, { type: 'text', text: refusal }] : shown;", 'return shown;'],
+      [
+        'text comes twice',
+        "const text = content || transcriptOf(message) || '';",
+        "const text = (content || transcriptOf(message) || '').repeat(2);",
+      ],
+    ],
+  },
+  {
+    room: 'kits: formats of clients',
+    file: 'plugins/formats/anthropic/write-stream.ts',
+    tests: DIALECTS,
+    mutants: [
+      ['every stream is whole', 'finishReason: this.#finishReason,', "finishReason: 'stop',"],
+      ['a streamed call ends as words do', 'hasCalls: this.#hasCalls,', 'hasCalls: false,'],
+      ['blocks have no end', 'this.#blocks.end(),', "'',"],
+      ['the last event is missing', "      frame({ type: 'message_stop' }),\n", ''],
+      [
+        'an error comes after an end',
+        'return failFrame(error, requestId);',
+        'return this.end() + failFrame(error, requestId);',
+      ],
+      ['usage is lost', 'if (chunk.usage) this.#usage = chunk.usage;', ''],
+      [
+        'all streams write into one queue',
+        'readonly #blocks = new BlockQueue();',
+        'readonly #blocks = ((globalThis as { queue?: BlockQueue }).queue ??= new BlockQueue());',
+      ],
+      [
+        'text comes twice',
+        "{ type: 'text', text: '' }, { type: 'text_delta', text });",
+        "{ type: 'text', text: '' }, { type: 'text_delta', text }, { type: 'text_delta', text });",
+      ],
+      ['a refusal is lost', '      this.#writeRefusal(delta.refusal),\n', ''],
+      [
+        'arguments are lost',
+        "return begun + this.#blocks.extend(key, { type: 'input_json_delta', partial_json: text }, text);",
+        'return begun;',
+      ],
+    ],
+  },
+  {
+    room: 'kits: formats of clients',
+    file: 'plugins/formats/google/write-response.ts',
+    tests: DIALECTS,
+    mutants: [
+      ['all responses have one id', 'responseId: context.id,', "responseId: 'response',"],
+      [
+        'every response is whole',
+        'finishReason: finishOf(choice.finish_reason, choice.finish, isBroken),',
+        "finishReason: 'STOP',",
+      ],
+      [
+        'text comes twice',
+        "const text = `${message.content ?? ''}${message.refusal ?? ''}`;",
+        "const text = `${message.content ?? ''}${message.content ?? ''}${message.refusal ?? ''}`;",
+      ],
+      [
+        'thinking is counted twice',
+        'candidatesTokenCount: Math.max(0, usage.completion_tokens - thoughts),',
+        'candidatesTokenCount: usage.completion_tokens,',
+      ],
+    ],
+  },
+  {
+    room: 'kits: formats of clients',
+    file: 'plugins/formats/google/stream.ts',
+    tests: DIALECTS,
+    mutants: [
+      ['all streams have one id', 'responseId: context.id,', "responseId: 'response',"],
+      ['every stream is whole', 'if (finish_reason) reason = finish_reason;', ''],
+      [
+        'arguments are their last piece',
+        "call.text += delta.function?.arguments ?? '';",
+        "call.text = delta.function?.arguments ?? '';",
+      ],
+      ['usage is lost', 'if (chunk.usage) usage = usageOf(chunk.usage);', ''],
+      [
+        'the vendor’s streams share their candidates',
+        'const candidates = new Map<number, CandidateState>();',
+        'const candidates = ((globalThis as { own?: Map<number, CandidateState> }).own ??= new Map());',
+        PROVIDERS,
+      ],
+      ['the vendor’s usage is lost', 'if (counted) usage = laterUsage(usage, counted);', '', PROVIDERS],
+    ],
+  },
+  {
+    room: 'kits: formats of clients',
+    file: 'plugins/formats/openai-responses/write-response.ts',
+    tests: DIALECTS,
+    mutants: [
+      ['all responses have one id', 'return `resp_${id}`;', 'return `resp_${id.slice(0, 0)}1`;'],
+      [
+        'a response that was cut is completed',
+        "return { status: 'incomplete', incomplete: cut[0] };",
+        "return { status: 'completed' };",
+      ],
+      ['usage is lost', 'usage: usage ? writeUsage(usage) : null,', 'usage: null,'],
+      ['output is counted as input', 'output_tokens: completion_tokens,', 'output_tokens: prompt_tokens,'],
+    ],
+  },
+  {
+    room: 'kits: formats of clients',
+    file: 'plugins/formats/openai-responses/write-stream.ts',
+    tests: DIALECTS,
+    mutants: [
+      ['every stream is completed', 'finish = choice.finish_reason ?? finish;', ''],
+      ['items have no end', '      output.close(finish);\n', ''],
+      ['an event of the order is missing', "    emit('response.in_progress', { response });\n", ''],
+      ['events have one number', 'sequence_number: sequence++,', 'sequence_number: sequence,'],
+    ],
+  },
+  {
+    room: 'kits: vendors',
+    file: 'plugins/formats/openai-chat/response.ts',
+    tests: PROVIDERS,
+    mutants: [
+      [
+        'every end is a stop',
+        "return meaning === 'stop' && calledTools && !keepsStop ? 'tool_calls' : meaning;",
+        "return 'stop';",
+      ],
+      ['text comes twice', 'content: content ?? null,', 'content: content ? content + content : null,'],
+      ['calls of tools are lost', 'if (readCalls) message.tool_calls = readCalls;', ''],
+      ['thinking is lost', 'if (reasoning !== undefined) message.reasoning_content = reasoning;', ''],
+      ['an error with status 200 is a response', 'if (failure) throw new StreamFailure(failure);', ''],
+    ],
+  },
+  {
+    room: 'kits: vendors',
+    file: 'plugins/formats/openai-chat/stream.ts',
+    tests: PROVIDERS,
+    mutants: [
+      ['an error in a stream is lost', 'if (failure) throw new StreamFailure(failure);', ''],
+      ['usage of streams is lost', 'if (counted) usage = laterUsage(usage, counted);', ''],
+      [
+        'streams share their choices',
+        'const choices = new Map<number, ChoiceState>();',
+        'const choices = ((globalThis as { own?: Map<number, ChoiceState> }).own ??= new Map());',
+      ],
+      [
+        'a stream that broke off is complete',
+        'complete: choices.size > 0 && [...choices.values()].every(({ finished }) => finished),',
+        'complete: true,',
+      ],
+      [
+        'what comes after the end is read',
+        "if (done || json === '' || json.startsWith(':')) return [];",
+        "if (json === '' || json.startsWith(':')) return [];",
+      ],
+    ],
+  },
+  {
+    room: 'kits: vendors',
+    file: 'plugins/formats/openai-chat/request.ts',
+    tests: PROVIDERS,
+    mutants: [
+      [
+        'E60: what is emulated is not sent',
+        "else if (rule.rule === 'emulated') emulated.push([field, value, rule.apply]);",
+        "else if (rule.rule === 'emulated') continue;",
+      ],
+      [
+        'E60: what is renamed has always one value',
+        'if (request[to] === undefined || request[to] === null) body[to] = rule.convert ? rule.convert(value) : value;',
+        'body[to] = 1;',
+      ],
+      ['what passes is not sent', 'if (rule === PASSED) body[field] = value;', 'if (rule === PASSED) continue;'],
+      [
+        'what is converted is lost',
+        'if (sent !== undefined) body[field] = sent;',
+        'if (sent === 1e9) body[field] = sent;',
+      ],
+      ['what is refused is dropped', "if (rule.rule === 'refused') throw refusal(field, rule.note);", ''],
+    ],
+  },
+  {
+    room: 'kits: vendors',
+    file: 'plugins/providers/deepseek.ts',
+    tests: PROVIDERS,
+    mutants: [
+      [
+        'E60: the schema of a response is ignored',
+        'messages: (messages, request) => withSchema(withThinking(messages), request),',
+        'messages: (messages) => withThinking(messages),',
+      ],
+      ['E60: tools are sent empty', 'return { body: { tools } };', 'return { body: { tools: [] } };'],
+    ],
+  },
+  {
+    room: 'kits: vendors',
+    file: 'plugins/formats/google/read-response.ts',
+    tests: PROVIDERS,
+    mutants: [
+      [
+        'every end is a stop',
+        "...readEnd(state.reason ?? 'STOP', calls.length > 0),",
+        "...readEnd('STOP', calls.length > 0),",
+      ],
+      [
+        'an error with status 200 is a response',
+        "if (response['error']) throw new StreamFailure(geminiFailure(200, response, {}));",
+        '',
+      ],
+    ],
+  },
+  {
+    room: 'kits: vendors',
+    file: 'plugins/formats/anthropic/read-response.ts',
+    tests: PROVIDERS,
+    mutants: [
+      ['text comes twice', 'content: formed ?? text,', 'content: (formed ?? text).repeat(2),'],
+      ['calls of tools are lost', '...(calls.length > 0 && { tool_calls: calls }),', ''],
+      [
+        'an error with status 200 is a response',
+        "if (message['type'] === 'error' || message['error']) throw new StreamFailure(anthropicFailure(200, body, {}));",
+        '',
+      ],
+      ['every end is the caller’s own', 'finish_reason: finish,', "finish_reason: 'stop',"],
+    ],
+  },
+  {
+    room: 'kits: vendors',
+    file: 'plugins/providers/anthropic.ts',
+    tests: PROVIDERS,
+    mutants: [
+      ['the key stands beside the codec', "vendor: 'anthropic',", "vendor: String(config['apiKey']),"],
+      ['the environment chooses', "vendor: 'anthropic',", "vendor: process.env['VENDOR'] ?? 'anthropic',"],
+    ],
+  },
+  {
+    room: 'kits: vendors',
+    file: 'plugins/providers/gemini.ts',
+    tests: PROVIDERS,
+    mutants: [
+      [
+        'it writes to the console',
+        "tierHeader: 'x-gemini-service-tier',",
+        "tierHeader: (console.log('set up'), 'x-gemini-service-tier'),",
+      ],
+    ],
+  },
+  {
+    room: 'kits: stores',
+    file: 'plugins/stores/memory/atomic.ts',
+    tests: STORES,
+    mutants: [
+      [
+        'members are written later than told',
+        'add: async (name, member, max) => add(name, member, max),',
+        "add: async (name, member, max) => (setTimeout(() => add(name, member, max), 50), 'added' as const),",
+      ],
+    ],
+  },
+];
