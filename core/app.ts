@@ -137,7 +137,9 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       routing: () => gatherStates(foundation.gatherer),
       storeStates: async () => (await foundation.gatherer.gather(STORE_TOPIC)) as readonly string[],
       audit: (change) => live.generation.audit.add(change),
-      noteReload: (problem) => deps.lifecycle.noteReload(problem),
+      noteReload(problem) {
+        foundation.reloadProblem = problem;
+      },
       close() {
         closing ??= close();
         return closing;

@@ -158,6 +158,7 @@ function viewGateway(foundation: Foundation, loaded: LoadedConfig, registry: Reg
     configuration: { file, isDefault, printable, sources },
     plugins: () => describePlugins(loaded, registry, book),
     reloads: () => foundation.reloads,
+    reloadProblem: () => foundation.reloadProblem,
   };
 }
 

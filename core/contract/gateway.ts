@@ -94,4 +94,6 @@ export interface GatewayView {
   plugins(): readonly PluginReport[];
   /** How its configuration is read anew; undefined in a program that does it itself. */
   reloads(): ReloadControl | undefined;
+  /** Why the last reload was refused, in words that anybody may read; undefined when it was not. */
+  reloadProblem(): string | undefined;
 }

@@ -43,7 +43,6 @@ export class Lifecycle {
   phase: Phase = 'starting';
   /** Whether it drains, or has. */
   draining = false;
-  #reloadProblem: string | undefined;
   readonly #running = new Set<AbortController>();
   /** Those of them that a drain does not wait for. */
   readonly #endless = new Set<AbortController>();
@@ -63,15 +62,6 @@ export class Lifecycle {
       if (!response.writableFinished) controller.abort();
     });
     return controller.signal;
-  }
-
-  /** Why the last reload was refused; undefined when it was not. */
-  get reloadProblem(): string | undefined {
-    return this.#reloadProblem;
-  }
-
-  noteReload(problem: string | undefined): void {
-    this.#reloadProblem = problem;
   }
 
   /** Not ready at once; running requests finish or are ended at the deadline; resolves when the last socket is closed. */

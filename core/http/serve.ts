@@ -67,7 +67,7 @@ export function serveGeneration(
   const own = coreRoutes({
     ...{ catalog, aliases: deps.aliases, dialects: owned },
     phase: () => lifecycle.phase,
-    reloadProblem: () => lifecycle.reloadProblem,
+    reloadProblem: generation.gateway.reloadProblem,
     storeHealth: () => describeStore(foundation.store),
     plugins: () => generation.gateway.plugins(),
     openApi: () => (openApiText ??= JSON.stringify(describe())),

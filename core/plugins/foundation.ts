@@ -26,6 +26,8 @@ export interface Foundation {
   readonly log: Log;
   /** How the configuration is read anew; undefined in a program that does it itself. */
   reloads?: ReloadControl | undefined;
+  /** Why the last reload was refused; undefined when it was not. */
+  reloadProblem?: string | undefined;
   /** Closes connections and the store. */
   close(): Promise<void>;
 }

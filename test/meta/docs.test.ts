@@ -10,6 +10,7 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { ERRORS } from '../../core/contract/errors.ts';
 import { HOOKS } from '../../core/contract/hooks.ts';
 import type { Plugin } from '../../core/contract/plugin.ts';
+import { NOTICES } from '../../plugins/policies/kit/notices.ts';
 import { makeFolder, removeFolders, useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
@@ -93,6 +94,11 @@ describe('the tables of the docs', () => {
       { cwd: PACKAGE_ROOT },
     );
     expect(stderr).to.equal('');
+  });
+
+  it('docs/plugins/notices.md lists every event of which operators are sent a notice', () => {
+    const rows = rowsOf('docs/plugins/notices.md', '## Events', /^`/);
+    expect(rows).to.deep.equal(Object.entries(NOTICES).map(([type, when]) => [`\`${type}\``, when]));
   });
 
   it('docs/operate.md names every metric', async () => {

@@ -195,7 +195,7 @@ export const POLICIES: readonly MutatedFile[] = [
   },
   {
     room: 'webhooks',
-    file: 'plugins/policies/accounts/budgets/set-up.ts',
+    file: 'plugins/policies/kit/deliveries.ts',
     tests: ['test/plugins/policies/accounts/budgets/webhook.test.ts'],
     mutants: [
       ['the time of a webhook is not signed', 'secret).update(`$', 'secret).update(`'],
@@ -204,7 +204,11 @@ export const POLICIES: readonly MutatedFile[] = [
         "createHmac('sha256', secret).update(",
         "createHmac('sha256', '').update(",
       ],
-      ['a refused notice is sent again and again', "if (statusCode < 500 && !AGAIN.has(statusCode)) return 'no';", ''],
+      [
+        'a refused notice is sent again and again',
+        'if (statusCode < 500 && !AGAIN.has(statusCode)) return { isTaken: false, said };',
+        '',
+      ],
       ['notices wait without a bound', 'if (waiting.length >= maxWaiting) {', 'if (waiting.length < 0) {'],
     ],
   },

@@ -6,7 +6,15 @@ import {
   type PluginApi,
   parseDuration,
 } from '../../../core/index.ts';
-import { findMissing, type Rights, ROLES, rightsOf, SCOPE_NAMES } from '../../policies/kit/index.ts';
+import {
+  daysBefore,
+  findMissing,
+  type Rights,
+  ROLES,
+  rightsOf,
+  SCOPE_NAMES,
+  tellOperators,
+} from '../../policies/kit/index.ts';
 import { textOf } from '../../policies/kit/resource.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf } from './format.ts';
@@ -89,7 +97,7 @@ const MAX_LOOKED = 1000;
 
 /** Warns of keys of operators that end soon: in the log once a day each, and by a figure. */
 export function watchOperatorKeys(
-  api: Pick<PluginApi, 'figure' | 'log' | 'onReady' | 'onClose'>,
+  api: Pick<PluginApi, 'figure' | 'gateway' | 'log' | 'onReady' | 'onClose'>,
   index: Pick<KeyIndex, 'listOperators'>,
   records: Pick<KeyRecords, 'find'>,
 ): void {
@@ -110,6 +118,7 @@ export function watchOperatorKeys(
       // One that was rotated has a successor.
       if (expiresAt === undefined || key.retiredAt !== undefined || expiresAt > now + WARN_MS) continue;
       count += 1;
+      tellEnd(api, prefixOf(id), expiresAt, now);
       if (now - (told.get(id) ?? 0) < DAY_MS) continue;
       told.set(id, now);
       api.log.warn(
@@ -126,5 +135,18 @@ export function watchOperatorKeys(
     const timer = setInterval(() => void lookQuietly(), HOUR_MS);
     timer.unref();
     api.onClose(() => clearInterval(timer));
+  });
+}
+
+/** How many days before its end operators get a notice of a key. */
+const NOTICE_DAYS: readonly number[] = Object.freeze([14, 7, 1]);
+
+function tellEnd(api: Pick<PluginApi, 'gateway'>, key: string, expiresAt: number, now: number): void {
+  const end = new Date(expiresAt).toISOString();
+  tellOperators(api, {
+    type: 'key.expires',
+    text: `The key ${key} of an operator ends on ${end.slice(0, 10)}`,
+    facts: { key, expires_at: end },
+    ...{ cause: `key.expires ${key} ${end} ${daysBefore(expiresAt, NOTICE_DAYS, now)}`, rememberMs: 30 * DAY_MS },
   });
 }

@@ -55,6 +55,9 @@ export { CALL_FIELDS, describeHooks, FACT_NAMES, plannedFacts, summaryOf, UNKNOW
 export { createLocalCounters } from './local-counters.ts';
 export { createModelNames, type ModelNames, type ModelNamesApi } from './model-names.ts';
 
+export type { NoticeType, OperatorNotice } from './notices.ts';
+export { daysBefore, tellOperators } from './notices.ts';
+
 export { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from './operator-lists.ts';
 
 export { createRefusals } from './refusals.ts';

@@ -7,13 +7,12 @@ import {
   type GatewayView,
   type HookReport,
   type Outcome,
-  type PluginApi,
   type RoutingState,
   type StoreWatcher,
   type Target,
   type TargetState,
 } from '../../../core/index.ts';
-import { nearEndOf } from '../kit/index.ts';
+import { endingTargets } from '../kit/ending-targets.ts';
 import { boundedLabel, countCalls, countRequests } from './series.ts';
 
 /** Counts attempts, and shows what is known of targets. */
@@ -314,12 +313,9 @@ export default definePlugin({
     api.hook('attempt', targets.countAttempt);
     api.watchStore(kept.watchStore);
     api.onReady(() => {
-      const ownModels = [...api.offers('chat')].flatMap(([provider, { models = [], addModels = [] }]) =>
-        [...models, ...addModels].map(({ id }) => `${provider}/${id}`),
-      );
       targets.watch({
         ...{ read: () => api.routing(), isListed, aliases: api.aliases() },
-        endings: () => endingsOf(api, [...named, ...ownModels]),
+        endings: () => endingTargets(api),
       });
       kept.showFigures(api.figures());
       kept.showHooks(api.gateway);
@@ -348,17 +344,6 @@ export default definePlugin({
     });
   },
 });
-
-/** The models near their end among these and those that calls went to. */
-function endingsOf({ catalog, routing }: PluginApi, named: readonly string[]): ReturnType<Watched['endings']> {
-  const called = routing().targets.map(({ provider, model }) => `${provider}/${model}`);
-  return [...new Set([...named, ...called])].flatMap((text) => {
-    const slash = text.indexOf('/');
-    const target = { provider: text.slice(0, slash), model: text.slice(slash + 1) };
-    const end = nearEndOf(catalog.find(target.provider, target.model));
-    return end === undefined ? [] : [[target, end] as const];
-  });
-}
 
 function createMetrics(version: string) {
   const ours = new Registry();

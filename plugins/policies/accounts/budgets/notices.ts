@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { formatUsd, type Log, type Sets } from '../../../../core/index.ts';
 import { maxEntries } from '../../kit/index.ts';
+import type { OperatorNotice } from '../../kit/notices.ts';
+import { printable } from '../../kit/printable.ts';
 import { type CountedBudget, resetsAt, startsAt } from './budget-window.ts';
 
 /** What operators are told of a budget: that it came to its soft limit, or that it no longer covers calls. */
@@ -34,8 +36,8 @@ export interface Notices {
 interface NoticesParts {
   readonly sets: Pick<Sets, 'add' | 'list' | 'remove'>;
   readonly log: Log;
-  /** Takes a notice on its way to the webhook. */
-  readonly send?: ((notice: Notice) => void) | undefined;
+  /** Takes a notice on its way to operators; `cause` is another one in each window of each budget. */
+  readonly send?: ((notice: Notice, cause: string) => void) | undefined;
 }
 
 /** Who told what first: a member for each notice, `<hash of the budget>@<window>#<kind>`. */
@@ -59,7 +61,7 @@ export function createNotices({ sets, log, send }: NoticesParts): Notices {
     const notice = noticeOf(kind, budget, used);
     const { type: _type, of, ...fields } = notice;
     log.warn({ ...fields, scope: of }, MESSAGES[kind]);
-    send?.(notice);
+    send?.(notice, member);
     await forgetOld(hash, budget);
   };
 
@@ -117,3 +119,22 @@ function noticeOf(kind: NoticeKind, budget: CountedBudget, used: number): Notice
     resets_at: resetsAt(budget),
   };
 }
+
+/** A notice for all receivers of the policy `notices`. */
+export function noticeForOperators(notice: Notice, cause: string): OperatorNotice {
+  const { type, ...facts } = notice;
+  const { budget, account, key, used, amount } = notice;
+  const whose = account ?? key;
+  const name = `The budget ${budget}${whose === undefined ? '' : ` of ${printable(whose)}`}`;
+  const what =
+    type === 'budget.soft_limit' ? 'has come to its soft limit' : 'no longer covers calls, which are refused';
+  return {
+    type,
+    text: `${name} ${what}: ${used} of ${amount} USD are used`,
+    facts,
+    ...{ cause: `${type} ${cause}`, rememberMs: REMEMBER_MS },
+  };
+}
+
+/** Processes that come to the same window at once are within this. */
+const REMEMBER_MS = 86_400_000;

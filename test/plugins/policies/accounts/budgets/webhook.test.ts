@@ -2,7 +2,8 @@ import { createHmac } from 'node:crypto';
 import { expect } from 'chai';
 import { createHttpClient } from '../../../../../egress/http-client.ts';
 import type { Notice } from '../../../../../plugins/policies/accounts/budgets/notices.ts';
-import { createDeliveries, createWebhook } from '../../../../../plugins/policies/accounts/budgets/set-up.ts';
+import { createWebhook } from '../../../../../plugins/policies/accounts/budgets/set-up.ts';
+import { createDeliveries } from '../../../../../plugins/policies/kit/deliveries.ts';
 import { createSilentLog } from '../../../../support/log.ts';
 import { eventually } from '../../../../support/wait.ts';
 
@@ -30,9 +31,9 @@ describe('the webhook of budgets', () => {
   // Other files of this process make requests without a socket, which it does not know.
   after(() => nock.restore());
 
-  const start = (options: Parameters<typeof createDeliveries>[1] = {}) => {
+  const start = (options: Partial<Parameters<typeof createDeliveries>[1]> = {}) => {
     const log = createSilentLog();
-    const deliveries = createDeliveries(log, { firstPauseMs: 1, ...options });
+    const deliveries = createDeliveries(log, { receiver: 'the webhook of budgets', firstPauseMs: 1, ...options });
     const http = () => createHttpClient(new Set([new URL(ORIGIN).host]), '0.0.0');
     return {
       send: createWebhook({ http }, { url: `${ORIGIN}/hook`, secret: SECRET }, deliveries),

@@ -1,0 +1,330 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import {
+  type Command,
+  definePlugin,
+  type FromSchema,
+  GatewayError,
+  OptionError,
+  type PluginApi,
+  problemsOf,
+} from '../../../core/index.ts';
+import { createDeliveries, postJson, type Reply } from '../kit/deliveries.ts';
+import { isTimeZone, maxEntries } from '../kit/index.ts';
+import { NOTICES, type NoticeType, type OperatorNotice, onNotice } from '../kit/notices.ts';
+import { printable } from '../kit/printable.ts';
+import { startWatches } from './watches.ts';
+
+const EVENTS = Object.freeze(Object.keys(NOTICES) as NoticeType[]);
+
+const RECEIVER = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['url'],
+  properties: {
+    url: {
+      type: 'string',
+      format: 'url',
+      secret: true,
+      description:
+        'It gets a POST. Those of Slack and Teams let everybody who knows them write there: keep them secret.',
+    },
+    format: {
+      enum: ['json', 'slack', 'teams'],
+      default: 'json',
+      description:
+        '`json` is our own; `slack` is for its incoming webhooks, `teams` for the webhooks of its Workflows, as an Adaptive Card.',
+    },
+    secret: {
+      type: 'string',
+      minLength: 16,
+      secret: true,
+      description: 'Signs `json`, which needs it: `x-tollgate-signature` has the HMAC-SHA-256 under it.',
+    },
+    events: {
+      type: 'array',
+      items: { enum: EVENTS },
+      minItems: 1,
+      uniqueItems: true,
+      description: 'What it is sent; everything unless set.',
+    },
+  },
+} as const;
+
+const CONFIG = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    receivers: {
+      type: 'object',
+      propertyNames: { pattern: '^[a-z0-9][a-z0-9._-]{0,40}$' },
+      additionalProperties: RECEIVER,
+      maxProperties: 20,
+      default: {},
+      description: 'Who is sent notices, by names of yours. Nothing is watched without one.',
+    },
+    timezone: {
+      type: 'string',
+      default: 'UTC',
+      description: 'The time zone of the days that `spend.unusual` compares, as `Europe/Berlin`.',
+    },
+    unusualTimes: {
+      type: 'number',
+      minimum: 1.1,
+      maximum: 1000,
+      default: 2,
+      description:
+        'How many times the most of the same hours of that weekday in the four weeks before today’s spend must be for `spend.unusual`.',
+    },
+    unusualUsd: {
+      type: 'number',
+      minimum: 0,
+      maximum: 1_000_000,
+      default: 10,
+      description: 'How many US dollars more than that it must be, too.',
+    },
+  },
+} as const;
+
+type Receiver = FromSchema<typeof RECEIVER>;
+
+/** A notice on its way: the same id at every try, so that a receiver knows what it has. */
+type Sent = Pick<OperatorNotice, 'text' | 'facts'> & {
+  readonly type: NoticeType | 'test';
+  readonly id: string;
+  readonly created_at: string;
+};
+
+/**
+ * Sends operators notices of what they should know (targets, budgets, models, keys, reloads, spend): to webhooks, Slack, Teams. Each
+ * process reads what it knows anyway, once a second; nothing of it runs in a call.
+ */
+export default definePlugin({
+  name: 'notices',
+  kind: 'policy',
+  apiVersion: 1,
+  permissions: ['ledger'],
+  commands: [{ name: 'notices', summary: 'Send a test notice to each receiver, and say what it answered' }],
+  configSchema: CONFIG,
+  check: ({ receivers, timezone }) =>
+    problemsOf(
+      () => checkTimeZone(timezone),
+      ...Object.entries(receivers).map(
+        ([name, receiver]) =>
+          () =>
+            checkReceiver(name, receiver),
+      ),
+    ),
+  setup(api, { receivers, ...options }) {
+    checkTimeZone(options.timezone);
+    const all = Object.entries(receivers);
+    for (const [name, receiver] of all) checkReceiver(name, receiver);
+    api.command(noticesCommand(api, receivers));
+    if (all.length === 0) return;
+    const isFirst = createOnce(api);
+    const queues = all.map(([name, receiver]) => {
+      const log = { receiver: `the receiver ${name} of notices` };
+      // What waits outlives a reload.
+      const queue = api.keep(
+        `deliveries to ${name}`,
+        () => createDeliveries(api.log, log),
+        (kept) => kept.close(),
+      );
+      return { receiver, queue };
+    });
+    const tell = async (notice: OperatorNotice): Promise<void> => {
+      const wanted = queues.filter(({ receiver: { events = EVENTS } }) => events.includes(notice.type));
+      if (wanted.length === 0 || !(await isFirst(notice.cause, notice.rememberMs))) return;
+      const sent = prepare(api, notice);
+      for (const { receiver, queue } of wanted)
+        queue.add(notice.type, () => postJson(api, receiver, JSON.stringify(FORMS[receiver.format](sent))));
+    };
+    onNotice(api, (notice) => void tell(notice));
+    const wanted = new Set(all.flatMap(([, { events = EVENTS }]) => events));
+    api.onReady(() => startWatches(api, { ...options, wanted, isFirst, tell }));
+  },
+});
+
+function checkTimeZone(timezone: string): void {
+  if (!isTimeZone(timezone))
+    throw new OptionError('/timezone', 'is not a time zone', 'Write a name such as Europe/Berlin, or UTC.');
+}
+
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[?::1\]?)$/;
+
+/** What the schema cannot say of a receiver. */
+function checkReceiver(name: string, { url, format, secret }: Receiver): void {
+  const at = `/receivers/${name}`;
+  const { protocol, hostname, username, password } = new URL(url);
+  if (username !== '' || password !== '')
+    throw new OptionError(`${at}/url`, 'has a user or password in it', 'Leave them out: json is signed with `secret`.');
+  if (format === 'json' && secret === undefined)
+    throw new OptionError(
+      at,
+      'has no secret, so that its receiver could not tell our notices from those of others',
+      'Add `secret`, 16 characters or more, from a variable of the environment; or set format: slack or teams.',
+    );
+  if (format !== 'json' && secret !== undefined)
+    throw new OptionError(`${at}/secret`, `is not used: ${format} checks no signature`, 'Leave it out.');
+  if (format !== 'json' && protocol !== 'https:' && !LOOPBACK.test(hostname))
+    throw new OptionError(`${at}/url`, 'is not an address with https', 'Who reads it on the way could write there.');
+}
+
+/** How long a process remembers by itself what it sent. */
+const LOCAL = maxEntries(5000);
+
+/**
+ * Answers whether a cause comes here first: `true` once over all processes of the store within the time. Where the store does not
+ * answer, each process sends its own notice: twice is better than never.
+ */
+function createOnce(api: Pick<PluginApi, 'keep' | 'log' | 'stores'>) {
+  const { id, sent } = api.keep('sent', () => ({ id: randomUUID(), sent: new LRUCache<string, true>(LOCAL) }));
+  return async (cause: string, rememberMs: number): Promise<boolean> => {
+    const key = createHash('sha256').update(cause).digest('hex').slice(0, 32);
+    if (sent.has(key)) return false;
+    sent.set(key, true, { ttl: rememberMs });
+    try {
+      return await api.stores.counters.lease(`sent.${key}`, id, 1, rememberMs, Date.now());
+    } catch (error) {
+      api.log.warn({ err: error }, 'the store does not answer: other processes may send the same notice');
+      return true;
+    }
+  };
+}
+
+/** The longest text of a notice, and of one of its facts. */
+const MAX_TEXT = 500;
+
+/** A notice as receivers get it: on one line each, without secrets and what would write into a terminal. */
+function prepare(
+  { redact }: Pick<PluginApi, 'redact'>,
+  { type, text, facts }: Pick<Sent, 'type' | 'text' | 'facts'>,
+): Sent {
+  // The public prefix of a key looks like a credential, and is what the notice is about.
+  const isOfKey = typeof facts['key'] === 'string';
+  const clean = (value: string): string => printable(isOfKey ? value : redact(value), MAX_TEXT);
+  return {
+    ...{ type, id: randomUUID(), created_at: new Date().toISOString() },
+    text: clean(text),
+    facts: Object.fromEntries(Object.entries(facts).map(([name, value]) => [name, value && clean(value)])),
+  };
+}
+
+/** The body of a notice in each form. */
+const FORMS: { readonly [Format in Receiver['format']]: (sent: Sent) => object } = Object.freeze({
+  json: ({ facts, id, created_at, type, text }: Sent) => ({ ...{ id, created_at, type, text }, ...facts }),
+  // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks/: `text` is what notifications show; a section has up to
+  // ten fields of 2,000 characters.
+  slack: (sent: Sent) => ({
+    text: escapeSlack(sent.text),
+    blocks: [
+      { type: 'section', text: slackText(`*${escapeSlack(sent.text)}*`) },
+      {
+        type: 'section',
+        fields: rowsOf(sent)
+          .slice(0, 10)
+          .map(([name, value]) => slackText(`*${name}*\n${escapeSlack(value)}`)),
+      },
+    ],
+  }),
+  // https://learn.microsoft.com/en-us/connectors/teams/#microsoft-teams-webhook. Names come from callers: a TextRun, unlike a TextBlock
+  // or a FactSet, knows no Markdown (https://learn.microsoft.com/en-us/adaptive-cards/schema-explorer/text-run).
+  teams: (sent: Sent) => ({
+    type: 'message',
+    attachments: [
+      {
+        contentType: 'application/vnd.microsoft.card.adaptive',
+        contentUrl: null,
+        content: {
+          $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+          type: 'AdaptiveCard',
+          version: '1.4',
+          body: [
+            { type: 'RichTextBlock', inlines: [{ ...textRun(sent.text), size: 'Medium', weight: 'Bolder' }] },
+            ...rowsOf(sent).map(([name, value]) => ({
+              type: 'RichTextBlock',
+              spacing: 'Small',
+              inlines: [{ ...textRun(`${name}: `), isSubtle: true }, textRun(value)],
+            })),
+          ],
+        },
+      },
+    ],
+  }),
+});
+
+/** The facts that are known, for people. */
+function rowsOf({ type, facts, created_at }: Sent): readonly (readonly [name: string, value: string])[] {
+  const known = Object.entries(facts).flatMap(([name, value]) =>
+    value === null ? [] : [[name.replaceAll('_', ' '), value] as const],
+  );
+  return [['event', type], ...known.slice(0, 8), ['at', created_at]];
+}
+
+function slackText(text: string): object {
+  return { type: 'mrkdwn', verbatim: true, text };
+}
+
+/** The three characters that Slack reads as control sequences: https://docs.slack.dev/messaging/formatting-message-text/#escaping */
+function escapeSlack(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+function textRun(text: string): object {
+  return { type: 'TextRun', text };
+}
+
+const EXIT_UNAVAILABLE = 69;
+
+/** `tollgate notices test`: a notice to each receiver, once, and what came back. */
+function noticesCommand(api: PluginApi, receivers: Readonly<Record<string, Receiver>>): Command {
+  return {
+    name: 'notices',
+    summary: 'Send a test notice to each receiver, and say what it answered',
+    changesStore: false,
+    subcommands: [
+      {
+        name: 'test',
+        summary:
+          'Send a test notice to each receiver, once, and say what it answered; exit code 69 where one did not take it',
+        args: [{ name: '[receiver]', summary: 'this one alone, by its name in the configuration' }],
+        async run({ args: [only], io }) {
+          const names = namesOf(receivers, only);
+          const rows = [];
+          for (const name of names)
+            rows.push({ receiver: name, ...(await sendTest(api, receivers[name] as Receiver)) });
+          const table = rows.map(({ receiver, taken, said }) => [receiver, taken ? 'taken' : 'not taken', said]);
+          io.result(rows, io.table(['RECEIVER', 'NOTICE', 'IT SAID'], table));
+          return rows.every(({ taken }) => taken) ? 0 : EXIT_UNAVAILABLE;
+        },
+      },
+    ],
+  };
+}
+
+function namesOf(receivers: Readonly<Record<string, Receiver>>, only: string | undefined): readonly string[] {
+  const names = Object.keys(receivers);
+  if (names.length === 0)
+    throw new GatewayError(
+      'invalid_request',
+      'the configuration names no receiver of notices\nAdd one: policies.notices.receivers; docs/plugins/notices.md has examples.',
+    );
+  if (only === undefined) return names;
+  if (Object.hasOwn(receivers, only)) return [only];
+  throw new GatewayError(
+    'invalid_request',
+    `there is no receiver "${printable(only)}" in policies.notices.receivers\nThere are: ${names.join(', ')}.`,
+  );
+}
+
+async function sendTest(api: PluginApi, receiver: Receiver): Promise<{ taken: boolean; said: string }> {
+  const text = 'A test of the notices of Tollgate: nothing has happened';
+  const sent = prepare(api, { type: 'test', text, facts: { gateway: api.settings.url } });
+  try {
+    const { isTaken, said }: Reply = await postJson(api, receiver, JSON.stringify(FORMS[receiver.format](sent)));
+    return { taken: isTaken, said };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return { taken: false, said: printable(api.redact(code === undefined ? message : `${code}: ${message}`), 200) };
+  }
+}

@@ -1,0 +1,253 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect } from 'chai';
+import { createReloader } from '../../cli/cluster/reload.ts';
+import { loadConfig } from '../../config/load-config.ts';
+import { FACTS } from '../conformance/store.ts';
+import { type NoticeReceiver, startNoticeReceiver } from '../support/clients/notice-receiver.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
+import { createSilentLog } from '../support/log.ts';
+import { openStore } from '../support/stores/store-race.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
+import { eventually, until } from '../support/wait.ts';
+
+const SECRET = 'a secret of the tests';
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+describe('notices', () => {
+  const folder = useTempFolder('notices');
+  let receiver: NoticeReceiver;
+  let gateway: TestGateway | undefined;
+  let rig: RoutingRig | undefined;
+  beforeEach(async () => {
+    receiver = await startNoticeReceiver();
+  });
+  afterEach(async () => {
+    await Promise.all([gateway?.stop(), rig?.stop()]);
+    [gateway, rig] = [undefined, undefined];
+    await receiver.close();
+  });
+
+  /** A policy with a receiver for each of these. */
+  const notices = (receivers: Readonly<Record<string, object>>, more: object = {}) => ({
+    notices: { receivers, ...more },
+  });
+  const ours = (more: object = {}) => ({ ours: { url: receiver.url, secret: SECRET, ...more } });
+  const startRig = async (policies: object): Promise<RoutingRig> => {
+    rig = await startRoutingRig({ both: ['a/m', 'b/m'] }, {}, { policies });
+    return rig;
+  };
+
+  it('of a target say that it is left alone and why, and when it works again, each once, signed', async () => {
+    const { vendors, ask } = await startRig(notices(ours()));
+    vendors['a']?.script(refusal(500, { 'retry-after': '1' }));
+    for (let n = 0; n < 6; n++) expect(await ask('both')).to.include({ by: 'b' });
+    const [opened] = await receiver.verified('target.opened', SECRET);
+    expect(opened).to.include({ provider: 'a', targets: 'a/m', cause: 'failures', error: '500' });
+    expect(opened?.['text']).to.equal('Target a/m is left alone: its latest calls failed (500)');
+    expect(opened?.['request_id']).to.match(/^req_/);
+    vendors['a']?.script(fine);
+    const [closed] = await eventually(async () => {
+      await ask('both');
+      expect(receiver.got).to.have.lengthOf(2);
+      return receiver.verified('target.closed', SECRET);
+    });
+    expect(closed).to.include({ provider: 'a', targets: 'a/m' });
+    expect(closed?.['text']).to.include('Target a/m works again');
+  });
+
+  it('of targets of one provider that fail together are one', async () => {
+    const { vendors, ask } = await startRig(notices(ours()));
+    for (const model of ['a/one', 'a/two', 'a/three']) expect((await ask(model)).status).to.equal(200);
+    vendors['a']?.script(refusal(401));
+    expect((await ask('a/one')).status).to.equal(503);
+    const [opened] = await receiver.verified('target.opened', SECRET);
+    expect(opened).to.include({ provider: 'a', cause: 'credential', error: '401' });
+    expect(opened?.['text']).to.match(/^3 targets of a are left alone: it does not take our key/);
+  });
+
+  it('hold neither the vendor’s words nor what would be read as markup', async () => {
+    const { vendors, ask } = await startRig(
+      notices({
+        slack: { url: receiver.url, format: 'slack', events: ['target.opened'] },
+        teams: { url: receiver.url, format: 'teams', events: ['target.opened'] },
+      }),
+    );
+    vendors['a']?.script(answer(401, { error: { message: 'no key for: my secret prompt' } }));
+    await ask('a/<!channel>[x](http://evil.example)');
+    await eventually(async () => expect(receiver.got).to.have.lengthOf(2));
+    const [slack, teams] = ['blocks', 'attachments'].map(
+      (field) => receiver.got.find(({ body }) => field in body)?.text ?? '',
+    );
+    for (const text of [slack, teams]) expect(text).to.include('a/').and.not.include('my secret prompt');
+    expect(slack).to.include('a/&lt;!channel&gt;').and.not.include('<!channel>');
+    // The only text of a card that knows no Markdown.
+    expect(teams).to.include('"TextRun"').and.not.include('"TextBlock"').and.not.include('"FactSet"');
+    for (const { headers } of receiver.got) expect(headers).to.not.have.property('x-tollgate-signature');
+  });
+
+  it('of a budget say that it came to its soft limit, and that it no longer covers calls', async () => {
+    gateway = await startGateway({
+      providers: { echo: { prices: { '*': { input: 0, output: 2000 } } } },
+      budgets: [{ name: 'all', amount_usd: 3, soft_usd: 1, every: 'total' }],
+      policies: notices(ours({ events: ['budget.soft_limit', 'budget.used_up'] })),
+    });
+    const spend = (dollars: number) =>
+      gateway?.post('/v1/chat/completions', {
+        model: 'echo/echo',
+        max_tokens: dollars * 500,
+        messages: [{ role: 'user', content: 'word '.repeat(dollars * 700) }],
+      });
+    expect((await spend(1))?.status).to.equal(200);
+    const [soft] = await receiver.verified('budget.soft_limit', SECRET);
+    expect(soft).to.include({ budget: 'all', of: 'all', used: '1.00', amount: '3.00', soft: '1.00', resets_at: null });
+    expect((await spend(1))?.status).to.equal(200);
+    expect((await spend(2))?.status).to.equal(402);
+    expect((await spend(2))?.status).to.equal(402);
+    const [usedUp] = await receiver.verified('budget.used_up', SECRET);
+    expect(usedUp?.['text']).to.equal(
+      'The budget all no longer covers calls, which are refused: 2.00 of 3.00 USD are used',
+    );
+    expect(receiver.got).to.have.lengthOf(2);
+  });
+
+  it('of a reload say that it was refused and why, once for one file', async () => {
+    gateway = await startGateway({ policies: notices(ours()) });
+    const { folder: cwd, use, noteReload, audit } = gateway;
+    const configPath = path.join(cwd, 'tollgate.config.json');
+    const read = () => loadConfig({ cwd, env: {}, configPath });
+    const right = await readFile(configPath, 'utf8');
+    const { reload } = createReloader({
+      loaded: await read(),
+      log: createSilentLog(),
+      read,
+      swap: use,
+      note: noteReload,
+      audit,
+    });
+    await writeFile(configPath, '{"nonsense": 1}');
+    await reload('a test', { via: 'file' });
+    await reload('a test', { via: 'file' });
+    const [refused] = await receiver.verified('reload.refused', SECRET);
+    expect(refused?.['problem']).to.include('nonsense').and.not.to.include(cwd);
+    await writeFile(configPath, right);
+    expect((await reload('a test', { via: 'file' })).isReloaded).to.equal(true);
+    expect(receiver.got).to.have.lengthOf(1);
+  });
+
+  it('of a model say when its vendor shuts it down, once for all gateways of a store', async () => {
+    const config = {
+      store: `sqlite:${folder}/models`,
+      providers: { openai: { apiKey: 'k' }, echo: {} },
+      models: { old: ['openai/gpt-3.5-turbo-16k'] },
+      policies: notices(ours({ events: ['model.ends', 'reload.refused'] })),
+    };
+    gateway = await startGateway(config);
+    const [ends] = await receiver.verified('model.ends', SECRET);
+    expect(ends).to.include({ target: 'openai/gpt-3.5-turbo-16k', shutdown: '2024-09-13' });
+    const other = await startGateway(config);
+    try {
+      // What the other one sends first shows that it has looked at its models.
+      other.noteReload('a problem of the test');
+      await receiver.verified('reload.refused', SECRET);
+      await receiver.verified('model.ends', SECRET, 1);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it('of a key of an operator say that it ends soon, by its public prefix', async () => {
+    const auth = { 'api-key': { bootstrap: true, pepper: 'a pepper of 32 bytes or more, for tests' } };
+    const store = `sqlite:${folder}/keys`;
+    gateway = await startGateway({ store, auth });
+    const { api_key: key, api_key_info: made } = await gateway.command<{
+      readonly api_key: string;
+      readonly api_key_info: { readonly prefix: string; readonly expires_at: string };
+    }>('keys', 'create', '--user', 'ann', '--admin', '--expires', '5d');
+    await gateway.stop();
+    gateway = await startGateway({ store, auth, policies: notices(ours()) });
+    const [soon] = await receiver.verified('key.expires', SECRET);
+    expect(soon).to.include({ key: made.prefix, expires_at: made.expires_at });
+    expect(receiver.got[0]?.text).to.not.include(key);
+  });
+
+  it('of spend say that it is unusual for the weekday, by what the ledger has of the weeks before', async () => {
+    // Where it is about noon: a part of today is over, wherever and whenever this runs.
+    const behind = new Date().getUTCHours() - 12;
+    const timezone = behind === 0 ? 'UTC' : `Etc/GMT${behind > 0 ? '+' : ''}${behind}`;
+    const store = await openStore({ kind: 'sqlite', folder: `${folder}/spend` });
+    for (const [weeks, dollars] of [
+      [4, 8],
+      [3, 20],
+      [2, 12],
+      [0, 41],
+    ] as const) {
+      const now = Date.now() - weeks * 7 * DAY_MS - 2 * HOUR_MS;
+      const call = { account: 'a', requestId: `${weeks} weeks ago`, amount: dollars * 1e9, facts: FACTS, now };
+      await store.ledger.reserve({ ...call, floor: Number.NEGATIVE_INFINITY, expiresAt: now + 1000 });
+      await store.ledger.settle(call);
+    }
+    await store.close();
+    const policies = notices(ours({ events: ['spend.unusual'] }), { timezone });
+    gateway = await startGateway({ store: `sqlite:${folder}/spend`, policies });
+    const [unusual] = await receiver.verified('spend.unusual', SECRET);
+    expect(unusual).to.include({ spent_usd: '41.00', most_before_usd: '20.00', weeks_compared: '3', timezone });
+  });
+
+  it('wait for a receiver that is away, and keep no call waiting', async () => {
+    receiver.respond(0);
+    const { vendors, ask } = await startRig(notices(ours()));
+    vendors['a']?.script(refusal(401));
+    expect((await ask('both')).by).to.equal('b');
+    await until('the receiver has the notice and does not respond', () => receiver.got.length === 1);
+    for (let n = 0; n < 5; n++) expect((await ask('both')).status).to.equal(200);
+  });
+
+  it('can be tried: the command says of each receiver whether it took a notice', async () => {
+    const gone = await startNoticeReceiver();
+    await gone.close();
+    gateway = await startGateway({
+      policies: notices({
+        ...ours(),
+        team: { url: receiver.url, format: 'slack' },
+        gone: { url: gone.url, secret: SECRET },
+      }),
+    });
+    receiver.respond(204, 404);
+    const rows = await gateway.command<readonly { receiver: string; taken: boolean; said: string }[]>(
+      'notices',
+      'test',
+    );
+    expect(rows.slice(0, 2)).to.deep.equal([
+      { receiver: 'ours', taken: true, said: 'status 204' },
+      { receiver: 'team', taken: false, said: 'status 404' },
+    ]);
+    expect(rows[2]).to.include({ receiver: 'gone', taken: false });
+    expect(rows[2]?.said).to.include('ECONNREFUSED');
+    process.exitCode = 0;
+    const [tried] = await receiver.verified('test', SECRET);
+    expect(tried?.['text']).to.include('nothing has happened');
+    expect(await gateway.command('notices', 'test', 'ours')).to.have.lengthOf(1);
+    const refused = await gateway.command('notices', 'test', 'other').then(String, (error: Error) => error.message);
+    expect(refused).to.include('there is no receiver "other"').and.include('There are: ours, team, gone.');
+  });
+
+  for (const [what, options, wrong] of [
+    ['without a secret', { url: 'https://hooks.example/x' }, 'has no secret'],
+    ['of Slack without TLS', { url: 'http://hooks.example/x', format: 'slack' }, 'is not an address with https'],
+    ['of Teams with a secret', { url: 'https://hooks.example/x', format: 'teams', secret: SECRET }, 'is not used'],
+    ['with a password in its address', { url: 'https://a:b@hooks.example/x', secret: SECRET }, 'user or password'],
+    ['of an unknown event', { url: 'https://hooks.example/x', secret: SECRET, events: ['target.gone'] }, 'target.gone'],
+  ] as const)
+    it(`refuse a receiver ${what}, and say what to do`, async () => {
+      const refused = await startGateway({ policies: notices({ ours: options }) }).then(
+        (started) => started.stop(),
+        (error: Error) => error.message,
+      );
+      expect(refused).to.include('policies.notices.receivers.ours').and.include(wrong);
+      expect(refused).to.not.include(SECRET);
+    });
+});
