@@ -218,8 +218,13 @@ async function callRunning<C extends 'targets' | 'status'>(
   const { settings } = await loadFor(context);
   const replies = await callGateways(settings.dataDir, command);
   if (replies.length > 0) return replies;
-  throw new CliError(
-    `no gateway of this configuration runs on ${settings.dataDir}`,
+  throw noGatewayError(settings.dataDir);
+}
+
+/** That there is no gateway to ask, and what to do. */
+export function noGatewayError(dataDir: string): CliError {
+  return new CliError(
+    `no gateway of this configuration runs on ${dataDir}`,
     EXIT.unavailable,
     'Run this as the same user, on the same machine and with the same configuration as the gateway.',
   );

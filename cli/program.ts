@@ -54,6 +54,12 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('./inspect.ts')).runTargets,
   },
   {
+    name: 'top',
+    summary: 'Show calls, spend, budgets, targets and failures of the running gateways, anew each second',
+    options: [['--once', 'show them once, and end']],
+    load: async () => (await import('./top.ts')).runTop,
+  },
+  {
     name: 'export',
     summary: 'Write all that the store keeps into one file, while no gateway runs on it',
     args: [['<file>', 'a new file; it holds what the store holds, so keep it as safe']],

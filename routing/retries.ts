@@ -88,7 +88,7 @@ export class RetryBudget {
   }
 
   get state(): RetryState {
-    return { running: this.#running, allowed: this.#allowed, refused: this.#refused };
+    return { live: this.live, running: this.#running, allowed: this.#allowed, refused: this.#refused };
   }
 }
 

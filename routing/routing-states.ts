@@ -22,11 +22,11 @@ export function mergeStates(states: readonly RoutingState[]): RoutingState {
       const known = byName.get(name);
       byName.set(name, known ? mergeReports(known, target) : target);
     }
-  const sum = (field: 'running' | 'allowed' | 'refused'): number =>
+  const sum = (field: 'live' | 'running' | 'allowed' | 'refused'): number =>
     states.reduce((total, { retries }) => total + retries[field], 0);
   return {
     targets: [...byName.values()],
-    retries: { running: sum('running'), allowed: sum('allowed'), refused: sum('refused') },
+    retries: { live: sum('live'), running: sum('running'), allowed: sum('allowed'), refused: sum('refused') },
   };
 }
 

@@ -307,6 +307,8 @@ export interface RoutingState {
 
 /** The retries of this process: never more at once than a share of its live calls. */
 export interface RetryState {
+  /** Calls that have begun and not ended. */
+  readonly live: number;
   readonly running: number;
   readonly allowed: number;
   /** Retries that were not made because too many ran. */

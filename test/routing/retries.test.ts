@@ -53,7 +53,7 @@ describe('the retry of a request', () => {
     expect([1, 2, 3, 4].map(() => budget.reserve())).to.deep.equal([true, true, true, false]);
     budget.live = 20;
     expect(budget.reserve()).to.equal(true);
-    expect(budget.state).to.deep.equal({ running: 4, allowed: 4, refused: 1 });
+    expect(budget.state).to.deep.equal({ live: 20, running: 4, allowed: 4, refused: 1 });
     budget.release();
     expect(budget.reserve()).to.equal(true);
   });

@@ -6,7 +6,7 @@ const report = (model: string, more: Partial<TargetReport> = {}): TargetReport =
   ...{ provider: 'a', model, state: 'closed', errorRate: 0, attempts: 10 },
   ...more,
 });
-const retries = { running: 1, allowed: 3, refused: 2 };
+const retries = { live: 4, running: 1, allowed: 3, refused: 2 };
 const merge = (...targets: readonly (readonly TargetReport[])[]) =>
   mergeStates(targets.map((each) => ({ targets: each, retries })));
 
@@ -14,7 +14,7 @@ describe('what several processes know of targets', () => {
   it('has the targets of all of them, and the sums of their retries', () => {
     const merged = merge([report('x')], [report('y')], []);
     expect(merged.targets).to.deep.equal([report('x'), report('y')]);
-    expect(merged.retries).to.deep.equal({ running: 3, allowed: 9, refused: 6 });
+    expect(merged.retries).to.deep.equal({ live: 12, running: 3, allowed: 9, refused: 6 });
   });
 
   it('has the worst state with its cause, of two open ones that which is left alone longer', () => {

@@ -45,8 +45,11 @@ const TARGET_ROW: Schema = {
 
 const RETRIES: Schema = {
   type: 'object',
-  required: ['running', 'allowed', 'refused'],
-  properties: { running: { type: 'integer' }, allowed: { type: 'integer' }, refused: { type: 'integer' } },
+  required: ['live', 'running', 'allowed', 'refused'],
+  properties: {
+    live: { type: 'integer', description: 'Calls that have begun and not ended.' },
+    ...{ running: { type: 'integer' }, allowed: { type: 'integer' }, refused: { type: 'integer' } },
+  },
 };
 
 function targetsRoute({ gateway }: PluginApi): Route {

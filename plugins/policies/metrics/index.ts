@@ -33,7 +33,7 @@ interface Watched {
 }
 
 const NOTHING: Watched = Object.freeze({
-  read: () => ({ targets: [], retries: { running: 0, allowed: 0, refused: 0 } }),
+  read: () => ({ targets: [], retries: { live: 0, running: 0, allowed: 0, refused: 0 } }),
   isListed: () => false,
   aliases: [],
   endings: () => [],
