@@ -5,6 +5,7 @@ import {
   type ModelInfo,
   OptionError,
   type PassThroughAuth,
+  problemsOf,
   readArray,
   readObject,
 } from '../../core/index.ts';
@@ -13,11 +14,16 @@ import { anthropicResponse, anthropicStream } from '../formats/anthropic/read-re
 import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS, anthropicTraits, isClaudeToken } from '../formats/anthropic/tables.ts';
 import { anthropicRequest, type BetaRules, betaNames, nativeMessages } from '../formats/anthropic/write-request.ts';
 import {
+  AWS_HOSTS,
+  AWS_OPTION,
+  type AwsOptions,
+  awsCredential,
   lenientChat,
   listedModel,
   nativeRows,
   PROVIDER_OPTIONS,
   type ProviderConfig,
+  readAws,
   readProviderOptions,
 } from './kit/index.ts';
 
@@ -35,6 +41,7 @@ const CONFIG_SCHEMA: object = {
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
+    aws: AWS_OPTION,
     passThroughAuth: {
       type: 'boolean',
       description:
@@ -60,8 +67,11 @@ export default definePlugin({
   name: 'anthropic',
   kind: 'provider',
   apiVersion: 1,
+  hosts: AWS_HOSTS,
   configSchema: CONFIG_SCHEMA,
+  check: (config) => problemsOf(() => readSigning(config)),
   setup(api, config) {
+    const aws = readSigning(config);
     const options = readProviderOptions(config as ProviderConfig, {
       baseUrl: `https://${OWN_HOST}`,
       credential: { header: 'x-api-key' },
@@ -77,6 +87,7 @@ export default definePlugin({
       vendor: 'anthropic',
       priceFactors: { cache_write_1h: 2 },
       ...options,
+      ...(aws && { credential: awsCredential(api, aws, options.baseUrl) }),
       // Paths begin with /v1, whether the operator wrote it into the base URL or not.
       baseUrl: options.baseUrl.replace(/\/v1$/, ''),
       chat: lenientChat({
@@ -96,6 +107,13 @@ export default definePlugin({
     });
   },
 });
+
+/** How requests are signed, where Claude is served by AWS. */
+function readSigning(config: unknown): AwsOptions | undefined {
+  const { aws, apiKey } = config as ProviderConfig & { readonly aws?: AwsOptions };
+  if (aws) readAws(aws, apiKey);
+  return aws;
+}
 
 function readBetaRules(config: unknown, headers: Readonly<Record<string, string>> | undefined): BetaRules {
   const deny = readArray(readObject(readObject(config)['betas'])['deny']).map(String);

@@ -36,6 +36,8 @@ import { withThinkTags } from '../formats/openai-chat/think-tags.ts';
 import type { CompatibleRules, CompatibleSpec, Differences, FileRules, Variant } from '../formats/openai-chat/types.ts';
 import { createResponsesCodec } from '../formats/openai-responses/read-stream.ts';
 import {
+  AWS_HOSTS,
+  AWS_OPTION,
   base64ToFloats,
   compatibleFacts,
   type EmbeddingCodec,
@@ -49,6 +51,7 @@ import {
   PROVIDER_OPTIONS,
   type ProviderConfig,
   readProviderOptions,
+  signedForAws,
 } from './kit/index.ts';
 
 export { classifyError, readVendorError } from '../formats/openai-chat/errors.ts';
@@ -400,7 +403,9 @@ export default openaiCompatible({
   files: { data: ['*'], ids: true },
   embeddings: {},
   requiredOptions: ['baseUrl'],
+  hosts: AWS_HOSTS,
   options: {
+    aws: AWS_OPTION,
     drop: { type: 'array', items: { type: 'string' }, description: 'Request fields that the server does not take.' },
     rename: {
       type: 'object',
@@ -415,8 +420,18 @@ export default openaiCompatible({
     developerRole: { type: 'boolean', description: 'Sends the role `developer` as it is, not as `system`.' },
     ...CONTINUE_OPTION,
   },
-  configure: ({ baseUrl = '', drop: dropped, rename: renamed, developerRole, unknownFields, continues }) => ({
+  configure: ({
+    apiKey,
+    aws,
+    baseUrl = '',
+    drop: dropped,
+    rename: renamed,
+    developerRole,
+    unknownFields,
+    continues,
+  }) => ({
     ...continuesAs(continues),
+    ...signedForAws(aws, apiKey, baseUrl),
     ...(unknownFields === 'drop' && { unknown: 'dropped' }),
     ...(URL.canParse(baseUrl) && !isPublicHost(new URL(baseUrl).hostname) && { remoteMedia: 'refuse' }),
     fields: operatorRules(dropped as readonly string[] | undefined, renamed as Readonly<Record<string, string>>),

@@ -6,6 +6,16 @@ export { customArguments, customInput, namespacedName } from '../../formats/open
 export { fitCacheMarks } from './cache-marks.ts';
 export type { Located } from './content.ts';
 export { invalid, readDataUrl, readParts, textOf, transcriptOf, urlOf } from './content.ts';
+export {
+  AWS_HOSTS,
+  AWS_OPTION,
+  type AwsKeys,
+  type AwsOptions,
+  awsCredential,
+  readAws,
+  signedForAws,
+  signV4,
+} from './credentials/aws.ts';
 export { ENTRA_HOSTS, ENTRA_OPTION, type EntraOptions, entraCredential, readEntra } from './credentials/entra.ts';
 export {
   createRenewed,
