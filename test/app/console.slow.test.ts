@@ -499,7 +499,7 @@ describe('the console in a browser', function () {
   });
 
   it('looks as the README shows it', async function () {
-    // `WRITE_IMAGES=1` writes the picture, of a gateway with names as people give them.
+    // `WRITE_IMAGES=1` writes the pictures, of a gateway with names as people give them.
     if (process.env['WRITE_IMAGES'] === undefined) return this.skip();
     const [atlas, boreas] = [await startVendor(), await startVendor()];
     const shown = await startGateway({
@@ -528,6 +528,17 @@ describe('the console in a browser', function () {
       await viewer.getByText('do not work').waitFor();
       await mkdir(IMAGES, { recursive: true });
       await viewer.screenshot({ path: path.join(IMAGES, 'console.png') });
+      await viewer.setViewportSize({ width: 1280, height: 620 });
+      await viewer
+        .getByRole('link', { name: /provider_unavailable/ })
+        .first()
+        .click();
+      await viewer.getByRole('dialog').getByText('Whole call').waitFor();
+      await viewer.screenshot({ path: path.join(IMAGES, 'console-call.png') });
+      await viewer.goto(`${shown.url}/console#/usage?period=today`);
+      await viewer.getByText('research-bot').waitFor();
+      await viewer.locator('.chart canvas').waitFor();
+      await viewer.screenshot({ path: path.join(IMAGES, 'console-usage.png') });
       await viewer.context().close();
     } finally {
       await shown.stop();
