@@ -149,14 +149,14 @@ for (const { store, needs, open } of PLACES)
     };
 
     it('let through exactly what one of them covers, when fifty calls come at once', async function () {
-      this.timeout(120_000);
+      this.timeout(900_000);
       const key = await createKey('in-all');
       expect(await passed([key], 50)).to.equal(10);
       await eventually(async () => expect(await spentOf('total')).to.deep.equal({ spent: '0.0001', held: '0.00' }));
     });
 
     it('count the calls of a whole team, whoever of it makes them', async function () {
-      this.timeout(120_000);
+      this.timeout(900_000);
       const keys = await Promise.all(['ann', 'bob'].map((user) => createKey(user, '--tag', 'team=search')));
       expect(await passed(keys, 50)).to.equal(20);
       await eventually(async () => expect(await spentOf('week')).to.deep.equal({ spent: '0.0002', held: '0.00' }));
@@ -164,7 +164,7 @@ for (const { store, needs, open } of PLACES)
 
     if (open)
       it('let through exactly what one of them covers, when the store does not answer for a while', async function () {
-        this.timeout(180_000);
+        this.timeout(900_000);
         const key = await createKey('paused');
         // The key is known to both, so that it is reservations that the store does not answer.
         expect([await ask(0, key), await ask(1, key)]).to.deep.equal([200, 200]);

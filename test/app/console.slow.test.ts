@@ -57,7 +57,7 @@ interface AxeResult {
 }
 
 describe('the console in a browser', function () {
-  this.timeout(240_000);
+  this.timeout(900_000);
   let gateway: TestGateway;
   let vendors: readonly ScriptedUpstream[];
   let browser: Browser;

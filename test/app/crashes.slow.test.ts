@@ -166,7 +166,7 @@ function testCrashes(address: (folder: string) => StoreAddress): void {
   };
 
   it('loses and doubles nothing, wherever a gateway is killed', async function () {
-    this.timeout(300_000);
+    this.timeout(900_000);
     const steps = Array.from({ length: KILLS }, (_, at) => STEPS[at % STEPS.length] ?? 'outside');
     for (let at = 0; at < steps.length; at += 2) await Promise.all(steps.slice(at, at + 2).map(crash));
 

@@ -12,7 +12,7 @@ const ROUNDS: readonly (readonly [bytes: number, times: number])[] = [
 ];
 
 describe('an error that is answered before the body was read', function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let installation: Installation;
   let gateway: GatewayProcess;
 

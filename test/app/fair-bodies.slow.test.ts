@@ -24,7 +24,7 @@ function toolTurns(): string {
 }
 
 describe('large bodies of one account', function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let installation: Installation;
   let gateway: GatewayProcess;
   let keys: readonly [greedy: string, victim: string];

@@ -9,7 +9,7 @@ const REQUESTS = 160;
 const WORDS = 'every word of it is said again. '.repeat(20_000);
 
 describe('what one account keeps', function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let redis: TestServer;
   let gateway: TestGateway;
   before(async function () {

@@ -34,7 +34,7 @@ const ATTACKS: readonly Attack[] = [
 ];
 
 describe('many large bodies at once', function () {
-  this.timeout(120_000);
+  this.timeout(900_000);
   let installation: Installation;
   before(async () => {
     installation = await installGateway({ store: 'sqlite:./data', providers: { echo: {} } });

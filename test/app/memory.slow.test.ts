@@ -11,7 +11,7 @@ const MB = 1_000_000;
 const CALL = JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'hi' }] });
 
 describe('one user against a gateway of 256 MB', function () {
-  this.timeout(120_000);
+  this.timeout(900_000);
   let installation: Installation;
   let other: string;
   /** A vendor that never answers. */

@@ -89,7 +89,7 @@ async function countSuccesses(client: OpenAI, model: string): Promise<number> {
 }
 
 describe('an SDK with its own retries', function () {
-  this.timeout(180_000);
+  this.timeout(900_000);
   let vendor: Vendor;
   let gateway: TestGateway;
   before(async () => {

@@ -43,7 +43,7 @@ function testSums(store: () => string): void {
   let keys: readonly string[];
 
   before(async function () {
-    this.timeout(120_000);
+    this.timeout(900_000);
     const price = (input: number) => ({ plugin: 'echo', prices: { '*': { input, output: 2 * input } } });
     installation = await installGateway({
       store: store(),
@@ -88,7 +88,7 @@ function testSums(store: () => string): void {
   };
 
   it('G84: every grouping sums to the ledger, to the nano-dollar, whatever was called and wherever gateways were killed', async function () {
-    this.timeout(300_000);
+    this.timeout(900_000);
     for (let kill = 0; kill < KILLS; kill += 1) {
       const gateway = await installation.start();
       const calls = fc.sample(ASKED, CALLS).map((asked) => call(gateway, asked));

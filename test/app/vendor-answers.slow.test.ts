@@ -12,7 +12,7 @@ const SHAPES: readonly (readonly [what: string, text: () => string])[] = [
 ];
 
 describe('four answers of 31 MB at once', function () {
-  this.timeout(180_000);
+  this.timeout(900_000);
   let vendor: ScriptedUpstream;
   let installation: Installation;
   before(async () => {

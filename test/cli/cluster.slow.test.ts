@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { useTempFolder } from '../support/folders.ts';
 import { type Running, runCli, startCli } from '../support/processes/cli.ts';
 
-const START_MS = 60_000;
+const START_MS = 300_000;
 
 interface LogLine {
   readonly msg: string;

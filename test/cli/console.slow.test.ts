@@ -16,7 +16,7 @@ const CONFIG = {
 };
 
 describe('the link to the console that a start prints', function () {
-  this.timeout(120_000);
+  this.timeout(900_000);
   let folder: string;
 
   beforeEach(() => {

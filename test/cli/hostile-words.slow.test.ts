@@ -48,7 +48,7 @@ const ARGS: readonly (readonly string[])[] = [
 ];
 
 describe('odd words on the command line', function () {
-  this.timeout(120_000);
+  this.timeout(900_000);
   const folder = useTempFolder('hostile-words');
   const config = path.join(folder, 'tollgate.config.json');
   before(() => {

@@ -20,7 +20,7 @@ import { eventually, until } from '../support/wait.ts';
 const MAIN = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
 
 describe('a running gateway whose configuration changes', function () {
-  this.timeout(120_000);
+  this.timeout(900_000);
   const folder = useTempFolder('reload');
   let own = '';
   let runs = 0;

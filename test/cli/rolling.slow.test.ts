@@ -5,7 +5,7 @@ import { eventually, until } from '../support/wait.ts';
 import { connectThroughKills, connectThroughStops, startRolling } from './rolling.ts';
 
 describe('a worker, whose connections the first process has accepted', function () {
-  this.timeout(180_000);
+  this.timeout(600_000);
   const folder = useTempFolder('rolling-bounds');
 
   it('has the bounds of a gateway of one process: connections, and requests that come too slowly', async () => {
@@ -41,7 +41,7 @@ describe('a worker, whose connections the first process has accepted', function 
 });
 
 describe('a thousand new connections to a gateway of workers', function () {
-  this.timeout(900_000);
+  this.timeout(3_600_000);
   const folder = useTempFolder('rolling-slow');
 
   it('are neither refused nor reset through 20 stops and 20 kills of workers (E57)', async () => {

@@ -3,7 +3,7 @@ import { useTempFolder } from '../support/folders.ts';
 import { connectThroughKills, connectThroughStops, type RollingGateway, startRolling } from './rolling.ts';
 
 describe('a new connection to a gateway of workers (E57)', function () {
-  this.timeout(180_000);
+  this.timeout(600_000);
   const folder = useTempFolder('rolling');
   let gateway: RollingGateway;
   before(async () => {

@@ -66,7 +66,7 @@ describe('tollgate start', () => {
   });
 
   it('as built compiles no schema, so that Ajv is not loaded, and serves the page of the configuration', async function () {
-    this.timeout(300_000); // it builds
+    this.timeout(900_000); // it builds
     const own = path.join(folder, 'built');
     mkdirSync(own);
     for (const name of ['package.json', 'config'])

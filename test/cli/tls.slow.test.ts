@@ -19,7 +19,7 @@ const trust = { ca: [first.cert, second.cert], servername: 'localhost' };
 const serialOf = ({ cert }: Certificate): string => new X509Certificate(cert).serialNumber;
 
 describe('the program with server.tls', function () {
-  this.timeout(120_000);
+  this.timeout(900_000);
   const folder = useTempFolder('tls');
   let own = '';
   let runs = 0;

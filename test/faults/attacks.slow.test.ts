@@ -227,7 +227,7 @@ const ATTACKS: readonly Attack[] = [
 ];
 
 describe('a caller who attacks a gateway of 256 MB', function () {
-  this.timeout(240_000);
+  this.timeout(900_000);
   let vendors: { readonly wide: ScriptedUpstream; readonly deep: ScriptedUpstream };
   let installation: Installation;
   const busy: ChildProcess[] = [];

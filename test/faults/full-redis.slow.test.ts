@@ -94,7 +94,7 @@ describeWith('a Redis that evicts nothing and has little memory', { 'redis-serve
   });
 
   it('E55: that is full all the same is told as that, and calls go on when it has room again', async function () {
-    this.timeout(300_000);
+    this.timeout(900_000);
     const key = await makeKey('late');
     await eventually(async () => expect((await chat(key, 'hello')).status).to.equal(200));
     await askRedis(redis.port, 'CONFIG', 'SET', 'maxmemory', '1mb');

@@ -3,7 +3,7 @@ import { sayAnywhere } from '../support/vendors/responses-wire.ts';
 import { DOORS, postGarbage } from './garbage-bodies.ts';
 
 describe('much garbage at the ways in of every dialect', function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let rig: IngressRig;
   before(async () => {
     rig = await startIngressRig({}, { level: 'silent' });

@@ -13,7 +13,7 @@ describe('what a start and a call take', () => {
   });
 
   it('is at most what the table of the house has, in files, functions, promises, SQL and bytes', function () {
-    this.timeout(300_000);
+    this.timeout(900_000);
     const { calls } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'test/meta/house.json'), 'utf8')) as {
       readonly calls: Rows;
     };

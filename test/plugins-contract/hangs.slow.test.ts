@@ -7,7 +7,7 @@ import { startCli } from '../support/processes/cli.ts';
 import { startFaulty } from './faulty-process.ts';
 
 describe('what a plugin never ends (D52)', function () {
-  this.timeout(120_000);
+  this.timeout(900_000);
   const folder = useTempFolder('hangs');
   const NEVER = 'new Promise(() => {})';
 

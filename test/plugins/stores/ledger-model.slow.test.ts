@@ -34,7 +34,7 @@ function testAgainstModel(address: () => StoreAddress, numRuns: number): void {
 
   const testSteps = (looks: boolean) =>
     async function (this: Mocha.Context): Promise<void> {
-      this.timeout(120_000);
+      this.timeout(900_000);
       await fc.assert(
         fc.asyncProperty(STEPS, (steps) => takeSteps(steps, looks)),
         { numRuns },
@@ -87,7 +87,7 @@ function testAgainstModel(address: () => StoreAddress, numRuns: number): void {
   };
 
   it('keeps its books in order when steps run together, and holds nothing after the sweep', async function () {
-    this.timeout(120_000);
+    this.timeout(900_000);
     await fc.assert(
       fc.asyncProperty(STEPS, async (steps) => {
         const account = randomUUID();
