@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { readBooks, settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { describeWith, type TestServer } from '../support/processes/server-process.ts';
-import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { completion, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
@@ -52,19 +52,34 @@ describeWith('a gateway whose redis is dead', { 'redis-server': REDIS_SERVER }, 
     to.post('/v1/chat/completions', { model: 'one/m', max_tokens: 6, messages: [{ role: 'user', content: '' }] });
 
   for (const { accounts, limits, statuses } of MODES) {
-    it(`answers as declared with accounts ${accounts} and limits ${limits}`, async () => {
+    it(`answers as declared with accounts ${accounts} and limits ${limits}`, async function () {
+      this.timeout(900_000);
       const plans = { three: { rpm: 3, concurrency: 10 } };
-      const to = await start({ accounts: { onStoreFailure: accounts }, limits: { onStoreFailure: limits } }, { plans });
-      expect((await ask(to)).status, 'before').to.equal(200);
-      await redis.kill();
-      // The key and the plan are known for two seconds yet; after them nobody can be let in who cannot be told from others.
-      // So all ask at once: one after the other they may take longer than that on a busy machine.
-      const responses = await Promise.all(statuses.map(() => ask(to)));
-      for (const response of responses) {
-        const { error } = (await response.json()) as { error?: { code: string } };
-        if (response.status === 503) expect(error?.code).to.equal('store_unavailable');
+      /** The statuses of calls that come at the moment at which redis dies. */
+      const askDying = async (): Promise<readonly number[]> => {
+        const to = await start(
+          { accounts: { onStoreFailure: accounts }, limits: { onStoreFailure: limits } },
+          { plans },
+        );
+        await eventually(async () => expect((await ask(to)).status, 'before').to.equal(200));
+        const dying = redis.kill();
+        const responses = await Promise.all(statuses.map(() => ask(to)));
+        await dying;
+        for (const response of responses) {
+          const { error } = (await response.json()) as { error?: { code: string } };
+          if (response.status === 503) expect(error?.code).to.equal('store_unavailable');
+        }
+        return responses.map(({ status }) => status).toSorted();
+      };
+      // The key and the plan are known for two seconds yet; after them nobody can be let in who cannot be told from others. A machine that
+      // is so busy that all calls come later than that has not asked what this is about.
+      let got = await askDying();
+      for (let left = 10; left > 0 && got.every((status) => status === 503) && statuses.includes(429); left -= 1) {
+        await gateway?.stop();
+        await redis.start();
+        await askRedis(redis.port, 'FLUSHALL');
+        got = await askDying();
       }
-      const got = responses.map(({ status }) => status).toSorted();
       expect(got).to.deep.equal(statuses);
     });
   }

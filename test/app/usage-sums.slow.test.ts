@@ -7,6 +7,7 @@ import { type GatewayProcess, type Installation, installGateway } from '../suppo
 import { describeWith, type TestServer } from '../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';
 import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { eventually } from '../support/wait.ts';
 
 /** Gateways that are killed, and what each is asked before. `TOLLGATE_SOAK` asks for more. */
 const KILLS = Number(process.env['TOLLGATE_SOAK'] ?? 3);
@@ -97,7 +98,9 @@ function testSums(store: () => string): void {
       await Promise.all(calls);
     }
     const gateway = await installation.start();
-    for (const asked of fc.sample(ASKED, CALLS)) expect(await call(gateway, asked)).to.equal(200);
+    // A store that a busy machine made late has decided nothing.
+    for (const asked of fc.sample(ASKED, CALLS))
+      await eventually(async () => expect(await call(gateway, asked)).to.equal(200));
     let spent = 0;
     for (const key of keys) {
       await settledBooks(gateway.url, key);
