@@ -35,12 +35,12 @@ export async function listPlugins(context: CommandContext): Promise<void> {
     })),
   );
   const table = formatTable(
-    ['KIND', 'NAME', 'PLUGIN', 'SOURCE', 'VERSION', 'LICENCE', 'HOOKS', 'ROUTES', 'HOSTS', 'PERMISSIONS'],
+    ['KIND', 'NAME', 'PLUGIN', 'SOURCE', 'VERSION', 'LICENCE', 'HOOKS', 'ROUTES', 'COMMANDS', 'HOSTS', 'PERMISSIONS'],
     rows.map((row) => [
       ...[row.kind, row.name, row.plugin, row.source, row.version ?? '', row.license ?? ''],
       [...new Set(row.hooks.map(({ hook }) => hook))].join(','),
       row.routes.length > 3 ? `${row.routes.length} routes` : row.routes.join(','),
-      ...[row.hosts.join(','), row.permissions.join(',')],
+      ...[row.commands.join(','), row.hosts.join(','), row.permissions.join(',')],
     ]),
   );
   const orders = formatTable(

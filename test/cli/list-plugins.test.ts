@@ -51,6 +51,7 @@ describe('tollgate plugins', () => {
     const text = await run(false);
     expect(text).to.match(/^KIND +NAME +PLUGIN +SOURCE +VERSION +LICENCE/);
     expect(text).to.match(/^admit +limits, guard, plain$/m);
+    expect(text).to.match(/^policy +accounts .*budgets.*$/m);
   });
 
   it('reverses hooks on the way out, and puts pre and post outside of all others', () => {
