@@ -13,14 +13,17 @@ import { createDeliveries, postJson, type Reply } from '../kit/deliveries.ts';
 import { isTimeZone, maxEntries } from '../kit/index.ts';
 import { NOTICES, type NoticeType, type OperatorNotice, onNotice } from '../kit/notices.ts';
 import { printable } from '../kit/printable.ts';
+import { sendMail } from './mail.ts';
 import { startWatches } from './watches.ts';
 
 const EVENTS = Object.freeze(Object.keys(NOTICES) as NoticeType[]);
 
+/** `name@host`, or a name before it in angle brackets; on one line. */
+const ADDRESS = { type: 'string', maxLength: 320, pattern: '^[^\\r\\n,;]*[^\\s<>,;]@[^\\s<>@,;]+>?$' } as const;
+
 const RECEIVER = {
   type: 'object',
   additionalProperties: false,
-  required: ['url'],
   properties: {
     url: {
       type: 'string',
@@ -31,9 +34,8 @@ const RECEIVER = {
     },
     format: {
       enum: ['json', 'slack', 'teams'],
-      default: 'json',
       description:
-        '`json` is our own; `slack` is for its incoming webhooks, `teams` for the webhooks of its Workflows, as an Adaptive Card.',
+        '`json`, the default, is our own; `slack` is for its incoming webhooks, `teams` for the webhooks of its Workflows, as an Adaptive Card.',
     },
     secret: {
       type: 'string',
@@ -41,6 +43,33 @@ const RECEIVER = {
       secret: true,
       description: 'Signs `json`, which needs it: `x-tollgate-signature` has the HMAC-SHA-256 under it.',
     },
+    smtp: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['host'],
+      description: 'The mail server that takes our mail, where there is no `url`.',
+      properties: {
+        host: { type: 'string', format: 'host', description: 'Its name.' },
+        port: {
+          type: 'integer',
+          minimum: 1,
+          maximum: 65535,
+          default: 587,
+          description:
+            'On 465 it speaks TLS from the start; on others it must offer STARTTLS, but for one of this machine.',
+        },
+        user: { type: 'string', minLength: 1, description: 'Signs in, with `password`.' },
+        password: { type: 'string', minLength: 1, secret: true, description: 'Of `user`.' },
+        ca: {
+          type: 'string',
+          minLength: 1,
+          description:
+            'Certificates in PEM that are trusted in place of the usual ones; a reference reads them from a file.',
+        },
+      },
+    },
+    from: { ...ADDRESS, description: 'Who mail comes from, such as `Tollgate <gateway@example.com>`.' },
+    to: { type: 'array', items: ADDRESS, minItems: 1, maxItems: 20, description: 'Who gets the mail.' },
     events: {
       type: 'array',
       items: { enum: EVENTS },
@@ -96,7 +125,7 @@ type Sent = Pick<OperatorNotice, 'text' | 'facts'> & {
 };
 
 /**
- * Sends operators notices of what they should know (targets, budgets, models, keys, reloads, spend): to webhooks, Slack, Teams. Each
+ * Sends operators notices of what they should know (targets, budgets, models, keys, reloads, spend): to webhooks, Slack, Teams, and by mail. Each
  * process reads what it knows anyway, once a second; nothing of it runs in a call.
  */
 export default definePlugin({
@@ -136,8 +165,7 @@ export default definePlugin({
       const wanted = queues.filter(({ receiver: { events = EVENTS } }) => events.includes(notice.type));
       if (wanted.length === 0 || !(await isFirst(notice.cause, notice.rememberMs))) return;
       const sent = prepare(api, notice);
-      for (const { receiver, queue } of wanted)
-        queue.add(notice.type, () => postJson(api, receiver, JSON.stringify(FORMS[receiver.format](sent))));
+      for (const { receiver, queue } of wanted) queue.add(notice.type, () => sendTo(api, receiver, sent));
     };
     onNotice(api, (notice) => void tell(notice));
     const wanted = new Set(all.flatMap(([, { events = EVENTS }]) => events));
@@ -153,9 +181,27 @@ function checkTimeZone(timezone: string): void {
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[?::1\]?)$/;
 
 /** What the schema cannot say of a receiver. */
-function checkReceiver(name: string, { url, format, secret }: Receiver): void {
+function checkReceiver(name: string, receiver: Receiver): void {
   const at = `/receivers/${name}`;
+  const { url, smtp } = receiver;
+  if ((url === undefined) === (smtp === undefined))
+    throw new OptionError(
+      at,
+      url === undefined ? 'has neither url nor smtp' : 'has both url and smtp',
+      'Give a webhook its `url`, or a mail server as `smtp: { host }`.',
+    );
+  if (url !== undefined) checkWebhook(at, url, receiver);
+  if (smtp !== undefined) checkMail(at, smtp, receiver);
+}
+
+function checkWebhook(at: string, url: string, { format = 'json', secret, from, to }: Receiver): void {
   const { protocol, hostname, username, password } = new URL(url);
+  if (from !== undefined || to !== undefined)
+    throw new OptionError(
+      at,
+      'has `from` or `to`, which are for mail',
+      'Leave them out, or name `smtp` in place of `url`.',
+    );
   if (username !== '' || password !== '')
     throw new OptionError(`${at}/url`, 'has a user or password in it', 'Leave them out: json is signed with `secret`.');
   if (format === 'json' && secret === undefined)
@@ -168,6 +214,27 @@ function checkReceiver(name: string, { url, format, secret }: Receiver): void {
     throw new OptionError(`${at}/secret`, `is not used: ${format} checks no signature`, 'Leave it out.');
   if (format !== 'json' && protocol !== 'https:' && !LOOPBACK.test(hostname))
     throw new OptionError(`${at}/url`, 'is not an address with https', 'Who reads it on the way could write there.');
+}
+
+function checkMail(at: string, smtp: NonNullable<Receiver['smtp']>, { format, secret, from, to }: Receiver): void {
+  if (format !== undefined || secret !== undefined)
+    throw new OptionError(at, 'has a format or a secret, which are for webhooks', 'Leave them out.');
+  const missing = from === undefined ? 'from' : to === undefined ? 'to' : undefined;
+  if (missing !== undefined)
+    throw new OptionError(at, `has no \`${missing}\``, 'Write from: gateway@example.com, and to: [ops@example.com].');
+  if ((smtp.user === undefined) !== (smtp.password === undefined))
+    throw new OptionError(`${at}/smtp`, 'has a user or a password without the other', 'Give both, or none.');
+}
+
+/** Sends a notice to a receiver, once; rejects when trying again may help. */
+function sendTo(
+  api: Pick<PluginApi, 'http'>,
+  { url, format = 'json', secret, smtp, from = '', to = [] }: Receiver,
+  sent: Sent,
+): Promise<Reply> {
+  if (smtp === undefined) return postJson(api, { url: url ?? '', secret }, JSON.stringify(FORMS[format](sent)));
+  const text = [`${sent.text}.`, '', ...rowsOf(sent).map(([name, value]) => `${name}: ${value}`), ''].join('\n');
+  return sendMail(smtp, LOOPBACK.test(smtp.host), { from, to, subject: `[Tollgate] ${sent.text}`, text, id: sent.id });
 }
 
 /** How long a process remembers by itself what it sent. */
@@ -211,7 +278,7 @@ function prepare(
 }
 
 /** The body of a notice in each form. */
-const FORMS: { readonly [Format in Receiver['format']]: (sent: Sent) => object } = Object.freeze({
+const FORMS: { readonly [Format in NonNullable<Receiver['format']>]: (sent: Sent) => object } = Object.freeze({
   json: ({ facts, id, created_at, type, text }: Sent) => ({ ...{ id, created_at, type, text }, ...facts }),
   // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks/: `text` is what notifications show; a section has up to
   // ten fields of 2,000 characters.
@@ -321,7 +388,7 @@ async function sendTest(api: PluginApi, receiver: Receiver): Promise<{ taken: bo
   const text = 'A test of the notices of Tollgate: nothing has happened';
   const sent = prepare(api, { type: 'test', text, facts: { gateway: api.settings.url } });
   try {
-    const { isTaken, said }: Reply = await postJson(api, receiver, JSON.stringify(FORMS[receiver.format](sent)));
+    const { isTaken, said } = await sendTo(api, receiver, sent);
     return { taken: isTaken, said };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
