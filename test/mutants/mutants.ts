@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { BILL } from './bill.ts';
 import { CORE } from './core.ts';
 import { KITS } from './kits.ts';
 import { POLICIES } from './policies.ts';
@@ -30,7 +31,7 @@ export interface Mutant extends Pick<MutatedFile, 'room' | 'file' | 'tests'> {
 }
 
 /** All lists. */
-export const LISTS: readonly (readonly MutatedFile[])[] = Object.freeze([ROUTING, CORE, POLICIES, KITS]);
+export const LISTS: readonly (readonly MutatedFile[])[] = Object.freeze([ROUTING, CORE, POLICIES, KITS, BILL]);
 
 export function mutantsOf(lists: typeof LISTS): readonly Mutant[] {
   return lists
