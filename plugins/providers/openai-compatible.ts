@@ -36,8 +36,6 @@ import { withThinkTags } from '../formats/openai-chat/think-tags.ts';
 import type { CompatibleRules, CompatibleSpec, Differences, FileRules, Variant } from '../formats/openai-chat/types.ts';
 import { createResponsesCodec } from '../formats/openai-responses/read-stream.ts';
 import {
-  AWS_HOSTS,
-  AWS_OPTION,
   base64ToFloats,
   compatibleFacts,
   type EmbeddingCodec,
@@ -45,13 +43,15 @@ import {
   type EmbeddingResponse,
   floatsToBase64,
   LEGACY_FUNCTIONS,
+  LIVE_HOSTS,
+  LIVE_OPTIONS,
   lenientChat,
   listedModel,
   nativeRows,
   PROVIDER_OPTIONS,
   type ProviderConfig,
   readProviderOptions,
-  signedForAws,
+  signedInBy,
 } from './kit/index.ts';
 
 export { classifyError, readVendorError } from '../formats/openai-chat/errors.ts';
@@ -403,9 +403,9 @@ export default openaiCompatible({
   files: { data: ['*'], ids: true },
   embeddings: {},
   requiredOptions: ['baseUrl'],
-  hosts: AWS_HOSTS,
+  hosts: LIVE_HOSTS,
   options: {
-    aws: AWS_OPTION,
+    ...LIVE_OPTIONS,
     drop: { type: 'array', items: { type: 'string' }, description: 'Request fields that the server does not take.' },
     rename: {
       type: 'object',
@@ -420,18 +420,9 @@ export default openaiCompatible({
     developerRole: { type: 'boolean', description: 'Sends the role `developer` as it is, not as `system`.' },
     ...CONTINUE_OPTION,
   },
-  configure: ({
-    apiKey,
-    aws,
-    baseUrl = '',
-    drop: dropped,
-    rename: renamed,
-    developerRole,
-    unknownFields,
-    continues,
-  }) => ({
+  configure: ({ baseUrl = '', drop: dropped, rename: renamed, developerRole, unknownFields, continues, ...own }) => ({
     ...continuesAs(continues),
-    ...signedForAws(aws, apiKey, baseUrl),
+    ...signedInBy(own, baseUrl),
     ...(unknownFields === 'drop' && { unknown: 'dropped' }),
     ...(URL.canParse(baseUrl) && !isPublicHost(new URL(baseUrl).hostname) && { remoteMedia: 'refuse' }),
     fields: operatorRules(dropped as readonly string[] | undefined, renamed as Readonly<Record<string, string>>),

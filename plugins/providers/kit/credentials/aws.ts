@@ -343,15 +343,3 @@ function readKeys(who: string, body: JsonObject): Lease<AwsKeys> {
     throw failed('upstream_error', `${who} answered without keys`);
   return { value: { accessKeyId, secretAccessKey, sessionToken: readString(Token) }, endsAt };
 }
-
-/** What `openaiCompatible` is told of the option `aws`; throws an {@link OptionError} for what does not go together. */
-export function signedForAws(
-  options: unknown,
-  apiKey: unknown,
-  baseUrl: string,
-): { readonly liveCredential?: (api: Api) => Credential } {
-  if (options === undefined) return {};
-  const aws = options as AwsOptions;
-  readAws(aws, apiKey);
-  return { liveCredential: (api) => awsCredential(api, aws, baseUrl) };
-}
