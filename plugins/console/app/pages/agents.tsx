@@ -80,17 +80,15 @@ export function Agents() {
   );
 }
 
-function TeamRun({ team }: { team: AgentTeam }) {
-  const [draft, setDraft] = useState({ message: '', context: '', model: '' });
+/** A run of the team, as it goes; how to begin one, and to end the one that goes. */
+function useRun() {
   const [run, setRun] = useState<Run>();
-  const stop = useRef<AbortController | undefined>(undefined);
-  useEffect(() => () => stop.current?.abort(), []);
-  const isBusy = run !== undefined && !run.isOver;
-  const set = (part: Partial<typeof draft>): void => setDraft({ ...draft, ...part });
-
-  const send = async (): Promise<void> => {
-    const abort = new AbortController();
-    stop.current = abort;
+  const abort = useRef<AbortController | undefined>(undefined);
+  useEffect(() => () => abort.current?.abort(), []);
+  const begin = async ({ message, context, model }: Draft): Promise<void> => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    abort.current = controller;
     setRun(NOTHING_YET);
     const began = performance.now();
     const put = (change: (before: Run) => Run): void =>
@@ -99,26 +97,40 @@ function TeamRun({ team }: { team: AgentTeam }) {
     const clock = setInterval(() => put((before) => before), 250);
     try {
       const body = {
-        message: draft.message,
-        ...(draft.context.trim() !== '' && { context: draft.context }),
-        ...(draft.model.trim() !== '' && { model: draft.model.trim() }),
+        message,
+        ...(context.trim() !== '' && { context }),
+        ...(model.trim() !== '' && { model: model.trim() }),
         // A try has no memory, and leaves none.
         ...{ session: null, stream: true },
       };
-      await readRun(body, abort.signal, began, put);
+      await readRun(body, signal, began, put);
     } catch (error) {
-      if (!abort.signal.aborted) put((before) => ({ ...before, error }));
+      if (!signal.aborted) put((before) => ({ ...before, error }));
     }
     clearInterval(clock);
     put((before) => ({ ...before, isOver: true }));
   };
+  return { run, begin, stop: () => abort.current?.abort() };
+}
+
+interface Draft {
+  readonly message: string;
+  readonly context: string;
+  readonly model: string;
+}
+
+function TeamRun({ team }: { team: AgentTeam }) {
+  const [draft, setDraft] = useState<Draft>({ message: '', context: '', model: '' });
+  const { run, begin, stop } = useRun();
+  const isBusy = run !== undefined && !run.isOver;
+  const set = (part: Partial<Draft>): void => setDraft({ ...draft, ...part });
   return (
     <>
       <form
         class="panel"
         onSubmit={(event) => {
           event.preventDefault();
-          void send();
+          void begin(draft);
         }}
       >
         <Field label="Message">
@@ -134,25 +146,31 @@ function TeamRun({ team }: { team: AgentTeam }) {
           <Button kind="main" type="submit" disabled={isBusy}>
             Send to the team
           </Button>
-          {isBusy && <Button onClick={() => stop.current?.abort()}>Stop</Button>}
+          {isBusy && <Button onClick={stop}>Stop</Button>}
         </div>
       </form>
       {run && <Timeline run={run} />}
       {run && (run.result || run.findings.length > 0 || run.error !== undefined) && <Outcome run={run} />}
-      <Panel title="Who is in the team" note="The router chooses by what each is for.">
-        <Table
-          label="The team"
-          rows={team.agents}
-          keyOf={({ name }) => name}
-          empty="Nobody: a writer answers alone."
-          columns={[
-            { name: 'Agent', cell: ({ name }) => <b>{name}</b> },
-            { name: 'For', cell: ({ when }) => <span class="wrap">{when}</span> },
-            { name: 'Model', isExtra: true, cell: ({ model }) => model ?? team.model },
-          ]}
-        />
-      </Panel>
+      <Members team={team} />
     </>
+  );
+}
+
+function Members({ team }: { team: AgentTeam }) {
+  return (
+    <Panel title="Who is in the team" note="The router chooses by what each is for.">
+      <Table
+        label="The team"
+        rows={team.agents}
+        keyOf={({ name }) => name}
+        empty="Nobody: a writer answers alone."
+        columns={[
+          { name: 'Agent', cell: ({ name }) => <b>{name}</b> },
+          { name: 'For', cell: ({ when }) => <span class="wrap">{when}</span> },
+          { name: 'Model', isExtra: true, cell: ({ model }) => model ?? team.model },
+        ]}
+      />
+    </Panel>
   );
 }
 

@@ -301,16 +301,9 @@ function TeamKeys({ tag }: { tag: string }) {
               name: 'Actions',
               isQuiet: true,
               cell: ({ id, prefix, revoked_at }) =>
-                revoked_at === null &&
-                (sure === id ? (
-                  <Button kind="danger" onClick={() => revoke(id)}>
-                    Revoke {prefix} for good
-                  </Button>
-                ) : (
-                  <Button kind="quiet" aria-label={`Revoke ${prefix}`} onClick={() => setSure(id)}>
-                    Revoke …
-                  </Button>
-                )),
+                revoked_at === null && (
+                  <Revoke prefix={prefix} isSure={sure === id} onAsk={() => setSure(id)} onSure={() => revoke(id)} />
+                ),
             },
           ]}
         />
@@ -327,4 +320,24 @@ function TeamKeys({ tag }: { tag: string }) {
       )}
     </Panel>
   );
+}
+
+/** A key ends with the second press, which names it. */
+function Revoke({ prefix, isSure, onAsk, onSure }: RevokeProps) {
+  return isSure ? (
+    <Button kind="danger" onClick={onSure}>
+      Revoke {prefix} for good
+    </Button>
+  ) : (
+    <Button kind="quiet" aria-label={`Revoke ${prefix}`} onClick={onAsk}>
+      Revoke …
+    </Button>
+  );
+}
+
+interface RevokeProps {
+  readonly prefix: string;
+  readonly isSure: boolean;
+  readonly onAsk: () => void;
+  readonly onSure: () => void;
 }
