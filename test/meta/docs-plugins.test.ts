@@ -10,7 +10,10 @@ const INDEX = JSON.stringify(path.join(PACKAGE_ROOT, 'core/index.ts'));
 const GUARDRAILS = JSON.stringify(path.join(PACKAGE_ROOT, 'plugins/guardrails/kit/index.ts'));
 const WS = JSON.stringify(fileURLToPath(import.meta.resolve('ws')));
 const shown = readBlocks()
-  .filter(({ language, text }) => language === 'ts' && /kind: 'policy'/.test(text) && !text.includes('required: ['))
+  .filter(
+    ({ language, text }) =>
+      language === 'ts' && /kind: 'policy'/.test(text) && /export default/.test(text) && !text.includes('required: ['),
+  )
   .map(({ page, line, text }) => ({
     page,
     line,

@@ -59,6 +59,15 @@ const operation: Schema = {
     },
     responses,
     deprecated: { type: 'boolean' },
+    'x-codeSamples': {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['lang', 'source'],
+        additionalProperties: false,
+        properties: { lang: { type: 'string' }, label: { type: 'string' }, source: { type: 'string', minLength: 1 } },
+      },
+    },
     security: {
       type: 'array',
       items: { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },

@@ -302,7 +302,12 @@ function TeamKeys({ tag }: { tag: string }) {
               isQuiet: true,
               cell: ({ id, prefix, revoked_at }) =>
                 revoked_at === null && (
-                  <Revoke prefix={prefix} isSure={sure === id} onAsk={() => setSure(id)} onSure={() => revoke(id)} />
+                  <Revoke
+                    prefix={prefix}
+                    isSure={sure === id}
+                    onFirst={() => setSure(id)}
+                    onSecond={() => revoke(id)}
+                  />
                 ),
             },
           ]}
@@ -323,13 +328,13 @@ function TeamKeys({ tag }: { tag: string }) {
 }
 
 /** A key ends with the second press, which names it. */
-function Revoke({ prefix, isSure, onAsk, onSure }: RevokeProps) {
+function Revoke({ prefix, isSure, onFirst, onSecond }: RevokeProps) {
   return isSure ? (
-    <Button kind="danger" onClick={onSure}>
+    <Button kind="danger" onClick={onSecond}>
       Revoke {prefix} for good
     </Button>
   ) : (
-    <Button kind="quiet" aria-label={`Revoke ${prefix}`} onClick={onAsk}>
+    <Button kind="quiet" aria-label={`Revoke ${prefix}`} onClick={onFirst}>
       Revoke …
     </Button>
   );
@@ -338,6 +343,6 @@ function Revoke({ prefix, isSure, onAsk, onSure }: RevokeProps) {
 interface RevokeProps {
   readonly prefix: string;
   readonly isSure: boolean;
-  readonly onAsk: () => void;
-  readonly onSure: () => void;
+  readonly onFirst: () => void;
+  readonly onSecond: () => void;
 }
