@@ -240,6 +240,45 @@ export function localUrl(server: Parameters<typeof listenUrl>[0]): string {
   return listenUrl({ ...server, host: ['0.0.0.0', '::'].includes(server.host) ? '127.0.0.1' : server.host });
 }
 
+const names = (description: string) =>
+  ({ type: 'array', minItems: 1, maxItems: 1000, items: NAME, description }) as const;
+
+/** `when:` of a policy. */
+const WHEN = {
+  type: 'object',
+  minProperties: 1,
+  additionalProperties: false,
+  description:
+    'For which calls its hooks run: those that have one of each list. A name that ends in `*` stands for all that begin so. Default: all calls.',
+  properties: {
+    keys: names('Ids or names of keys.'),
+    users: names('Users.'),
+    accounts: names('Accounts that pay.'),
+    plans: names('Plans.'),
+    tags: names('Tags, as `team=search`.'),
+    models: names('Models or aliases that requests name, or `provider/model` of one of their targets.'),
+    providers: names('Providers of one of the targets.'),
+    operations: names('Operations, as `chat` or `embeddings`.'),
+    dialects: names('Formats in which callers write, as `chat` or `messages`.'),
+  },
+} as const satisfies Schema;
+
+/** For which calls the hooks of a policy run, and whether what they say holds. */
+export interface InstanceScope {
+  readonly when?: FromSchema<typeof WHEN>;
+  readonly mode?: 'enforce' | 'log';
+}
+
+/** The options of core that policies take. */
+const SCOPE_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
+  when: WHEN,
+  mode: {
+    enum: ['enforce', 'log'],
+    description:
+      'Whether its hooks change and refuse (`enforce`, the default), or what they would do is only logged (`log`).',
+  },
+});
+
 /** A plugin's place in the configuration. */
 export interface InstanceRef {
   /** The section it stands in; `plugins` is the list of those without options. */
@@ -259,6 +298,8 @@ export interface PluginInstance extends InstanceRef {
   readonly config: Readonly<Record<string, unknown>>;
   /** How its hooks are bounded, where the configuration says so. */
   readonly hooks?: { readonly timeoutMs?: number; readonly onFailure?: 'open' | 'closed' };
+  /** For which calls its hooks run, and whether they act. */
+  readonly scope?: InstanceScope;
   /** How its connections leave; undefined for directly. */
   readonly egress?: EgressRules;
 }
@@ -287,7 +328,8 @@ export function coreOptionsOf({
   const egress = egressOptionsOf(schema);
   if (kind !== 'policy' && kind !== 'auth') return egress;
   const own = isObject(schema['properties']) ? schema['properties'] : {};
-  const hooks = Object.entries(HOOK_OPTIONS).filter(([name]) => !Object.hasOwn(own, name));
+  const ofKind = kind === 'policy' ? { ...HOOK_OPTIONS, ...SCOPE_OPTIONS } : HOOK_OPTIONS;
+  const hooks = Object.entries(ofKind).filter(([name]) => !Object.hasOwn(own, name));
   return { ...Object.fromEntries(hooks), ...egress };
 }
 

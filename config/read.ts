@@ -299,6 +299,8 @@ export function finishConfig(
   });
 }
 
+type PluginScope = NonNullable<PluginInstance['scope']>;
+
 function toInstance(
   { ref, value, ofCore = [] }: CheckedInstance,
   environment: EgressRules['environment'],
@@ -311,12 +313,13 @@ function toInstance(
   if (Object.keys(own).length === 0)
     return { ...ref, config: value as PluginInstance['config'], ...(egress && { egress }) };
   const config = Object.fromEntries(options.filter(([name]) => !ofCore.includes(name)));
-  const { timeout, onFailure } = own;
+  const { timeout, onFailure, when, mode } = own;
+  const scope = { ...(when !== undefined && { when }), ...(mode !== undefined && { mode }) } as PluginScope;
   const hooks = {
     ...(timeout !== undefined && { timeoutMs: parseDuration(String(timeout)) }),
     ...(onFailure !== undefined && { onFailure: onFailure === 'open' ? ('open' as const) : ('closed' as const) }),
   };
-  return { ...ref, config, hooks, ...(egress && { egress }) };
+  return { ...ref, config, hooks, scope, ...(egress && { egress }) };
 }
 
 function readServer(

@@ -16,6 +16,7 @@ import { gatherStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
 import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
+import { isGatewayError } from '../contract/errors.ts';
 import type { GatewayView } from '../contract/gateway.ts';
 import { isObject } from '../contract/json.ts';
 import type { OperationDefinition } from '../contract/operation.ts';
@@ -28,6 +29,7 @@ import { compileHooks } from '../plugins/compile-hooks.ts';
 import { type Foundation, runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/foundation.ts';
 import { describeStore, STORE_TOPIC } from '../plugins/gather.ts';
 import { DEFAULT_RULES, HookBook, type HookRules } from '../plugins/hook-guard.ts';
+import { createScope, type PlanNameOf } from '../plugins/hook-scope.ts';
 import { createInstanceStore, createRecordBook } from '../plugins/instance-store.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
 import {
@@ -44,7 +46,14 @@ import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
 import { estimateCall, limitOutput } from './meter.ts';
 import { callOperation } from './operation.ts';
-import { createBlockedUsers, createPlanFinder, type RefuseBlocked, USERS, type UserRecord } from './plans.ts';
+import {
+  createBlockedUsers,
+  createPlanFinder,
+  type PlanFinder,
+  type RefuseBlocked,
+  USERS,
+  type UserRecord,
+} from './plans.ts';
 import { SHUTDOWN } from './run-call.ts';
 import { createSeals } from './seals.ts';
 
@@ -241,11 +250,34 @@ function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
 }
 
 /** What the hooks of all operations are compiled with. */
-function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: Pending) {
+function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: Pending, planOf: PlanFinder) {
+  const planNameOf: PlanNameOf = (principal) => {
+    const plan = planOf(principal);
+    return plan instanceof Promise ? plan.then((known) => known?.name) : plan?.name;
+  };
+  const onVerdict = (call: unknown, verdict: CallHook, error?: unknown): void => {
+    const { plugin, hook, action } = verdict;
+    const { record, requestId } = call as Call;
+    record.hooks.push(verdict);
+    const reason = isGatewayError(error) ? error.refusedBy : error;
+    log.info({ request_id: requestId, plugin, hook, verdict: action, reason }, 'a policy that only logs');
+  };
+  const providers = config.instances.filter(({ kind }) => kind !== 'policy').map(({ name }) => name);
   const rules = new Map(config.instances.map(({ name, hooks }) => [name, { ...DEFAULT_RULES, ...hooks }]));
+  const scopes = new Map(
+    config.instances.map(({ name, scope = {} }) => {
+      const unknown = scope.when?.providers?.find(
+        (provider) => !provider.endsWith('*') && !providers.includes(provider),
+      );
+      if (unknown !== undefined)
+        throw new PluginError(name, `has "when" with the provider "${unknown}", which is not configured`);
+      return [name, createScope(scope, { planNameOf, onVerdict })] as const;
+    }),
+  );
   return {
     ...{ book, pending },
     rulesOf: (owner: string): HookRules => rules.get(owner) ?? DEFAULT_RULES,
+    bindOf: (owner: string) => scopes.get(owner),
     onIgnored: (plugin: string, hook: string, error: unknown) =>
       log.error({ plugin, hook, err: error }, `a ${hook} hook failed`),
     onActed: (call: unknown, acted: CallHook) => void (call as Call).record.hooks.push(acted),
@@ -277,7 +309,8 @@ function createCallDeps(
   },
 ): CallDeps {
   const { shared } = createInstanceStore(() => store, registry, CORE_INSTANCE);
-  const everyHook = hookParts(log, loaded, book, pending);
+  const planOf = createPlanFinder({ settings: loaded.settings, shared, records });
+  const everyHook = hookParts(log, loaded, book, pending, planOf);
   const hooksOf = (
     operation: Operation,
     owner: string,
@@ -304,7 +337,7 @@ function createCallDeps(
     ...{ upstream, log, pending, routing, closing, aliases: aliasesOf(loaded.config.models) },
     routes: routesOf(loaded.config.routes),
     seals: createSeals(() => store.sets),
-    planOf: createPlanFinder({ settings: loaded.settings, shared, records }),
+    planOf,
     allParts: () => parts.values(),
     partsOf(operation) {
       const found = parts.get(operation);

@@ -189,8 +189,11 @@ export interface CallHook {
   /** The instance. */
   readonly plugin: string;
   readonly hook: string;
-  /** `changed`: the request, the response or the error; `routed`: it chose the targets; `failed`: by a bug, or because what it needs does not work. */
-  readonly action: 'changed' | 'answered' | 'routed' | 'refused' | 'failed';
+  /**
+   * `changed`: the request, the response or the error; `routed`: it chose the targets; `failed`: by a bug, or because what it needs does
+   * not work; `would_…`: its instance only logs.
+   */
+  readonly action: 'changed' | 'answered' | 'routed' | 'refused' | 'failed' | 'would_change' | 'would_refuse';
   /** Milliseconds, where it gave a promise and took more than one. */
   readonly ms?: number;
 }

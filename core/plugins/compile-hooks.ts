@@ -78,6 +78,8 @@ interface CompileOptions extends HookListeners {
   readonly book?: HookBook;
   /** How an instance's hooks are bounded; by the defaults unless set. */
   rulesOf?(owner: string): HookRules;
+  /** What runs the hooks of an instance that is there for some calls alone, or only logs; undefined for others. */
+  bindOf?(owner: string): ((entry: HookEntry) => Handler) | undefined;
 }
 
 /** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
@@ -92,7 +94,7 @@ export function compileHooks(entries: readonly HookEntry[], options: CompileOpti
 }
 
 function orderSteps(entries: readonly HookEntry[], name: HookName, options: CompileOptions): readonly Step[] {
-  const { operation, book = new HookBook(), rulesOf, onPause } = options;
+  const { operation, book = new HookBook(), rulesOf, bindOf, onPause } = options;
   const rank = { pre: 0, none: 1, post: 2 } as const;
   const steps = entries
     .filter((entry) => entry.name === name && (entry.operations?.includes(operation) ?? operation !== COUNT))
@@ -101,6 +103,7 @@ function orderSteps(entries: readonly HookEntry[], name: HookName, options: Comp
       const { timeoutMs, onFailure } = rulesOf?.(entry.owner) ?? DEFAULT_RULES;
       return {
         ...entry,
+        handler: bindOf?.(entry.owner)?.(entry) ?? entry.handler,
         place: `plugin "${entry.owner}", hook "${name}"`,
         counts: book.countsOf(entry.owner, name),
         queue: queueOf(timeoutMs),

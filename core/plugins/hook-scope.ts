@@ -1,0 +1,145 @@
+import type { InstanceScope } from '../../config/core-schema.ts';
+import type { Call, CallHook, Principal } from '../contract/call.ts';
+import type { ChatChunk, ChatRequest } from '../contract/chat.ts';
+import { isGatewayError } from '../contract/errors.ts';
+import type { HookName, StreamTransform } from '../contract/hooks.ts';
+import { type Handler, type HookEntry, isPromise } from './hook-runner.ts';
+
+/** What a plan is found by; the name of the caller's plan, at once or as a promise. */
+export type PlanNameOf = (principal: Principal) => string | undefined | Promise<string | undefined>;
+
+interface ScopeParts {
+  readonly planNameOf: PlanNameOf;
+  /** Told what a hook would have done where its instance only logs. */
+  onVerdict(call: unknown, verdict: CallHook, error?: unknown): void;
+}
+
+/** Hooks that know no call: an instance for some calls alone does not take part in them. */
+const WITHOUT_CALL: ReadonlySet<HookName> = new Set(['authenticate', 'arrive']);
+
+/** Hooks that watch, or end what others began: they run where an instance only logs. */
+const WATCHING: ReadonlySet<HookName> = new Set(['attempt', 'finish']);
+
+/** Makes what limits the hooks of one instance to some calls, and what keeps them from acting where it only logs; undefined for neither. */
+export function createScope(scope: InstanceScope, parts: ScopeParts): ((entry: HookEntry) => Handler) | undefined {
+  const { when, mode } = scope;
+  if (!when && mode !== 'log') return undefined;
+  // Decided once a call, so that what a hook began the next one ends.
+  const decided = new WeakMap<object, boolean | Promise<boolean>>();
+  const isMeant = (call: Call): boolean | Promise<boolean> => {
+    let is = decided.get(call);
+    if (is === undefined) {
+      is = !when || matches(when, call, parts.planNameOf);
+      decided.set(call, is);
+    }
+    return is;
+  };
+  return (entry) => {
+    const run = mode === 'log' && !WATCHING.has(entry.name) ? onlyLog(entry, parts.onVerdict) : entry.handler;
+    if (!when) return run;
+    if (WITHOUT_CALL.has(entry.name)) return () => undefined;
+    return (...args) => {
+      const is = isMeant(args[0] as Call);
+      if (isPromise(is)) return is.then((known) => (known ? run(...args) : undefined));
+      return is ? run(...args) : undefined;
+    };
+  };
+}
+
+type When = NonNullable<InstanceScope['when']>;
+
+/** Whether a call has one of each that is named. */
+function matches(when: When, call: Call, planNameOf: PlanNameOf): boolean | Promise<boolean> {
+  const { principal, tags, targets, operation, client } = call;
+  const { model } = call.request as Partial<ChatRequest>;
+  const models = [...(model === undefined ? [] : [model]), ...targets.map((each) => `${each.provider}/${each.model}`)];
+  const has = (names: readonly string[] | undefined, own: readonly (string | undefined)[]): boolean =>
+    !names || own.some((one) => one !== undefined && names.some((name) => isNamed(name, one)));
+  const fits =
+    has(when.keys, [principal.keyId, principal.keyName]) &&
+    has(when.users, [principal.userId]) &&
+    has(when.accounts, [principal.account]) &&
+    has(when.tags, tags) &&
+    has(when.models, models) &&
+    has(
+      when.providers,
+      targets.map(({ provider }) => provider),
+    ) &&
+    has(when.operations, [operation]) &&
+    has(when.dialects, [client?.dialect]);
+  if (!fits || !when.plans) return fits;
+  const plan = planNameOf(principal);
+  return isPromise(plan) ? Promise.resolve(plan).then((name) => has(when.plans, [name])) : has(when.plans, [plan]);
+}
+
+/** `gpt-5*` is every name that begins so. */
+function isNamed(pattern: string, name: string): boolean {
+  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
+}
+
+/** Runs a hook, and tells what it would have done: it neither changes nor refuses anything. */
+function onlyLog({ owner, name, handler }: HookEntry, onVerdict: ScopeParts['onVerdict']): Handler {
+  const verdict = (call: unknown, action: CallHook['action'], error?: unknown): undefined => {
+    onVerdict(call, { plugin: owner, hook: name, action }, error);
+    return undefined;
+  };
+  const onThrow = (call: unknown, error: unknown): undefined =>
+    verdict(call, isGatewayError(error) && error.status < 500 ? 'would_refuse' : 'failed', error);
+  return (...args) => {
+    const [call] = args;
+    const tell = (result: unknown): unknown => {
+      if (result === undefined) return undefined;
+      if (name === 'stream') return watch(result as StreamTransform, (action, error) => verdict(call, action, error));
+      return verdict(call, 'would_change');
+    };
+    try {
+      const result = handler(...args);
+      return isPromise(result) ? result.then(tell, (error: unknown) => onThrow(call, error)) : tell(result);
+    } catch (error) {
+      return onThrow(call, error);
+    }
+  };
+}
+
+/** A transform that sees a stream and changes nothing of it; tells once what it would have done. */
+function watch(
+  transform: StreamTransform,
+  tell: (action: CallHook['action'], error?: unknown) => void,
+): StreamTransform {
+  if (transform.observes) return transform;
+  let isOver = false;
+  // What came and what would have gone on, as far as they are not the same.
+  let [came, gone] = ['', ''];
+  const end = (action?: CallHook['action'], error?: unknown): void => {
+    isOver = true;
+    if (action) tell(action, error);
+  };
+  return {
+    observes: true,
+    async push(chunk) {
+      if (isOver) return [];
+      try {
+        const isLast = chunk.choices.some(({ finish_reason }) => finish_reason !== null);
+        came += wordsOf([chunk]);
+        gone += wordsOf(await transform.push(chunk));
+        if (isLast) gone += wordsOf((await transform.end?.()) ?? []);
+        const same = Math.min(came.length, gone.length);
+        if (came.slice(0, same) !== gone.slice(0, same) || (isLast && came !== gone)) end('would_change');
+        else if (isLast) end();
+        [came, gone] = [came.slice(same), gone.slice(same)];
+      } catch (error) {
+        end(isGatewayError(error) && error.status < 500 ? 'would_refuse' : 'failed', error);
+      }
+      return [];
+    },
+  };
+}
+
+/** The words of the first choice, which is enough to tell whether a transform changes some. */
+function wordsOf(chunks: readonly ChatChunk[]): string {
+  let words = '';
+  for (const { choices } of chunks)
+    for (const { delta } of choices)
+      words += `${delta.reasoning_content ?? ''}${delta.content ?? ''}${delta.refusal ?? ''}${(delta.tool_calls ?? []).map((call) => call.function?.arguments ?? '').join('')}`;
+  return words;
+}
