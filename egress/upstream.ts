@@ -2,15 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import type { Log } from '../core/contract/plugin.ts';
-import type {
-  Credential,
-  CredentialHeaders,
-  Endpoint,
-  HttpRequest,
-  ResponseHeaders,
-  Timeouts,
-  Way,
-} from '../core/contract/provider.ts';
+import type { Credential, Endpoint, HttpRequest, ResponseHeaders, Timeouts, Way } from '../core/contract/provider.ts';
 import { type Address, joinPath, parseBaseUrl } from './address.ts';
 import {
   Attempt,
@@ -103,12 +95,9 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
             const pool = `${timeouts.connectMs} ${prepared.place}`;
             const connections = pools.get(pool) ?? new Connections(prepared, timeouts.connectMs, limits);
             pools.set(pool, connections);
-            const start = (own?: CredentialHeaders): void =>
-              new NetworkSource(own ? withHeaders(prepared, own) : prepared, connections, attempt, log).send();
-            const own = endpoint.credential?.headers?.({ ...prepared, url: prepared.origin + prepared.path });
-            if (own instanceof Promise)
-              own.then((made) => attempt.error ?? start(made)).catch((error: unknown) => attempt.refuse(error));
-            else start(own);
+            const { credential } = endpoint;
+            if (credential?.headers) void sendSigned(credential, prepared, connections, attempt, log);
+            else new NetworkSource(prepared, connections, attempt, log).send();
           }
         } catch (error) {
           attempt.refuse(error);
@@ -394,8 +383,21 @@ function prepareRequest(endpoint: Endpoint, request: HttpRequest): PreparedReque
   };
 }
 
-function withHeaders(request: PreparedRequest, headers: CredentialHeaders): PreparedRequest {
-  return { ...request, headers: { ...request.headers, ...readHeaders(headers) } };
+/** Sends a request with the headers that its credential makes for it. */
+async function sendSigned(
+  credential: Credential,
+  request: PreparedRequest,
+  connections: Connections,
+  attempt: Attempt,
+  log: Log,
+): Promise<void> {
+  try {
+    const made = credential.headers?.({ ...request, url: request.origin + request.path });
+    const headers = { ...request.headers, ...readHeaders(made instanceof Promise ? await made : made) };
+    if (!attempt.error) new NetworkSource({ ...request, headers }, connections, attempt, log).send();
+  } catch (error) {
+    attempt.refuse(error);
+  }
 }
 
 /** What of a request depends on its endpoint alone, worked out once. A request's own headers may replace the endpoint's, but not the key. */

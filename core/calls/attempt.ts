@@ -66,7 +66,8 @@ export async function sendAttempt(
       ...(record.timeouts && { deadlines: record.timeouts }),
     };
     let response = await deps.upstream.send(endpoint, outgoing, options);
-    if (isWorthAgain(credential, response)) response = await deps.upstream.send(endpoint, outgoing, options);
+    if (credential?.refused && isWorthAgain(credential, response))
+      response = await deps.upstream.send(endpoint, outgoing, options);
     record.status = response.status;
     attempt.status = response.status;
     if (response.status < 300) {
@@ -91,8 +92,8 @@ export async function sendAttempt(
 }
 
 /** Whether a credential that was refused is made anew: nothing was done for it. */
-function isWorthAgain(credential: Endpoint['credential'], response: UpstreamResponse): boolean {
-  if (response.status < 400 || credential?.refused?.(response.status, response.headers) !== true) return false;
+function isWorthAgain(credential: NonNullable<Endpoint['credential']>, response: UpstreamResponse): boolean {
+  if (response.status < 400 || credential.refused?.(response.status, response.headers) !== true) return false;
   response.destroy();
   return true;
 }
