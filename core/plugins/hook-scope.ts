@@ -5,7 +5,7 @@ import { isGatewayError } from '../contract/errors.ts';
 import type { HookName, StreamTransform } from '../contract/hooks.ts';
 import { type Handler, type HookEntry, isPromise } from './hook-runner.ts';
 
-/** What a plan is found by; the name of the caller's plan, at once or as a promise. */
+/** Finds the name of a caller's plan, at once or as a promise. */
 export type PlanNameOf = (principal: Principal) => string | undefined | Promise<string | undefined>;
 
 interface ScopeParts {
@@ -135,7 +135,7 @@ function watch(
   };
 }
 
-/** The words of the first choice, which is enough to tell whether a transform changes some. */
+/** The words of all choices, which is enough to tell whether a transform changes some. */
 function wordsOf(chunks: readonly ChatChunk[]): string {
   let words = '';
   for (const { choices } of chunks)

@@ -41,8 +41,6 @@ const operation: Schema = {
   type: 'object',
   required: ['responses'],
   additionalProperties: false,
-  // Extensions, such as the code of `x-codeSamples`.
-  patternProperties: { '^x-': true },
   properties: {
     tags: { type: 'array', items: { type: 'string' } },
     summary: { type: 'string' },
