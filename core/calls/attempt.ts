@@ -53,10 +53,9 @@ export async function sendAttempt(
   if (needs.length > 0) await assertEffects(deps, call, needs, [target]);
   const changed = call.hooks.send?.(call, request, target) ?? request;
   const written = changed instanceof Promise ? await changed : changed;
-  const { record, trace } = call;
+  const { record, trace, elapsedMs: startedMs } = call;
   const outgoing = trace.parentId === undefined ? written : withTrace(written, trace);
   record.target = target;
-  const { elapsedMs: startedMs } = call;
   const attempt: NotedAttempt = { target, startedMs, ms: 0 };
   record.attempts.push(attempt);
   try {

@@ -285,14 +285,7 @@ function TeamKeys({ tag }: { tag: string }) {
           keyOf={({ id }) => id}
           empty="The team has no key yet."
           columns={[
-            {
-              name: 'Key',
-              cell: ({ prefix, name }) => (
-                <>
-                  <code>{prefix}</code> <b>{name || 'without a name'}</b>
-                </>
-              ),
-            },
+            { name: 'Key', cell: (key) => <KeyName item={key} /> },
             { name: 'User', cell: ({ user_id }) => user_id },
             { name: 'State', cell: (key) => <KeyState item={key} /> },
             { name: 'Limits', isExtra: true, cell: describeLimits },
@@ -324,6 +317,14 @@ function TeamKeys({ tag }: { tag: string }) {
         />
       )}
     </Panel>
+  );
+}
+
+function KeyName({ item: { prefix, name } }: { item: Key }) {
+  return (
+    <>
+      <code>{prefix}</code> <b>{name || 'without a name'}</b>
+    </>
   );
 }
 
