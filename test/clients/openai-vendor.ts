@@ -41,7 +41,8 @@ function readRequest(body: Body): VendorRequest {
 
 function messageOf(item: Body): readonly VendorMessage[] {
   const { type, role, content } = item;
-  if (type === 'message') return [{ role: String(role), content }];
+  // A message may leave its type out, as that of the AI SDK does.
+  if (type === 'message' || (type === undefined && role !== undefined)) return [{ role: String(role), content }];
   const id = String(item['call_id']);
   if (type === 'function_call_output') return [{ role: 'tool', content: item['output'], tool_call_id: id }];
   if (type !== 'function_call') return [];

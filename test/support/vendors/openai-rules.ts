@@ -141,9 +141,9 @@ function callOnce(body: Body): readonly Piece[] {
 
 const CALL = '{"city":"Oslo"}';
 
-/** The parameters of `CreateResponse`. */
+/** The parameters of `CreateResponse`, and `client_metadata`, which OpenAI's own Codex sends there. */
 const PARAMETERS = new Set(
-  `background context_management conversation include input instructions max_output_tokens max_tool_calls metadata model moderation
+  `background client_metadata context_management conversation include input instructions max_output_tokens max_tool_calls metadata model moderation
   parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning safety_identifier
   service_tier store stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user`.split(
     /\s+/,
