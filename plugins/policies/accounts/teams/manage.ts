@@ -1,5 +1,4 @@
 import { type CommandInput, type CommandOption, GatewayError, type PluginApi } from '../../../../core/index.ts';
-import { omitUndefined } from '../../../auth/kit/omit-undefined.ts';
 import {
   ALL_TEAMS,
   changedMeanwhile,
@@ -243,26 +242,29 @@ const PUT_OPTIONS: readonly CommandOption[] = [
 const EVERY = ['total', 'hour', 'day', 'week', 'month'] as const;
 
 function readPut({ options }: CommandInput): Team {
-  const list = (name: string): readonly string[] | undefined => {
-    const words = textOf(options, name)
-      ?.split(',')
-      .map((word) => word.trim());
-    if (words === undefined || (words.length <= 100 && words.every((word) => word !== '' && word.length <= 256)))
-      return words && [...new Set(words)];
-    const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    throw new GatewayError('invalid_request', `--${flag} is up to 100 names with commas between.`, { param: flag });
-  };
+  const list = <Name extends string>(option: string, name: Name) => namesOf(name, option, textOf(options, option));
   const word = textOf(options, 'every') ?? 'month';
   const every = EVERY.find((each) => each === word);
   if (!every) throw new GatewayError('invalid_request', `--every is one of ${EVERY.join(', ')}.`, { param: 'every' });
   const [amount, account] = [textOf(options, 'budget'), textOf(options, 'account')];
-  const named = {
-    ...{ members: list('members'), models: list('models'), providers: list('providers') },
-    ...{ server_tools: list('serverTools'), plans: list('plans'), account },
+  return {
+    owners: { ...list('ownerUser', 'users'), ...list('ownerGroup', 'groups'), ...list('ownerKey', 'keys') },
+    ...{ ...list('members', 'members'), ...list('models', 'models'), ...list('providers', 'providers') },
+    ...{ ...list('serverTools', 'server_tools'), ...list('plans', 'plans') },
+    ...(account !== undefined && { account }),
     ...(amount !== undefined && {
       budget: { amount_usd: amount, every, timezone: textOf(options, 'timezone') ?? 'UTC' },
     }),
   };
-  const owners = { users: list('ownerUser'), groups: list('ownerGroup'), keys: list('ownerKey') };
-  return { owners: omitUndefined(owners), ...omitUndefined(named) };
+}
+
+/** The names of an option as a field; no field where it was not given. */
+function namesOf<Name extends string>(name: Name, option: string, text?: string): Partial<Record<Name, string[]>>;
+function namesOf(name: string, option: string, text?: string): object {
+  if (text === undefined) return {};
+  const words = text.split(',').map((word) => word.trim());
+  if (words.length <= 100 && words.every((word) => word !== '' && word.length <= 256))
+    return { [name]: [...new Set(words)] };
+  const flag = option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  throw new GatewayError('invalid_request', `--${flag} is up to 100 names with commas between.`, { param: flag });
 }
