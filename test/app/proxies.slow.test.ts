@@ -146,7 +146,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
         socket.close();
       });
 
-      it('gets a body of 15 MB, and none that it would refuse', async () => {
+      it('gets a body of 30 MB, and none that it would refuse', async () => {
         const send = (megabytes: number) =>
           requestTls(url, '/v1/chat/completions', {
             ...trusting(certificate),
@@ -156,8 +156,8 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLES))
               messages: [{ role: 'user', content: 'x'.repeat(megabytes * 1_000_000) }],
             }),
           });
-        expect((await send(15)).status).to.equal(200);
-        const large = await send(25).then(
+        expect((await send(30)).status).to.equal(200);
+        const large = await send(40).then(
           ({ status }) => status,
           () => 'cut',
         );
