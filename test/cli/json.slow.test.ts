@@ -18,7 +18,7 @@ const NONE = { good: [], bad: UNKNOWN };
 
 /**
  * Those that print a document of another standard as it is, run until they are ended, run while no gateway does (`move-store.test.ts`) or ask
- * a vendor (`reconcile.test.ts`, `model-updates.test.ts`).
+ * a vendor or receivers (`reconcile.test.ts`, `model-updates.test.ts`, `notices.test.ts`).
  */
 const OTHERS: readonly string[] = [
   'start',
@@ -28,6 +28,7 @@ const OTHERS: readonly string[] = [
   'import',
   'reconcile',
   'models update',
+  'notices test',
 ];
 
 const CASES: Readonly<Record<string, Case>> = {
@@ -37,6 +38,7 @@ const CASES: Readonly<Record<string, Case>> = {
       NONE,
     ]),
   ),
+  top: { good: ['--once'], bad: ['now'] },
   init: { good: ['--client', 'codex'], bad: ['--client', 'nobody'] },
   chat: { good: ['echo/echo', 'hello'], bad: ['echo/echo', 'hello', '--max-tokens', 'x'] },
   'providers explain': { good: ['echo/echo'], bad: ['nobody'] },
