@@ -47,6 +47,22 @@ describe('what accounts keep in a store', () => {
     expect(bytes()).to.be.at.most(1024 * KB);
   });
 
+  it('drops what was written first, also where all was written in one millisecond', async () => {
+    const { kept } = await measuredStore();
+    const { now } = Date;
+    const at = now();
+    Date.now = () => at;
+    try {
+      for (const kilobytes of [250, 240, 230, 220, 210])
+        await kept.set('ann', `of ${kilobytes}`, 'x'.repeat(kilobytes * KB), HOUR_MS);
+    } finally {
+      Date.now = now;
+    }
+    expect(await kept.get('of 250')).to.equal(undefined);
+    for (const kilobytes of [240, 230, 220, 210])
+      expect(await kept.get(`of ${kilobytes}`)).to.have.length(kilobytes * KB);
+  });
+
   it('E29: leaves what was written under the same key later, and drops what is over', async () => {
     const { kept } = await measuredStore();
     for (let at = 0; at < 30; at += 1) await kept.set('ann', 'same', `${at}`.padEnd(200 * KB), HOUR_MS);
