@@ -257,7 +257,7 @@ async function readBudgets({ registry }: Generation): Promise<readonly BudgetRow
   const near = registry.commands.get('budgets')?.value.subcommands?.find(({ name }) => name === 'near');
   let found: unknown;
   const io = {
-    ...{ json: true, isTerminal: false, table: () => '', note: () => undefined, checkFailed: () => undefined },
+    ...{ json: true, isTerminal: false, table: () => '', note: () => undefined },
     ...{ write: () => undefined, read: () => Promise.resolve('') },
     result: (value: unknown) => {
       found = value;
