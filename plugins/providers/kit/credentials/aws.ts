@@ -1,5 +1,4 @@
 import { createHash, createHmac } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type {
@@ -10,7 +9,15 @@ import type {
   PluginApi,
 } from '../../../../core/index.ts';
 import { OptionError, readString } from '../../../../core/index.ts';
-import { createRenewed, failed, fetchCredential, fetchText, type Lease, type Renewed } from './renewed.ts';
+import {
+  createRenewed,
+  failed,
+  fetchCredential,
+  fetchText,
+  type Lease,
+  type Renewed,
+  readSecretFile,
+} from './renewed.ts';
 
 /** What requests to AWS are signed with. */
 export interface AwsKeys {
@@ -259,7 +266,7 @@ function keysOf(api: Api, options: AwsOptions): Renewed<AwsKeys> {
 const PROFILE_MS = 300_000;
 
 async function readProfile(profile: string): Promise<Lease<AwsKeys>> {
-  const text = await readText(path.join(os.homedir(), '.aws', 'credentials'), 'the file ~/.aws/credentials');
+  const text = await readSecretFile(path.join(os.homedir(), '.aws', 'credentials'), 'the file ~/.aws/credentials');
   const values = new Map<string, string>();
   let section: string | undefined;
   for (const line of text.split(/\r?\n/)) {
@@ -277,21 +284,13 @@ async function readProfile(profile: string): Promise<Lease<AwsKeys>> {
   return { value: keys, endsAt: Date.now() + PROFILE_MS };
 }
 
-async function readText(file: string, name: string): Promise<string> {
-  return (
-    await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      throw failed('authentication', `${name} cannot be read (${error.code})`);
-    })
-  ).trim();
-}
-
 /** Source: https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html */
 async function assumeRole(
   api: Api,
   { sts = STS, roleArn = '', webIdentityTokenFile = '' }: AwsOptions,
 ): Promise<Lease<AwsKeys>> {
   const file = path.resolve(api.settings.baseDir, webIdentityTokenFile);
-  const token = await readText(file, 'the file of aws.webIdentityTokenFile');
+  const token = await readSecretFile(file, 'the file of aws.webIdentityTokenFile');
   const text = await fetchText(api.http, {
     ...{ who: 'AWS STS', url: sts },
     form: {
@@ -312,7 +311,7 @@ async function fetchOfContainer(
   { containerUri = '', containerTokenFile }: AwsOptions,
 ): Promise<Lease<AwsKeys>> {
   const file = containerTokenFile === undefined ? undefined : path.resolve(api.settings.baseDir, containerTokenFile);
-  const token = file === undefined ? undefined : await readText(file, 'the file of aws.containerTokenFile');
+  const token = file === undefined ? undefined : await readSecretFile(file, 'the file of aws.containerTokenFile');
   const request = {
     who: 'the container',
     url: containerUri,

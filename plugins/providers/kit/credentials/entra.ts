@@ -1,9 +1,8 @@
 import { createHash, createPrivateKey, type KeyObject, randomUUID, X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Credential, PluginApi } from '../../../../core/index.ts';
 import { OptionError, readString } from '../../../../core/index.ts';
-import { createRenewed, failed, fetchCredential, type Lease, readToken, tokenCredential } from './renewed.ts';
+import { createRenewed, fetchCredential, type Lease, readSecretFile, readToken, tokenCredential } from './renewed.ts';
 
 /**
  * Tokens of Microsoft Entra in place of a key: by a secret, a certificate, a token of another identity provider (workload identity), or the
@@ -170,10 +169,8 @@ async function prove(api: Api, proof: Proof, clientId: string, url: string): Pro
     return { client_assertion_type: ASSERTION, client_assertion: await signAssertion(proof, clientId, url) };
   if (proof.kind === 'machine') return {};
   const file = path.resolve(api.settings.baseDir, proof.file);
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw failed('authentication', `the file of entra.tokenFile cannot be read (${error.code})`);
-  });
-  return { client_assertion_type: ASSERTION, client_assertion: text.trim() };
+  const token = await readSecretFile(file, 'the file of entra.tokenFile');
+  return { client_assertion_type: ASSERTION, client_assertion: token };
 }
 
 async function signAssertion(

@@ -1,9 +1,8 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Credential, PluginApi } from '../../../../core/index.ts';
 import { isObject, OptionError, parseJson, readString } from '../../../../core/index.ts';
-import { createRenewed, failed, fetchCredential, type Lease, readToken, tokenCredential } from './renewed.ts';
+import { createRenewed, fetchCredential, type Lease, readSecretFile, readToken, tokenCredential } from './renewed.ts';
 
 /** The option `google` of a provider: tokens of Google Cloud in place of a key. */
 export interface GoogleOptions {
@@ -122,14 +121,11 @@ async function fetchToken(
     const form = { grant_type: grant, assertion: await signAssertion(proof, tokenUrl) };
     return readToken(await fetchCredential(api.http, { who: WHO, url: tokenUrl, form }), WHO, Date.now());
   }
-  const token = await readFile(path.resolve(api.settings.baseDir, proof.file), 'utf8').catch(
-    (error: NodeJS.ErrnoException) => {
-      throw failed('authentication', `the file of google.tokenFile cannot be read (${error.code})`);
-    },
-  );
+  const file = path.resolve(api.settings.baseDir, proof.file);
+  const token = await readSecretFile(file, 'the file of google.tokenFile');
   const form = {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
-    ...{ audience: proof.audience, scope: SCOPE, subject_token: token.trim() },
+    ...{ audience: proof.audience, scope: SCOPE, subject_token: token },
     subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
     requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
   };

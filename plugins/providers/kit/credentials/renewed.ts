@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { Got, Method } from 'got';
 import type { Credential, FailureClass, JsonObject, Log } from '../../../../core/index.ts';
 import { isObject, parseJson, readString, StreamFailure } from '../../../../core/index.ts';
@@ -161,6 +162,14 @@ export function readToken(body: JsonObject, who: string, now: number): Lease<str
   if (value === undefined || value === '') throw failed('upstream_error', `${who} answered without a token`);
   // Where nothing is said: the shortest life that tokens have.
   return { value, endsAt: now + (seconds > 0 ? seconds : 300) * 1000 };
+}
+
+/** Reads a file that a credential is in; `name` is what messages say of it. Rejects with a {@link StreamFailure}. */
+export async function readSecretFile(file: string, name: string): Promise<string> {
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw failed('authentication', `${name} cannot be read (${error.code})`);
+  });
+  return text.trim();
 }
 
 /** What an attempt fails with that has no credential; the message is for the log. */
