@@ -1,8 +1,8 @@
-import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createReadStream, existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
-import { gunzipSync } from 'node:zlib';
+import { pipeline, type Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
 import { GatewayError } from '../core/contract/errors.ts';
 import type { Route } from '../core/contract/plugin.ts';
@@ -100,10 +100,11 @@ function siteRoutes(folder: string): readonly Route[] {
           ...{ 'referrer-policy': 'no-referrer', 'cache-control': 'no-cache', vary: 'accept-encoding' },
         });
         ctx.type = type;
-        const file = path.join(folder, isZipped ? `${name}.gz` : name);
+        const bytes = createReadStream(path.join(folder, isZipped ? `${name}.gz` : name));
         const isSentZipped = isZipped && ctx.acceptsEncodings('gzip', 'identity') === 'gzip';
         if (isSentZipped) ctx.set('content-encoding', 'gzip');
-        ctx.body = isZipped && !isSentZipped ? gunzipSync(readFileSync(file)) : createReadStream(file);
+        // Unpacked as it is read: no reader keeps the loop with it. Either stream ends with the other.
+        ctx.body = isZipped && !isSentZipped ? pipeline(bytes, createGunzip(), () => undefined) : bytes;
       },
     },
   ];
