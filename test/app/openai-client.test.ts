@@ -298,7 +298,7 @@ describe('the official openai client', () => {
         .create({ model: 'openai/gpt-5', messages: MESSAGES })
         .catch((failure: unknown) => failure as APIError);
       expect(error).to.include({ status, code });
-      expect(JSON.stringify((error as APIError).error)).not.to.match(/sk-|127\.0\.0\.1/);
+      expect(JSON.stringify((error as APIError).error)).not.to.match(/sk-oper|127\.0\.0\.1/);
     });
   }
 
