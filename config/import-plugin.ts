@@ -11,6 +11,8 @@ export interface ImportOptions {
   readonly builtins: readonly Builtin[];
   /** Where packages are looked for and what paths are relative to: the configuration file's folder. Absolute. */
   readonly baseDir: string;
+  /** Plugins that a program gives, which need no import. */
+  readonly given?: readonly Plugin[];
 }
 
 /** Where a plugin of each kind is named. */
@@ -44,6 +46,8 @@ export class PluginImportError extends Error {
  * is no plugin of this kind and API version. Nothing is guessed: no other plain word becomes a package's name.
  */
 export async function importPlugin(spec: string, options: ImportOptions): Promise<Plugin> {
+  const given = options.given?.find(({ kind, name }) => kind === options.kind && name === spec);
+  if (given) return given;
   const url = await locatePlugin(spec, options);
   const isBuiltin = options.builtins.some((builtin) => builtin.url === url);
   const plugin = await load(url, spec, isBuiltin);
@@ -110,7 +114,8 @@ async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<R
   return await createJiti(import.meta.url, { fsCache: false, ...(await ownModules()) }).import(fileURLToPath(url));
 }
 
-function assertPlugin(value: unknown, spec: string, kind: PluginKind): asserts value is Plugin {
+/** Throws a {@link PluginImportError} unless this is a plugin of that kind and of this API version. */
+export function assertPlugin(value: unknown, spec: string, kind: PluginKind): asserts value is Plugin {
   const fail = (message: string, hint?: string) => new PluginImportError(`"${spec}" ${message}`, hint);
   if (!isObjectOrArray(value)) {
     throw fail('is no plugin: its default export is missing or no object', 'Export default definePlugin({ … }).');

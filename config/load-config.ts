@@ -1,18 +1,28 @@
 import path from 'node:path';
-import { isObject } from '../core/contract/json.ts';
+import { isObject, type Json } from '../core/contract/json.ts';
 import type { GatewaySettings, Plugin, Problem } from '../core/contract/plugin.ts';
 import { checkConfig, findInstances } from './check.ts';
 import {
   type GatewayConfig,
+  GROUP_NAMES,
+  GROUPS,
   type InstanceRef,
   localUrl,
   type PluginInstance,
   type PluginSchema,
 } from './core-schema.ts';
-import { type Builtin, importPlugin, listBuiltins, PluginImportError } from './import-plugin.ts';
+import {
+  assertPlugin,
+  type Builtin,
+  type ImportOptions,
+  importPlugin,
+  listBuiltins,
+  PluginImportError,
+} from './import-plugin.ts';
 import { PACKAGE_ROOT, VERSION } from './package-root.ts';
-import { createConfigError, type ProblemAt } from './problems.ts';
-import { type ConfigInput, type RawConfig, readRawConfig } from './read.ts';
+import { ConfigError, createConfigError, type ProblemAt } from './problems.ts';
+import { type ConfigInput, inheritDefaults, type RawConfig, readRawConfig } from './read.ts';
+import { toPlain } from './sources.ts';
 
 export interface LoadedConfig {
   readonly raw: RawConfig;
@@ -23,6 +33,17 @@ export interface LoadedConfig {
   readonly plugins: readonly Plugin[];
 }
 
+/** What a program gives in place of files. */
+export interface GivenConfig {
+  /** The configuration as an object, in place of a file: no file is searched and no `.env` is read. Its store is `memory:` unless it names one. */
+  readonly config?: object;
+  /**
+   * Plugins that are found by their names, before built-in ones and packages. One that the configuration does not name is on, with its
+   * default options.
+   */
+  readonly plugins?: readonly Plugin[];
+}
+
 /** Where a gateway keeps its data when its store says no folder. */
 const DATA = 'data';
 
@@ -31,12 +52,14 @@ const DATA = 'data';
  * own part. Throws a `ConfigError` with all problems; nothing is set up and nothing listens.
  */
 export async function loadConfig(
-  input: ConfigInput | { readonly raw: RawConfig },
-  builtins: readonly Builtin[] = listBuiltins(),
+  input: (ConfigInput & GivenConfig) | { readonly raw: RawConfig },
+  known: readonly Builtin[] = listBuiltins(),
 ): Promise<LoadedConfig> {
-  const raw = 'raw' in input ? input.raw : await readRawConfig(input);
+  const given = 'raw' in input ? [] : checkGiven(input.plugins ?? []);
+  const raw = 'raw' in input ? input.raw : nameGiven(await readRaw(input), given);
+  const builtins = known.filter(({ kind, name }) => !given.some((each) => each.kind === kind && each.name === name));
   const refs = findInstances(raw, builtins);
-  const options = { builtins, baseDir: raw.baseDir };
+  const options = { builtins, baseDir: raw.baseDir, given };
   const stores = await Promise.all(refs.stores.map((ref) => tryImport(ref, options)));
   const imports = await Promise.all(refs.instances.map((ref) => tryImport(ref, options)));
   // Of several stores that are asked which one is meant, one that cannot be imported is not it.
@@ -57,6 +80,58 @@ export async function loadConfig(
   );
   if (problems.flat().length > 0) throw createConfigError(problems.flat(), raw);
   return { raw, config, settings, builtins, plugins };
+}
+
+/** What a file says, or the object that stands for one. */
+async function readRaw({ config, ...input }: ConfigInput & GivenConfig): Promise<RawConfig> {
+  if (config === undefined) return await readRawConfig(input);
+  const { value, problems } = toPlain(config);
+  const file = 'config';
+  const refuse = (message: string, hint: string) => new ConfigError([{ file, path: '', message, hint }]);
+  if (input.configPath !== undefined) throw refuse('is given together with configPath', 'Give one of the two.');
+  if (!isObject(value))
+    throw refuse('is no object', 'Give an object of sections, such as { providers: { echo: {} } }.');
+  const { cwd: baseDir, env } = input;
+  const whole = inheritDefaults({ store: 'memory:', ...value } as RawConfig['value']);
+  return Object.freeze({
+    ...{ file, isDefault: false, baseDir, value: whole, positions: new Map(), env, problems, files: [] },
+    texts: new Map<string, string>(),
+  });
+}
+
+/** Plugins as a program gives them; throws for anything else, and for two of one name. */
+function checkGiven(given: readonly Plugin[]): readonly Plugin[] {
+  for (const [at, plugin] of given.entries()) {
+    const refuse = (message: string, hint?: string) =>
+      new ConfigError([{ file: 'plugins', path: `[${at}]`, message, ...(hint !== undefined && { hint }) }]);
+    try {
+      assertPlugin(plugin, `plugins[${at}]`, plugin.kind);
+    } catch (error) {
+      throw error instanceof PluginImportError ? refuse(error.message, error.hint) : error;
+    }
+    const first = given.findIndex(({ kind, name }) => kind === plugin.kind && name === plugin.name);
+    if (first !== at)
+      throw refuse(`is the ${plugin.kind} plugin "${plugin.name}", as is plugins[${first}]`, 'Give it once.');
+  }
+  return given;
+}
+
+/** The configuration with the plugins of a program that it does not name itself. */
+function nameGiven(raw: RawConfig, given: readonly Plugin[]): RawConfig {
+  const value: Record<string, Json> = { ...raw.value };
+  for (const { kind, name } of given) {
+    if (kind === 'store') value['store'] = { plugin: name, ...readMap(value['store']) };
+    const group = GROUP_NAMES.find((each) => GROUPS[each].kind === kind);
+    if (group === undefined) continue;
+    const members = readMap(value[group]);
+    const isNamed = Object.entries(members).some(([key, member]) => (readMap(member)['plugin'] ?? key) === name);
+    if (!isNamed) value[group] = { ...members, [name]: {} };
+  }
+  return given.length === 0 ? raw : { ...raw, value };
+}
+
+function readMap(value: Json | undefined): RawConfig['value'] {
+  return isObject(value) ? (value as RawConfig['value']) : {};
 }
 
 /** The schemas of all built-in plugins, for a whole `tollgate.schema.json`; imports every one of them. */
@@ -82,10 +157,7 @@ interface Import {
   readonly problem?: ProblemAt;
 }
 
-async function tryImport(
-  ref: InstanceRef,
-  options: { readonly builtins: readonly Builtin[]; readonly baseDir: string },
-): Promise<Import> {
+async function tryImport(ref: InstanceRef, options: Omit<ImportOptions, 'kind'>): Promise<Import> {
   try {
     return { ref, plugin: await importPlugin(ref.plugin, { kind: ref.kind, ...options }) };
   } catch (error) {

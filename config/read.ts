@@ -83,7 +83,7 @@ export async function readRawConfig({ cwd, env: given, configPath }: ConfigInput
     const message = value === null ? 'is empty' : 'is not a map of sections such as "providers"';
     throw problem(name, message, 'Write at least "providers:", or remove the file to run the defaults.');
   }
-  const merged = isDefault ? value : inherit(value);
+  const merged = isDefault ? value : inheritDefaults(value);
   const files = [file, ...imported, ...envFiles([baseDir, cwd])];
   return Object.freeze({
     ...{ file: name, isDefault, baseDir, value: merged, positions, env, problems, files },
@@ -95,7 +95,7 @@ export async function readRawConfig({ cwd, env: given, configPath }: ConfigInput
  * A file that says nothing about the store or about authentication gets those of `config/default.yaml`: there the store
  * is named, and which schemes are on (their options are the plugins' own defaults). An empty section counts as absent.
  */
-function inherit(value: RawConfig['value']): RawConfig['value'] {
+export function inheritDefaults(value: RawConfig['value']): RawConfig['value'] {
   const own = Object.fromEntries(Object.entries(value).filter(([, section]) => section !== null));
   if ('store' in own && 'auth' in own) return own;
   const { value: defaults } = toPlain(parseYaml(readFileSync(path.join(PACKAGE_ROOT, DEFAULT_FILE), 'utf8')).value);

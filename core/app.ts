@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { listenUrl } from '../config/core-schema.ts';
-import { type LoadedConfig, loadConfig } from '../config/load-config.ts';
+import { type GivenConfig, type LoadedConfig, loadConfig } from '../config/load-config.ts';
 import type { ConfigInput } from '../config/read.ts';
 import { gatherStates } from '../routing/routing-states.ts';
 import { createGeneration } from './calls/generation.ts';
@@ -9,12 +9,12 @@ import type { ModelCatalog, RoutingState } from './contract/call.ts';
 import type { ReloadControl } from './contract/gateway.ts';
 import type { Schema } from './contract/json.ts';
 import type { Announcement, Log, SignInLink } from './contract/plugin.ts';
-import { InnerRequests } from './http/inner-requests.ts';
+import { InnerRequests, injectRequest } from './http/inner-requests.ts';
 import { Lifecycle, type Listener } from './http/lifecycle.ts';
 import { createMemory } from './http/memory.ts';
 import { createAdminRate } from './http/operator-rights.ts';
 import { LiveGeneration, type PreparedGeneration } from './http/serve.ts';
-import { createHttpServer, OWN_PORT, renewTls, setServerOptions, watchHandshakes } from './http/server.ts';
+import { createHttpServer, NO_PORT, OWN_PORT, renewTls, setServerOptions, watchHandshakes } from './http/server.ts';
 import { Upgrades } from './http/upgrades.ts';
 import { createLogger } from './logger.ts';
 import { openFoundation } from './plugins/foundation.ts';
@@ -25,6 +25,11 @@ export interface Gateway {
   /** Such as `http://127.0.0.1:8787`, or `https://…` with `server.tls`. */
   readonly url: string;
   readonly server: Server;
+  /**
+   * Makes a request to the gateway within this process, with the arguments of `fetch` (a path is enough); all that requests pass holds for it.
+   * Works without a port, and as the `fetch` of an SDK.
+   */
+  readonly inject: (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
   /** What plugins want shown once at start, such as the first API key. */
   readonly announcements: readonly Announcement[];
   /** Ways to sign in, for a banner that a person sees on a terminal. */
@@ -55,13 +60,15 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-export interface GatewayOptions extends ConfigInput {
+export interface GatewayOptions extends ConfigInput, GivenConfig {
   /** The configuration when it is read already, by the same input. */
   readonly loaded?: LoadedConfig;
   /** Asks the other workers, when this is one of several. */
   readonly gatherer?: Gatherer;
   /** Where connections come from; the server's own port unless given. */
   readonly listener?: Listener;
+  /** `false` for no port: only `inject` reaches the gateway. */
+  readonly listen?: boolean;
   readonly log: Log;
   /** Replaces `server.host` of the configuration. */
   readonly host?: string;
@@ -70,14 +77,14 @@ export interface GatewayOptions extends ConfigInput {
 }
 
 /**
- * Starts a gateway: reads the configuration (`configPath`, else the search in `cwd`), sets the plugins up and listens. `cwd`
- * and `env` are the process's own unless given; without a `log` it writes JSON to stdout, a line each. Rejects with every
- * error named before anything listens.
+ * Starts a gateway: reads the configuration (`config`, `configPath`, else the search in `cwd`), sets the plugins up and listens. `cwd`
+ * and `env` are the process's own unless given; without a `log` it writes JSON to stdout, a line each, from `logging.level` on. Rejects
+ * with every error named before anything listens.
  */
 export async function createGateway(given: Partial<GatewayOptions> = {}): Promise<Gateway> {
-  const log = given.log ?? createLogger({ level: 'info' });
-  const options = { cwd: process.cwd(), env: process.env, ...given, log };
+  const options = { cwd: process.cwd(), env: process.env, ...given };
   const loaded = options.loaded ?? (await loadConfig(options));
+  const log = options.log ?? createLogger({ level: loaded.config.logging.level });
   const foundation = await openFoundation(loaded, log, options.gatherer);
   const { server: config } = loaded.config;
   const deps = {
@@ -99,7 +106,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
       isDraining: () => deps.lifecycle.draining,
     });
     const host = options.host ?? config.host;
-    const { listener = OWN_PORT } = options;
+    const { listener = options.listen === false ? NO_PORT : OWN_PORT } = options;
     const port = await listener.listen(server, host, options.port ?? config.port);
     deps.lifecycle.phase = 'ready';
     const prepare = async (next: LoadedConfig): Promise<PreparedGeneration> => {
@@ -125,6 +132,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     return {
       url: listenUrl({ host, port, tls: config.tls }),
       server,
+      inject: (input, init) => injectRequest(server, readInjected(input, init)),
       ...describeGeneration(live),
       get openApi() {
         return openApi();
@@ -150,6 +158,11 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     await foundation.close();
     throw error;
   }
+}
+
+/** A path belongs to this gateway, whatever host it is asked by. */
+function readInjected(input: string | URL | Request, init: RequestInit | undefined): Request {
+  return new Request(typeof input === 'string' ? new URL(input, 'http://localhost') : input, init);
 }
 
 /** A configuration on the store that is open: its folder too is where keys were made with what lies beside them. */

@@ -1,5 +1,6 @@
 import http, { type IncomingMessage, type Server } from 'node:http';
-import { type Duplex, duplexPair } from 'node:stream';
+import { type Duplex, duplexPair, Readable } from 'node:stream';
+import type { ReadableStream } from 'node:stream/web';
 import type { RequestState } from './lifecycle.ts';
 import { feedConnection } from './server.ts';
 
@@ -43,11 +44,7 @@ export function postLocally(
   onSocket: (socket: Duplex) => void = () => {},
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const [near, far] = duplexPair();
-    onSocket(far);
-    // Not every Node does so: a caller who leaves would not be missed on the other side.
-    near.once('close', () => far.destroy());
-    feedConnection(server, Object.assign(far, { remoteAddress: address }));
+    const near = connectTo(server, address, onSocket);
     const request = http.request({
       ...{ method: 'POST', path, signal },
       headers: { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
@@ -57,4 +54,50 @@ export function postLocally(
     request.once('error', reject);
     request.end(body);
   });
+}
+
+/** The near end of a connection to a server of this process. */
+function connectTo(server: Server, address: string, onSocket: (socket: Duplex) => void = () => {}): Duplex {
+  const [near, far] = duplexPair();
+  onSocket(far);
+  // Not every Node does so: a caller who leaves would not be missed on the other side.
+  near.once('close', () => far.destroy());
+  feedConnection(server, Object.assign(far, { remoteAddress: address }));
+  return near;
+}
+
+/** What a response of these must not have a body for. */
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/**
+ * Makes a request to a server of this process without a socket, as `fetch` would make it from this machine; resolves with the head of the
+ * response.
+ */
+export async function injectRequest(server: Server, incoming: Request): Promise<Response> {
+  const { pathname, search, host } = new URL(incoming.url);
+  const body = incoming.body ? Buffer.from(await incoming.arrayBuffer()) : undefined;
+  const near = connectTo(server, '127.0.0.1');
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const sent = http.request({
+      ...{ method: incoming.method, path: pathname + search, signal: incoming.signal },
+      headers: {
+        host,
+        ...Object.fromEntries(incoming.headers),
+        ...(body && { 'content-length': body.length }),
+      },
+      createConnection: () => near,
+    });
+    sent.once('response', resolve);
+    sent.once('error', reject);
+    sent.end(body);
+  });
+  const headers = new Headers();
+  for (const [name, values = []] of Object.entries(response.headersDistinct))
+    for (const value of values) headers.append(name, value);
+  const { statusCode: status = 200 } = response;
+  if (BODILESS.has(status) || incoming.method === 'HEAD') {
+    response.resume();
+    return new Response(null, { status, headers });
+  }
+  return new Response(Readable.toWeb(response) as ReadableStream<Uint8Array>, { status, headers });
 }

@@ -73,6 +73,12 @@ export const OWN_PORT: Listener = Object.freeze({
   close: closeOwnPort,
 });
 
+/** No port at all: connections are made within the process. */
+export const NO_PORT: Listener = Object.freeze({
+  listen: () => Promise.resolve(0),
+  close: closeOwnPort,
+});
+
 /** How long a client may take to agree on a key; as long as it may take for the headers of a request. */
 const HANDSHAKE_MS = 15_000;
 
