@@ -19,6 +19,16 @@ export interface DialectRoute {
   readonly response?: Schema;
 }
 
+/** Other paths by which clients of a format call routes of models, as their SDKs or another vendor's servers have them. */
+export interface PathAlias {
+  /** The beginning of such a path, from `^` on. A group `model` names the model, in place of that of the body. */
+  readonly pattern: RegExp;
+  /** What stands in place of that beginning. */
+  readonly path: string;
+  /** Headers in which the credential may be there too, in lower case. */
+  readonly credentials?: readonly string[];
+}
+
 /** A request as it came in over HTTP, its body checked by the route's schema and frozen. */
 export interface DialectInput<Body = unknown> {
   readonly body: Body;
@@ -173,6 +183,8 @@ export interface DialectDefinition<Body = unknown> {
   readonly routes: readonly DialectRoute[];
   /** Paths below which errors are written in this format also where no route is; `/v1/messages`, say. */
   readonly prefixes?: readonly string[];
+  /** Other paths of this gateway's routes of models, of this format or another; a path that a route has is no such path. */
+  readonly pathAliases?: readonly PathAlias[];
   /** Where this format's clients put their credential, beside `authorization` and `x-api-key`; below `prefixes` only. */
   readonly credentials?: { readonly headers?: readonly string[]; readonly query?: readonly string[] };
   /** Whether a text is a token of somebody's own subscription with the format's vendor: beside a key of this gateway it is refused. */

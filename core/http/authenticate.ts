@@ -7,7 +7,6 @@ import { GatewayError } from '../contract/errors.ts';
 import type { AuthRequest } from '../contract/hooks.ts';
 import type { Route } from '../contract/plugin.ts';
 import { kindsTaken } from '../contract/route.ts';
-import { MAX_TAGS, refuseTag, type TagRules, tagName } from '../contract/units.ts';
 import { type FailedCredentials, UNLIMITED } from './failed-credentials.ts';
 import { refuseLacking } from './operator-rights.ts';
 import { RequestAborted } from './read-body.ts';
@@ -332,6 +331,8 @@ interface PathRules {
   /** Those whose clients find the list of models here: the request's headers say which of them is meant. */
   readonly lists: readonly DialectDefinition[];
   readonly places: CredentialPlaces;
+  /** The path that is meant, where it is another one, and the model that it names. */
+  readonly meant?: { readonly path: string; readonly model: string | undefined };
 }
 
 /** What dialects say of paths. */
@@ -367,8 +368,17 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
   const rows = [ofModels, ...all.map(({ prefix, dialect }) => rulesOf(prefix, dialect))].toSorted(
     (a, b) => b.prefix.length - a.prefix.length,
   );
+  const aliases = dialects.flatMap(({ pathAliases = [] }) => pathAliases);
   return {
     rulesAt(path) {
+      for (const { pattern, path: start, credentials } of aliases) {
+        const found = pattern.exec(path);
+        if (!found) continue;
+        const meant = { path: start + path.slice(found[0].length), model: decoded(found.groups?.['model']) };
+        const { places, ...rules } = this.rulesAt(meant.path);
+        const headers = credentials ? [...new Set([...places.headers, ...credentials])] : places.headers;
+        return { ...rules, places: { ...places, headers }, meant };
+      }
       // Who misspells a path reads the 404 in its own format, and the credential is cut out of the URL there too.
       const lower = `${path.toLowerCase()}/`;
       for (const row of rows) if (lower.startsWith(row.prefix)) return row;
@@ -378,56 +388,21 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
   };
 }
 
+/** A part of a path as it is meant; as it is where it is no percent-encoding. */
+function decoded(part: string | undefined): string | undefined {
+  try {
+    return part === undefined ? undefined : decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** The dialect whose list of models a request wants, by the header that its clients send. */
 export function dialectOfList(
   dialects: readonly DialectDefinition[],
   headers: IncomingHttpHeaders,
 ): DialectDefinition | undefined {
   return dialects.find(({ models }) => models?.header !== undefined && headers[models.header] !== undefined);
-}
-
-/** The header by which a request says what its calls are booked under: `team=search`, more with commas between or once more. */
-export const TAG_HEADER = 'x-tollgate-tag';
-
-/** The caller with the tags that the request names behind its own; what it calls on the way carries them all. */
-export function withRequestTags(
-  principal: Principal,
-  headers: IncomingHttpHeaders,
-  rules: TagRules,
-  { auth, role }: Pick<Route, 'auth' | 'role'>,
-): Principal {
-  const sent = headers[TAG_HEADER];
-  // Routes that call no model book nothing.
-  if (sent === undefined || role === 'admin' || !auth.includes('key')) return principal;
-  const tags = readTags(String(sent), principal.tags ?? [], rules);
-  return tags.length === 0 ? principal : Object.freeze({ ...principal, tags });
-}
-
-/** The tags of a header behind those of the key or token; throws a 400 for what may not be there. */
-export function readTags(header: string, own: readonly string[], rules: TagRules): readonly string[] {
-  const sent = header
-    .split(',')
-    .map((tag) => tag.trim())
-    .filter((tag) => tag !== '');
-  const tags = [...own];
-  for (const tag of sent) {
-    if (tags.includes(tag)) continue;
-    const reason = refuseTag(tag, rules);
-    if (reason !== undefined) throw wrongTag(reason);
-    const name = tagName(tag);
-    if (own.some((each) => tagName(each) === name))
-      throw wrongTag(`The tag "${name}" belongs to this key or token and cannot be chosen by a request; leave it out.`);
-    if (tags.some((each) => tagName(each) === name))
-      throw wrongTag(`The tag "${name}" has two values; a call has one value of each tag.`);
-    if (tags.length >= MAX_TAGS)
-      throw wrongTag(`A call carries at most ${MAX_TAGS} tags, those of its key or token included.`);
-    tags.push(tag);
-  }
-  return Object.freeze(tags);
-}
-
-function wrongTag(message: string): GatewayError {
-  return new GatewayError('invalid_request', `${TAG_HEADER}: ${message}`, { param: TAG_HEADER });
 }
 
 /** Coding clients each have a header of their own for the session, such as `x-<client>-session-id`. */

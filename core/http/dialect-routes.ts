@@ -23,9 +23,11 @@ import type {
 } from '../contract/dialect.ts';
 import { GatewayError, isGatewayError, rewordError, toGatewayError } from '../contract/errors.ts';
 import type { Route, RouteContext } from '../contract/plugin.ts';
+import type { RouteState } from '../contract/route.ts';
 import { own, ownerOf, runAs, runOwned } from '../plugins/attribution.ts';
 import type { Owned } from '../plugins/registry.ts';
 import { withoutCredentials } from './authenticate.ts';
+import type { RequestState } from './lifecycle.ts';
 import { createSseWriter, type SseWriter } from './sse-writer.ts';
 
 /** The routes of all dialects, and which dialect each of them speaks. */
@@ -55,7 +57,10 @@ export function createDialectRoutes(
           body: ctx.state.body,
           params: ctx.params,
           query: ctx.querystring === '' ? {} : Object.fromEntries(new URLSearchParams(ctx.querystring)),
-          headers: withoutCredentials(ctx.headers, dialect.credentials?.headers),
+          headers: withoutCredentials(
+            ctx.headers,
+            (ctx.state as RouteState & Pick<RequestState, 'places'>).places?.headers,
+          ),
           route: row,
         };
         const keys = deps.seals.ready();

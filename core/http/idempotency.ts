@@ -47,10 +47,10 @@ export function createIdempotency(own: IdempotencyDeps): RespondOnce {
   const { deps, inner, maxBytes, log } = own;
   return async (ctx, body) => {
     const state = ctx.state as RequestState;
-    const { principal, requestId: request_id } = state;
+    const { principal, requestId: request_id, alias } = state;
     const key = readIdempotencyKey(ctx.req);
     if (!principal || key === undefined) throw new TypeError('an idempotent route has a caller and a key');
-    const name = nameOf(principal, ctx.path, key);
+    const name = nameOf(principal, alias?.path ?? ctx.path, key);
     const fingerprint = fingerprintOf(ctx, body);
     const opened = await openKey(own, name, fingerprint);
     if (typeof opened !== 'function') {
@@ -97,9 +97,10 @@ function innerRequest(ctx: Koa.Context, body: Buffer): Parameters<InnerRequests[
   const query = new URLSearchParams(ctx.querystring);
   for (const { name, value } of urlCredentialsOf(ctx.req)) query.append(name, value);
   const search = query.size > 0 ? `?${query}` : '';
+  const { requestId, alias } = ctx.state as RequestState;
   return {
-    path: `${ctx.path}${search}`,
-    headers: { ...copyHeaders(ctx.headers), 'x-request-id': (ctx.state as RequestState).requestId },
+    path: `${alias?.path ?? ctx.path}${search}`,
+    headers: { ...copyHeaders(ctx.headers), 'x-request-id': requestId },
     address: ctx.req.socket.remoteAddress ?? '',
     body,
     // It runs to its end, also when its caller leaves.

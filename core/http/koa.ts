@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import cors from '@koa/cors';
 import Router, { type RouterContext } from '@koa/router';
 import type { ValidateFunction } from 'ajv';
@@ -7,10 +8,10 @@ import type { Principal } from '../contract/call.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import { deepFreeze } from '../contract/json.ts';
+import { deepFreeze, isObject } from '../contract/json.ts';
 import type { Log, Route, RouteContext } from '../contract/plugin.ts';
 import type { ErrorNote, RefusalWatcher } from '../contract/route.ts';
-import type { TagRules } from '../contract/units.ts';
+import { MAX_TAGS, refuseTag, type TagRules, tagName } from '../contract/units.ts';
 import { CORE, runOwned } from '../plugins/attribution.ts';
 import { type CompileRoute, createRouteCompiler, type Owned, type RequestSchemas } from '../plugins/registry.ts';
 import {
@@ -21,9 +22,7 @@ import {
   type DialectPrefixes,
   dialectOfList,
   sessionOf,
-  TAG_HEADER,
   type UrlCredential,
-  withRequestTags,
 } from './authenticate.ts';
 import { answerError, requestError } from './error-answer.ts';
 import type { RespondOnce } from './idempotency.ts';
@@ -101,7 +100,7 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
     try {
       // What is known of a path is noted before any middleware of plugins sees the request.
       const path = normalisePath(ctx.path);
-      const { dialect, lists, places } = prefixes.rulesAt(path);
+      const { dialect, lists, places, meant } = prefixes.rulesAt(path);
       state.places = places;
       state.dialect = (lists.length > 0 ? dialectOfList(lists, ctx.headers) : undefined) ?? dialect;
       // Who misspells the path needs the note too.
@@ -109,7 +108,10 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
       cutUrlCredentials(ctx, prefixes.queryNames, (each) => places.query.includes(each.name) || isUrlCredential(each));
       if (AMBIGUOUS.test(req.url ?? ''))
         throw new GatewayError('invalid_request', 'The path of a URL must not hold "#" or "\\"; write %23 or %5C.');
-      if (path !== ctx.path && paths?.isForModels(path)) ctx.path = path;
+      if (meant && paths && !paths.isKnown(path) && paths.isForModels(meant.path)) {
+        state.alias = { path, model: meant.model };
+        ctx.path = meant.path;
+      } else if (path !== ctx.path && paths?.isForModels(path)) ctx.path = path;
       state.isProbe ||= probes?.has(ctx.path) === true;
       if (req.rawHeaders.length > MAX_HEADERS * 2)
         throw new GatewayError('headers_too_large', `The request has more than ${MAX_HEADERS} headers.`);
@@ -245,11 +247,13 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     try {
       if (route.form) {
         form = await readForm(ctx, route.form, { hold, memory, bytes: await body.reading });
-        if (validateBody && !validateBody(form.fields)) throw wrong(validateBody, form.fields);
-        state.body = deepFreeze(form.fields);
+        const fields = withModel(form.fields, state);
+        if (validateBody && !validateBody(fields)) throw wrong(validateBody, fields);
+        state.body = deepFreeze(fields);
         state.files = deepFreeze(form.files);
       } else if (validateBody) {
-        const { value, empty, raw } = await body.json({ shape });
+        const { value: sent, empty, raw } = await body.json({ shape });
+        const value = state.alias ? withModel(sent, state) : sent;
         if (!(empty && route.bodyOptional) && !validateBody(value)) throw wrong(validateBody, value);
         if (route.isIdempotent && deps.respondOnce && !state.outer && 'idempotency-key' in ctx.headers)
           return await deps.respondOnce(ctx, raw);
@@ -264,6 +268,55 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
       if (form) await form.remove();
     }
   };
+}
+
+/** A body with the model that the path names, where it does. */
+function withModel(body: unknown, { alias }: Pick<RequestState, 'alias'>): unknown {
+  return alias?.model === undefined || !isObject(body) ? body : Object.freeze({ ...body, model: alias.model });
+}
+
+/** The header by which a request says what its calls are booked under: `team=search`, more with commas between or once more. */
+const TAG_HEADER = 'x-tollgate-tag';
+
+/** The caller with the tags that the request names behind its own; what it calls on the way carries them all. */
+function withRequestTags(
+  principal: Principal,
+  headers: IncomingHttpHeaders,
+  rules: TagRules,
+  { auth, role }: Pick<Route, 'auth' | 'role'>,
+): Principal {
+  const sent = headers[TAG_HEADER];
+  // Routes that call no model book nothing.
+  if (sent === undefined || role === 'admin' || !auth.includes('key')) return principal;
+  const tags = readTags(String(sent), principal.tags ?? [], rules);
+  return tags.length === 0 ? principal : Object.freeze({ ...principal, tags });
+}
+
+/** The tags of a header behind those of the key or token; throws a 400 for what may not be there. */
+export function readTags(header: string, own: readonly string[], rules: TagRules): readonly string[] {
+  const sent = header
+    .split(',')
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '');
+  const tags = [...own];
+  for (const tag of sent) {
+    if (tags.includes(tag)) continue;
+    const reason = refuseTag(tag, rules);
+    if (reason !== undefined) throw wrongTag(reason);
+    const name = tagName(tag);
+    if (own.some((each) => tagName(each) === name))
+      throw wrongTag(`The tag "${name}" belongs to this key or token and cannot be chosen by a request; leave it out.`);
+    if (tags.some((each) => tagName(each) === name))
+      throw wrongTag(`The tag "${name}" has two values; a call has one value of each tag.`);
+    if (tags.length >= MAX_TAGS)
+      throw wrongTag(`A call carries at most ${MAX_TAGS} tags, those of its key or token included.`);
+    tags.push(tag);
+  }
+  return Object.freeze(tags);
+}
+
+function wrongTag(message: string): GatewayError {
+  return new GatewayError('invalid_request', `${TAG_HEADER}: ${message}`, { param: TAG_HEADER });
 }
 
 function assertQuery(validate: ValidateFunction, text: string): void {

@@ -109,6 +109,8 @@ export class RequestState {
   isProbe: boolean;
   /** Where the path's dialect has credentials; known before any middleware. */
   places: CredentialPlaces | undefined;
+  /** The path as it was sent, and the model that it names, for one that stands for another path. */
+  alias: { readonly path: string; readonly model: string | undefined } | undefined;
   /** Method and path of the route, as registered. */
   route: string | undefined;
   /** The plugin whose route it is. */

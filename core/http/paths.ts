@@ -10,6 +10,8 @@ export interface Paths {
    * redirect, on which clients lose their key or body; all other routes have one spelling, so that rules of a proxy hold for them.
    */
   isForModels(path: string): boolean;
+  /** Whether a route has the path, by whichever method. */
+  isKnown(path: string): boolean;
   /** The sentence that names the right path; undefined where no route is near. It repeats nothing of the request. */
   hint(method: string, path: string, isKnown: boolean): string | undefined;
 }
@@ -66,6 +68,7 @@ export function createPaths(routes: readonly Route[], callsModels: (route: Route
       const { path: matched } = all.match(path, '');
       return matched.length > 0 && matched.every((layer) => !exact.has(layer.path));
     },
+    isKnown: (path) => all.match(path, '').path.length > 0,
     hint(method, path, isKnown) {
       if (path.length > MAX_LENGTH) return undefined;
       const sent = normalisePath(path);

@@ -18,6 +18,7 @@ import {
   type Authentication,
   createAuthenticator,
   createDialectPrefixes,
+  type DialectPrefixes,
   type UrlCredential,
   withoutCredentials,
 } from './authenticate.ts';
@@ -108,7 +109,7 @@ export function serveGeneration(
   });
   return {
     listener: koa.callback(),
-    upgrades: upgradeRules(generation, others, spoken, authentication, paths),
+    upgrades: upgradeRules(generation, others, spoken, authentication, { paths, prefixes }),
     openApi: describe,
   };
 }
@@ -239,14 +240,15 @@ function upgradeRules(
   { ownUpgrade }: OthersCode,
   dialects: readonly DialectDefinition[],
   authentication: Authentication,
-  paths: Paths,
+  { paths, prefixes }: { readonly paths: Paths; readonly prefixes: DialectPrefixes },
 ): UpgradeRules {
   const { cors, trustProxy } = loaded.config.server;
   const authenticate = createAuthenticator(authentication, { auth: ['key'] });
   return {
     ...{ origins: cors.origins, trustProxy },
     find(sent) {
-      const meant = normalisePath(sent);
+      const plain = normalisePath(sent);
+      const meant = (paths.isKnown(plain) ? undefined : prefixes.rulesAt(plain).meant?.path) ?? plain;
       const path = paths.isForModels(meant) ? meant : sent;
       return {
         path,

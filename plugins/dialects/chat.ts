@@ -51,6 +51,12 @@ const CHAT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
 
 const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 
+/** What Azure has below a deployment, which is the model. https://learn.microsoft.com/azure/ai-foundry/openai/reference */
+const OF_DEPLOYMENTS =
+  'chat/completions|completions|embeddings|responses|audio/(?:speech|transcriptions|translations)|images/(?:generations|edits)';
+
+const AZURE = Object.freeze({ path: '/v1/', credentials: ['api-key'] });
+
 /** OpenAI's chat completions: the canonical shape itself, on both surfaces. */
 const chat: DialectDefinition<ChatRequest> = {
   name: 'chat',
@@ -67,6 +73,12 @@ const chat: DialectDefinition<ChatRequest> = {
       summary: 'Chat completion; the model is `provider/model` or an alias',
       description: DESCRIPTION,
     },
+  ],
+  // As Groq's SDK, Google's servers for OpenAI's clients and Azure's have the same routes.
+  pathAliases: [
+    { pattern: new RegExp(`^/openai/deployments/(?<model>.+?)/(?=(?:${OF_DEPLOYMENTS})$)`), ...AZURE },
+    { pattern: /^\/openai\/(?!deployments\/)(?:v1\/)?/, ...AZURE },
+    { pattern: /^\/v1beta\/openai\//, path: '/v1/' },
   ],
   keepAlive: ': keep-alive\n\n',
   read({ body, params: { provider } }) {

@@ -129,7 +129,6 @@ describe('the path of a request to a gateway', () => {
     ['POST', '/v1/chat/completions/chat/completions', '/v1/chat/completions', V1],
     ['POST', '/v1/chat/completions/v1/messages', '/v1/messages', V1],
     ['POST', '/api/v1/chat/completions', '/v1/chat/completions', V1],
-    ['POST', '/openai/v1/chat/completions', '/v1/chat/completions', V1],
     ['POST', '/OpenAI/V1/Chat/Completions', '/v1/chat/completions', V1],
     ['POST', '/api/core/chat/completions', '/api/core/{provider}/chat/completions', OF_PROVIDER],
     ['POST', '/v1beta/v1beta/models/echo:generateContent', '/v1beta/models/{model}:generateContent', V1BETA],

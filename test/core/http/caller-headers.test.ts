@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { readTags } from '../../../core/http/authenticate.ts';
+import { readTags } from '../../../core/http/koa.ts';
 import { refusal } from '../../support/errors.ts';
 
 const RULES = { team: ['search', 'ads'], project: '*', env: ['a', 'b'], one: '*', two: '*', three: '*' } as const;
