@@ -224,7 +224,7 @@ export function assertSchema(owner: string, what: string, schema: unknown): void
 
 /** What a route matches, whatever its parameters are called. */
 function routeShape({ method, path }: Route): string {
-  return `${method} ${path.replaceAll(/([:*])\w+/g, '$1')}`;
+  return `${method} ${path.replaceAll(/(?<!\\)([:*])\w+/g, '$1')}`;
 }
 
 function asOwner<T>(owner: string, what: string, work: () => T): T {

@@ -3,8 +3,14 @@ import {
   type DialectModels,
   type DialectRoute,
   definePlugin,
+  isObject,
+  type JsonObject,
   type ListedModel,
+  type PluginApi,
   parseJson,
+  type RouteContext,
+  readArray,
+  readObject,
   type Schema,
 } from '../../core/index.ts';
 import { geminiError } from '../formats/google/errors.ts';
@@ -19,7 +25,7 @@ import {
   type GeminiBody,
 } from '../formats/google/types.ts';
 import { writeGemini } from '../formats/google/write-response.ts';
-import { invalid } from '../providers/kit/index.ts';
+import { type EmbeddingRequest, type EmbeddingResponse, invalid } from '../providers/kit/index.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 const DESCRIPTION =
@@ -102,8 +108,119 @@ export default definePlugin({
   configSchema: CONFIG_SCHEMA as object,
   setup(api, config) {
     api.dialect({ ...gemini, aliases: readModelNames(config) });
+    addEmbeddings(api);
   },
 });
+
+/** What a request for one embedding may hold. Source: https://ai.google.dev/api/embeddings */
+const EMBED_PROPERTIES = Object.freeze({
+  model: { type: 'string', maxLength: 256 },
+  content: {
+    type: 'object',
+    required: ['parts'],
+    properties: { parts: { type: 'array', minItems: 1, maxItems: 2048, items: { type: 'object' } } },
+  },
+  ...both('taskType', 'task_type', { type: ['string', 'null'], maxLength: 64 }),
+  ...both('outputDimensionality', 'output_dimensionality', { type: ['integer', 'null'], minimum: 1, maximum: 65_536 }),
+  title: { type: ['string', 'null'], maxLength: 4096 },
+});
+
+const EMBED_REQUEST: Schema = {
+  examples: [{ content: { parts: [{ text: 'Hello there' }] } }],
+  type: 'object',
+  required: ['content'],
+  properties: EMBED_PROPERTIES,
+};
+
+const BATCH_EMBED_REQUEST: Schema = {
+  examples: [{ requests: [{ content: { parts: [{ text: 'Hello there' }] } }] }],
+  type: 'object',
+  required: ['requests'],
+  properties: { requests: { type: 'array', minItems: 1, maxItems: 2048, items: EMBED_REQUEST } },
+};
+
+const EMBEDDING: Schema = { type: 'object', required: ['values'], properties: { values: { type: 'array' } } };
+
+function both(camel: string, snake: string, schema: Schema): Readonly<Record<string, Schema>> {
+  return { [camel]: schema, [snake]: schema };
+}
+
+/** Embeddings in Gemini's form: the operation `embeddings`, of one text or of several. */
+function addEmbeddings(api: PluginApi): void {
+  const add = (version: string, method: string, body: Schema, response: Schema): void =>
+    api.route({
+      ...{ method: 'POST', path: `/${version}/models/*model\\:${method}`, auth: ['key'], isIdempotent: true, body },
+      summary: `Embeddings in Gemini’s format, by ${method}`,
+      responses: { 200: { description: 'Vectors of length 1, in the order of the texts.', schema: response } },
+      async handler(ctx) {
+        const sent = ctx.state.body as JsonObject;
+        const isBatch = Array.isArray(sent['requests']);
+        const request = readEmbed(isBatch ? readArray(sent['requests']) : [sent], ctx.params['model'] ?? '', isBatch);
+        const { requestId, principal, session, trace, signal, onOutcome } = (ctx as RouteContext).state;
+        const context = { requestId, principal, session, trace, signal, onOutcome };
+        const { response, headers } = await api.call('embeddings', request, context);
+        ctx.set(headers);
+        ctx.body = writeEmbed(response, isBatch);
+      },
+    });
+  for (const version of ['v1beta', 'v1']) {
+    const embeddings = { type: 'array', items: EMBEDDING };
+    const [one, several] = [{ embedding: EMBEDDING }, { embeddings }];
+    add(version, 'embedContent', EMBED_REQUEST, { type: 'object', required: ['embedding'], properties: one });
+    add(version, 'batchEmbedContents', BATCH_EMBED_REQUEST, {
+      ...{ type: 'object', required: ['embeddings'], properties: several },
+    });
+  }
+}
+
+interface EmbedSettings {
+  readonly text: string;
+  /** Where they stand in the body. */
+  readonly place: string;
+  readonly rest: JsonObject;
+}
+
+/** The embeddings that requests for one model ask for together. */
+function readEmbed(requests: readonly unknown[], path: string, isBatch: boolean): EmbeddingRequest {
+  const model = plainModel(path);
+  const settings = requests.map((request, at): EmbedSettings => {
+    const place = isBatch ? `requests[${at}].` : '';
+    const { model: own, content, ...rest } = readObject(request);
+    if (typeof own === 'string' && plainModel(own) !== model)
+      throw invalid(`${place}model`, 'must be that of the path');
+    const texts = readArray(readObject(content)['parts']).map((part, one) => {
+      const text = isObject(part) ? part['text'] : undefined;
+      if (typeof text === 'string' && text !== '') return text;
+      throw invalid(`${place}content.parts[${one}]`, 'must be a text that is not empty');
+    });
+    return { text: texts.join('\n'), place, rest };
+  });
+  const [first] = settings;
+  const common = first?.rest ?? {};
+  for (const { rest, place } of settings)
+    for (const name of new Set([...Object.keys(rest), ...Object.keys(common)]))
+      if (rest[name] !== common[name])
+        throw invalid(`${place}${name}`, 'must be the same in all requests of a batch; send those that differ apart');
+  const { taskType, task_type = taskType, outputDimensionality, ...more } = common;
+  const { output_dimensionality: dimensions = outputDimensionality, title } = more;
+  return {
+    model,
+    input: settings.map(({ text }) => text),
+    ...(typeof dimensions === 'number' && { dimensions }),
+    ...(typeof task_type === 'string' && { task_type }),
+    ...(typeof title === 'string' && { title }),
+  };
+}
+
+function plainModel(name: string): string {
+  return name.replace(/^(?:models|tunedModels)\//, '');
+}
+
+function writeEmbed({ data, usage }: EmbeddingResponse, isBatch: boolean): object {
+  const embeddings = data.toSorted((a, b) => a.index - b.index).map(({ embedding }) => ({ values: embedding }));
+  const usageMetadata = { promptTokenCount: usage.prompt_tokens };
+  return isBatch ? { embeddings, usageMetadata } : { embedding: embeddings[0], usageMetadata };
+}
 
 function modelOf({ id, ownedBy, contextWindow, maxOutput }: ListedModel): object {
   return {

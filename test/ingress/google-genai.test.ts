@@ -88,4 +88,35 @@ describe('Google’s own client, @google/genai', () => {
     expect(few.totalTokens).to.be.within(1, 20);
     expect(many.totalTokens).to.be.greaterThan(500);
   });
+
+  it('E73: embeds one text and several, whichever provider has the vectors', async () => {
+    const { embeddings = [] } = await client.models.embedContent({
+      model: 'echo/echo-embedding',
+      contents: ['one', 'two'],
+      config: { outputDimensionality: 8, taskType: 'RETRIEVAL_QUERY' },
+    });
+    expect(embeddings.map(({ values }) => values?.length)).to.deep.equal([8, 8]);
+    const one = { content: { parts: [{ text: 'one' }] }, output_dimensionality: 8 };
+    const path = '/v1beta/echo/echo-embedding';
+    const whole = await rig.gateway.post(`${path}:embedContent`, one);
+    const { embedding, usageMetadata } = (await whole.json()) as Record<string, Record<string, unknown>>;
+    expect(embedding?.['values']).to.deep.equal(embeddings[0]?.values);
+    expect(usageMetadata?.['promptTokenCount']).to.equal(1);
+    expect(whole.headers.get('x-tollgate-provider')).to.equal('echo');
+  });
+
+  it('E73: refuses embeddings that one request cannot say, with the place', async () => {
+    const post = async (method: string, body: unknown) => {
+      const response = await rig.gateway.post(`/v1beta/models/echo/echo-embedding:${method}`, body);
+      const { error } = (await response.json()) as { error: { status: string; message: string } };
+      return [response.status, error.status, error.message].join(' ');
+    };
+    const content = { parts: [{ text: 'one' }] };
+    const image = { parts: [{ inlineData: { mimeType: 'image/png', data: 'AA==' } }] };
+    expect(await post('embedContent', { content: image })).to.match(/400 INVALID_ARGUMENT .*content\.parts\[0\]/);
+    expect(await post('embedContent', { content, model: 'models/other' })).to.match(/400 .*`model` must be that/);
+    const differing = [{ content }, { content, taskType: 'CLUSTERING' }];
+    expect(await post('batchEmbedContents', { requests: differing })).to.match(/400 .*requests\[1\]\.taskType/);
+    expect(await post('batchEmbedContents', { requests: [] })).to.match(/^400 INVALID_ARGUMENT/);
+  });
 });
