@@ -255,7 +255,7 @@ describe('responses that are continued', () => {
           '1.code',
           'previous_response_not_found',
         );
-        expect((await rig.gateway.get('/v1/responses/resp_nobody')).status).to.be.oneOf([404, 405]);
+        expect((await rig.gateway.get('/v1/responses/resp_nobody')).status).to.equal(404);
       } finally {
         await rig.stop();
       }
@@ -271,6 +271,38 @@ describe('responses that are continued', () => {
       expect(gistOf(kept as never)).to.deep.equal(gistOf(response));
       await openai.responses.delete(response.id);
       expect((await rig.gateway.get(`/v1/responses/${response.id}`)).status).to.equal(404);
+    } finally {
+      await rig.stop();
+    }
+  });
+
+  it('E73: are read, listed and deleted by their owner under the default store', async () => {
+    const rig = await startIngressRig();
+    try {
+      sayAnywhere(rig, 'mistral', HELLO);
+      const openai = rig.gateway.openai();
+      const model = MODEL_OF.mistral;
+      const first = await openai.responses.create({ model, input: 'One' });
+      const input = [{ role: 'user' as const, content: 'Two' }];
+      const { id } = await openai.responses.create({ model, input, previous_response_id: first.id });
+      expect((await openai.responses.retrieve(id)).id).to.equal(id);
+      const items = await openai.responses.inputItems.list(id, { order: 'asc' });
+      const texts = items.data.map((item) => (item as { content: { text: string }[] }).content[0]?.text);
+      expect(texts).to.deep.equal(['One', 'Hello', 'Two']);
+      const pages: string[] = [];
+      for await (const item of openai.responses.inputItems.list(id, { limit: 2 })) pages.push(String(item.id));
+      expect(pages).to.deep.equal(items.data.map((item) => item.id).toReversed());
+      const status = async (path: string, method = 'GET') => {
+        const headers = { authorization: `Bearer ${rig.gateway.key}` };
+        return (await fetch(`${rig.gateway.url}/v1/responses/${path}`, { method, headers })).status;
+      };
+      expect(await status(`${id}?stream=true`)).to.equal(400);
+      expect(await status(`${id}/input_items?limit=0`)).to.equal(400);
+      expect(await status(`${id}/input_items?after=msg_other`)).to.equal(400);
+      expect(await status(`${id}/cancel`, 'POST')).to.equal(400);
+      expect(await status('resp_gone/cancel', 'POST')).to.equal(404);
+      await openai.responses.delete(id);
+      expect([await status(id), await status(`${id}/input_items`)]).to.deep.equal([404, 404]);
     } finally {
       await rig.stop();
     }

@@ -1,4 +1,10 @@
-import { type DialectDefinition, definePlugin, GatewayError, type PluginApi } from '../../../core/index.ts';
+import {
+  type DialectDefinition,
+  definePlugin,
+  GatewayError,
+  type PluginApi,
+  type RouteContext,
+} from '../../../core/index.ts';
 import { RESPONSES_NATIVE } from '../../formats/openai-responses/native.ts';
 import { readResponsesRequest } from '../../formats/openai-responses/read-request.ts';
 import {
@@ -11,19 +17,38 @@ import { writeResponse } from '../../formats/openai-responses/write-response.ts'
 import { streamResponse } from '../../formats/openai-responses/write-stream.ts';
 import { modelNamesSchema, readModelNames } from '../kit/model-names.ts';
 import { socket } from './socket.ts';
-import { createResponseStore, type ResponseStore } from './store.ts';
+import { createResponseStore, type KeptResponse, keptItems, type ResponseStore } from './store.ts';
 import { serveSocket } from './websockets.ts';
 
-/** The routes by which callers read and delete what `store: on` keeps of theirs. */
+/** The routes by which callers read, list and delete what is kept of theirs. */
 function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): void {
   const path = '/v1/responses/:id';
+  const find = async (ctx: RouteContext): Promise<KeptResponse> => {
+    const kept = await store.get(ctx.state.principal, ctx.params['id'] ?? '');
+    if (!kept) throw notFound();
+    return kept;
+  };
   api.route({
     ...{ method: 'GET', path, auth: ['key'], summary: 'A response of the caller that is kept' },
+    description: 'Whole, as it was given: a response that has ended is not streamed again.',
+    query: { type: 'object', properties: { stream: { type: 'string' } } },
     responses: { 200: { description: 'The response.', schema: RESPONSES_RESPONSE } },
     async handler(ctx) {
-      const kept = await store.get(ctx.state.principal, ctx.params['id'] ?? '');
-      if (!kept) throw notFound();
-      ctx.body = kept.response;
+      if (new URLSearchParams(ctx.querystring).get('stream') === 'true')
+        throw new GatewayError('invalid_request', 'A kept response has ended and comes whole: leave `stream` out.', {
+          param: 'stream',
+        });
+      ctx.body = (await find(ctx)).response;
+    },
+  });
+  api.route({
+    ...{ method: 'GET', path: `${path}/input_items`, auth: ['key'], summary: 'What led to a response that is kept' },
+    description: 'With what came before it in the conversation. The newest first, unless `order` is `asc`.',
+    query: ITEMS_QUERY,
+    responses: { 200: { description: 'A page of items.', schema: ITEMS } },
+    async handler(ctx) {
+      const query = Object.fromEntries(new URLSearchParams(ctx.querystring));
+      ctx.body = pageOfItems(await find(ctx), query);
     },
   });
   api.route({
@@ -35,6 +60,54 @@ function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: ResponseStore): vo
       ctx.body = { id, object: 'response', deleted: true };
     },
   });
+  api.route({
+    ...{ method: 'POST', path: `${path}/cancel`, auth: ['key'], summary: 'Refused: no response here runs on its own' },
+    description: 'Responses with `background` are refused, and others end when their request is left.',
+    responses: { 200: { description: 'Never.', schema: RESPONSES_RESPONSE } },
+    async handler(ctx) {
+      await find(ctx);
+      throw new GatewayError(
+        'invalid_request',
+        'This response was not made with `background: true`, so it cannot be cancelled. To end one that runs, close its request.',
+      );
+    },
+  });
+}
+
+const DEFAULT_ITEMS = 20;
+const MAX_ITEMS = 100;
+
+const ITEMS_QUERY = Object.freeze({
+  type: 'object',
+  properties: {
+    limit: {
+      type: 'string',
+      pattern: '^(?:[1-9]\\d?|100)$',
+      description: `1 to ${MAX_ITEMS}; ${DEFAULT_ITEMS} unless set.`,
+    },
+    order: { enum: ['asc', 'desc'], description: '`desc` unless set.' },
+    after: { type: 'string', maxLength: 128, description: 'The id of the last item of the page before.' },
+  },
+});
+
+const ITEMS = Object.freeze({
+  type: 'object',
+  required: ['object', 'data', 'first_id', 'last_id', 'has_more'],
+  properties: { object: { const: 'list' }, data: { type: 'array', items: { type: 'object' } } },
+});
+
+function pageOfItems(kept: KeptResponse, { limit, order, after }: Readonly<Record<string, string>>): object {
+  const items = keptItems(kept);
+  const all = order === 'asc' ? items : items.toReversed();
+  const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
+  if (after !== undefined && start === 0)
+    throw new GatewayError('invalid_request', '`after` is not the id of an item of this response.', { param: 'after' });
+  const data = all.slice(start, start + Number(limit ?? DEFAULT_ITEMS));
+  return {
+    ...{ object: 'list', data },
+    ...{ first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null },
+    has_more: start + data.length < all.length,
+  };
 }
 
 const DELETED = Object.freeze({
@@ -93,7 +166,7 @@ export default definePlugin({
         enum: ['off', 'short', 'on'],
         default: 'short',
         description:
-          'Whether responses are kept for requests that continue them: not at all, for an hour, or for `retention` and with routes to read and delete them.',
+          'Whether responses are kept for requests that continue them: not at all, for an hour, or for `retention`. Their owners read and delete them.',
       },
       retention: {
         type: 'string',
@@ -116,6 +189,6 @@ export default definePlugin({
     const { expand, remember } = store;
     api.dialect({ ...responses, aliases, expand, remember });
     if (websocket) serveSocket(api, responses, socket);
-    if (mode === 'on') addStoreRoutes(api, store);
+    if (mode !== 'off') addStoreRoutes(api, store);
   },
 });

@@ -17,7 +17,7 @@ import type { Item, ResponsesBody } from '../../formats/openai-responses/types.t
 export type StoreMode = 'off' | 'short' | 'on';
 
 /** A response with all that led to it. */
-interface KeptResponse {
+export interface KeptResponse {
   readonly input: readonly Item[];
   readonly response: JsonObject;
   /** Who made it. */
@@ -112,6 +112,22 @@ function keptDocuments({ stores: { kept: documents }, log }: StoreApi, ttlMs: nu
       return item;
     },
   };
+}
+
+/** What led to a response, each with an id and in the long form, as the format lists it. */
+export function keptItems({ input, response }: KeptResponse): readonly (Item & { readonly id: string })[] {
+  return input.map((item, at) => {
+    const { type = 'message', role, content, id } = item;
+    const isMessage = type === 'message';
+    // The same one each time it is asked for.
+    const own = `${isMessage ? 'msg' : 'item'}_${hash(JSON.stringify([response['id'], at]))}`;
+    const part = role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' };
+    return {
+      ...{ ...item, type, id: typeof id === 'string' && id !== '' ? id : own },
+      ...(isMessage && { status: 'completed' }),
+      ...(isMessage && typeof content === 'string' && { content: [{ ...part, text: content }] }),
+    };
+  });
 }
 
 /** Whether an item only names an earlier one. */
