@@ -1,5 +1,5 @@
 import type { Server } from 'node:http';
-import { listenUrl } from '../config/core-schema.ts';
+import { listenUrl, localUrl } from '../config/core-schema.ts';
 import { type GivenConfig, type LoadedConfig, loadConfig } from '../config/load-config.ts';
 import type { ConfigInput } from '../config/read.ts';
 import { gatherStates } from '../routing/routing-states.ts';
@@ -92,7 +92,9 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     memory: createMemory(),
     countAdmin: createAdminRate(),
     inner: new InnerRequests(),
+    url: (): string | undefined => url,
   };
+  let url: string | undefined;
   const live = new LiveGeneration();
   try {
     await foundation.store.begin?.();
@@ -108,6 +110,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     const host = options.host ?? config.host;
     const { listener = options.listen === false ? NO_PORT : OWN_PORT } = options;
     const port = await listener.listen(server, host, options.port ?? config.port);
+    url = localUrl({ host, port, tls: config.tls });
     deps.lifecycle.phase = 'ready';
     const prepare = async (next: LoadedConfig): Promise<PreparedGeneration> => {
       const prepared = await live.prepare(await createGeneration(foundation, onStoreOf(loaded, next)), deps);

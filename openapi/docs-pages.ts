@@ -28,12 +28,46 @@ const apiPage = (links: string): string => `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Tollgate API</title>
 <link rel="icon" href="data:,">
-<script type="module" src="/docs/viewer.js"></script>
+<script type="module" src="docs/try.js"></script>
+<script type="module" src="docs/viewer.js"></script>
 </head>
 <body>
-<rapi-doc spec-url="/openapi.json" render-style="focused" theme="light" show-header="false" load-fonts="false" allow-server-selection="false" allow-authentication="true">${links}</rapi-doc>
+<rapi-doc spec-url="openapi.json" render-style="focused" theme="light" show-header="false" load-fonts="false" allow-server-selection="false" allow-authentication="true">${links}<p id="who" role="status" hidden style="margin:8px 5% 0;font:15px system-ui,sans-serif"></p></rapi-doc>
 </body>
 </html>
+`;
+
+/**
+ * Sends what people try as the person who signed in at the console, where no key is given: by a route of the console, which its
+ * description tells. The routes of operators take the session themselves.
+ */
+const TRY_SCRIPT = `const base = new URL('..', import.meta.url).pathname.slice(0, -1);
+const operators = '/api/core/admin';
+const relay = operators + '/console/try';
+const viewer = document.querySelector('rapi-doc');
+const who = document.querySelector('#who');
+let isSignedIn = false;
+const read = (path) => fetch(base + operators + path).then((response) => (response.ok ? response.json() : undefined), () => undefined);
+viewer.addEventListener('spec-loaded', async ({ detail: { tags } }) => {
+  const known = new Set(tags.flatMap(({ paths }) => paths.map(({ path }) => path)));
+  if (!known.has(relay + '/{path}')) return;
+  const own = await read('/console');
+  const person = own?.user_id ? own : known.has(operators + '/session') ? await read('/session') : undefined;
+  isSignedIn = Boolean(person?.scopes?.includes('models:call'));
+  who.textContent = isSignedIn
+    ? 'You are signed in as ' + person.user_id + ': what you try here without a key is sent as you, and booked under this name.'
+    : person?.user_id
+      ? 'You are signed in as ' + person.user_id + ', whose role lacks the scope models:call: to try calls of models, set a key.'
+      : 'Sign in at the console, and load this page anew, to try requests without a key.';
+  who.hidden = false;
+});
+viewer.addEventListener('before-try', ({ detail: { request } }) => {
+  const url = new URL(request.url, location.href);
+  const path = url.pathname.slice(base.length);
+  const hasKey = ['authorization', 'x-api-key'].some((name) => request.headers.has(name));
+  if (!isSignedIn || hasKey || url.origin !== location.origin || path.startsWith(operators + '/')) return;
+  request.url = base + relay + path + url.search;
+});
 `;
 
 /** `/docs`: the OpenAPI document in RapiDoc, the keys of the configuration, and the pages of the docs; nothing of them comes from elsewhere. */
@@ -55,6 +89,7 @@ export function docsRoutes(assets = ASSETS): readonly Route[] {
   });
   return [
     page('/docs', 'The API as a page', 'text/html', () => apiPage(hasSite ? LINKS : '')),
+    page('/docs/try.js', 'The script of /docs that sends requests', 'text/javascript', () => TRY_SCRIPT),
     page('/docs/viewer.js', 'The script of /docs', 'text/javascript', () => createReadStream(viewerFile())),
     // The build makes it; a gateway that runs from its sources has none.
     ...(existsSync(configFile)

@@ -1,5 +1,5 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { Duplex, Readable } from 'node:stream';
 import type Koa from 'koa';
 import type { Call, CredentialKind, Outcome, Principal, TraceContext } from './call.ts';
 import type { GatewayError } from './errors.ts';
@@ -51,6 +51,19 @@ export interface RouteState<Body = unknown> {
   onOutcome(call: Call, outcome: Outcome): void;
   /** Runs this when the response is over: its last byte is out, or its caller has left. Middleware has it too, as `ctx.state.onClosed`. */
   onClosed(listener: () => void): void;
+  /** Sends a request to this gateway itself, from the caller's address: all that holds for requests holds for it. Resolves with the head of the response. */
+  send(request: OwnRequest): Promise<IncomingMessage>;
+}
+
+/** A request that a route sends to its own gateway. */
+export interface OwnRequest {
+  readonly method: string;
+  /** As it stands in a URL, with the query. */
+  readonly path: string;
+  readonly headers: OutgoingHttpHeaders;
+  /** Read as it comes. */
+  readonly body: Readable;
+  readonly signal: AbortSignal;
 }
 
 export type RouteContext<Body = unknown> = Koa.ParameterizedContext<RouteState<Body>> & {

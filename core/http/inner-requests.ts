@@ -1,6 +1,7 @@
 import http, { type IncomingMessage, type Server } from 'node:http';
 import { type Duplex, duplexPair, Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
+import type { OwnRequest } from '../contract/route.ts';
 import type { RequestState } from './lifecycle.ts';
 import { feedConnection } from './server.ts';
 
@@ -20,8 +21,17 @@ export class InnerRequests {
 
   /** Resolves with the head of the response; `outer` is the state of the caller's request. */
   post(request: LocalRequest, outer: RequestState): Promise<IncomingMessage> {
+    return postLocally(this.#attached(), request, (socket) => this.outer.set(socket, outer));
+  }
+
+  /** Sends a request of its own right: it has its own line in the log, and what is booked for it is its own. */
+  send(request: OwnRequest & Pick<LocalRequest, 'address'>): Promise<IncomingMessage> {
+    return sendLocally(this.#attached(), request);
+  }
+
+  #attached(): Server {
     if (!this.#server) throw new TypeError('there is no server yet');
-    return postLocally(this.#server, request, (socket) => this.outer.set(socket, outer));
+    return this.#server;
   }
 }
 
@@ -34,25 +44,38 @@ interface LocalRequest {
   readonly signal: AbortSignal;
 }
 
-/**
- * Posts to a server of this process without a socket: all that HTTP requests pass (keys, limits, bodies, log, errors) holds for it.
- * `onSocket` gets the server's end of the connection. Node documents both ends: the server's `connection` event may be emitted with any Duplex, and a request may bring its own.
- */
+/** Posts JSON to a server of this process without a socket. */
 export function postLocally(
   server: Server,
-  { path, headers, address, body, signal }: LocalRequest,
+  { headers, body, ...request }: LocalRequest,
+  onSocket?: (socket: Duplex) => void,
+): Promise<IncomingMessage> {
+  const own = { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  return sendLocally(server, { ...request, method: 'POST', headers: own, body }, onSocket);
+}
+
+/**
+ * Sends a request to a server of this process without a socket: all that HTTP requests pass (keys, limits, bodies, log, errors) holds for it.
+ * `onSocket` gets the server's end of the connection. Node documents both ends: the server's `connection` event may be emitted with any Duplex, and a request may bring its own.
+ */
+function sendLocally(
+  server: Server,
+  {
+    address,
+    body,
+    ...request
+  }: Omit<OwnRequest, 'body'> & { readonly address: string; readonly body: string | Buffer | Readable | undefined },
   onSocket: (socket: Duplex) => void = () => {},
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const near = connectTo(server, address, onSocket);
-    const request = http.request({
-      ...{ method: 'POST', path, signal },
-      headers: { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
-      createConnection: () => near,
-    });
-    request.once('response', resolve);
-    request.once('error', reject);
-    request.end(body);
+    const sent = http.request({ ...request, createConnection: () => near });
+    sent.once('response', resolve);
+    // Also after the response: of a body that is no longer wanted nothing more is read.
+    sent.on('error', reject);
+    // A caller who leaves ends it by the signal; a server that wants no more of the body leaves the caller's request alone.
+    if (body instanceof Readable) body.pipe(sent);
+    else sent.end(body);
   });
 }
 
@@ -76,20 +99,9 @@ const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 export async function injectRequest(server: Server, incoming: Request): Promise<Response> {
   const { pathname, search, host } = new URL(incoming.url);
   const body = incoming.body ? Buffer.from(await incoming.arrayBuffer()) : undefined;
-  const near = connectTo(server, '127.0.0.1');
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const sent = http.request({
-      ...{ method: incoming.method, path: pathname + search, signal: incoming.signal },
-      headers: {
-        host,
-        ...Object.fromEntries(incoming.headers),
-        ...(body && { 'content-length': body.length }),
-      },
-      createConnection: () => near,
-    });
-    sent.once('response', resolve);
-    sent.once('error', reject);
-    sent.end(body);
+  const response = await sendLocally(server, {
+    ...{ method: incoming.method, path: pathname + search, signal: incoming.signal, address: '127.0.0.1', body },
+    headers: { host, ...Object.fromEntries(incoming.headers), ...(body && { 'content-length': body.length }) },
   });
   const headers = new Headers();
   for (const [name, values = []] of Object.entries(response.headersDistinct))

@@ -89,6 +89,7 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
     const { req, res } = ctx;
     const requestId = requestIdOf(req.headers['x-request-id']);
     const state = new RequestState(requestId, clientAddress(req, trustProxy), inner?.outer.get(req.socket));
+    state.inner = inner;
     if (onClosed) state.onClosed(onClosed);
     if (res.closed) state.close();
     else res.once('close', state.close);

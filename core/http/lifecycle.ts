@@ -3,8 +3,9 @@ import { SHUTDOWN } from '../calls/run-call.ts';
 import type { Call, Outcome, Principal, TraceContext } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { GatewayError } from '../contract/errors.ts';
-import type { ErrorNote, UploadedFile } from '../contract/route.ts';
+import type { ErrorNote, OwnRequest, UploadedFile } from '../contract/route.ts';
 import type { CredentialPlaces } from './authenticate.ts';
+import type { InnerRequests } from './inner-requests.ts';
 import type { Hold } from './memory.ts';
 
 export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
@@ -134,6 +135,8 @@ export class RequestState {
   error: GatewayError | undefined;
   /** What the calls made for this request came to. */
   outcomes: { readonly call: Call; readonly outcome: Outcome }[] | undefined;
+  /** Sends requests to the gateway itself. */
+  inner: InnerRequests | undefined;
   /** Whether all middleware has run. */
   isServed = false;
   readonly onOutcome: (call: Call, outcome: Outcome) => void;
@@ -172,6 +175,11 @@ export class RequestState {
       // After those who have a listener of their own.
       if (this.isServed) process.nextTick(release, this);
     };
+  }
+
+  send(request: OwnRequest): Promise<IncomingMessage> {
+    if (!this.inner) throw new TypeError('this application has no server');
+    return this.inner.send({ ...request, address: this.ip });
   }
 }
 

@@ -48,6 +48,8 @@ export interface ServeDeps {
   readonly memory: Memory;
   readonly countAdmin: CountAdmin;
   readonly inner: InnerRequests;
+  /** Where programs on this machine reach what listens; undefined before it does. */
+  readonly url?: () => string | undefined;
   /** Runs at the end of each response. */
   readonly onClosed?: () => void;
 }
@@ -55,7 +57,7 @@ export interface ServeDeps {
 /** Makes the listener of a generation: middleware of plugins, then all routes. Throws for a route that cannot work. */
 export function serveGeneration(
   generation: Generation,
-  { lifecycle, memory, inner, countAdmin, onClosed }: ServeDeps,
+  { lifecycle, memory, inner, countAdmin, url, onClosed }: ServeDeps,
 ): Served {
   const { registry, deps, catalog, settings, foundation, requests } = generation;
   const { server } = generation.loaded.config;
@@ -64,7 +66,8 @@ export function serveGeneration(
   const dialects = createDialectRoutes(owned, deps, server.sseKeepAliveMs);
   let openApi: Schema | undefined;
   let openApiText: string | undefined;
-  const describe = (): Schema => (openApi ??= createOpenApi(routes, schemas, settings, credentials));
+  const describe = (): Schema =>
+    (openApi ??= createOpenApi(routes, schemas, { ...settings, url: url?.() ?? settings.url }, credentials));
   const own = coreRoutes({
     ...{ catalog, aliases: deps.aliases, dialects: owned },
     phase: () => lifecycle.phase,

@@ -13,6 +13,7 @@ import { ADMIN_PREFIX, isLocal, readCookie, refuseOtherPages, writeCookie } from
 import { pageRoutes } from './pages.ts';
 import { playgroundRoute } from './playground.ts';
 import { type ConsoleSessions, createConsoleSessions } from './sessions.ts';
+import { createTries, type Tries } from './try.ts';
 
 /** Whom the link of the start signs in: the user of the first key. */
 const FIRST_USER = 'local';
@@ -167,13 +168,14 @@ function createRate(): Parts['count'] {
   };
 }
 
-/** Takes the cookie as a credential on the routes of operators, where neither a key nor a token came. */
-function authenticate(api: PluginApi, sessions: ConsoleSessions): void {
+/** Takes the cookie as a credential on the routes of operators, where neither a key nor a token came, and that of a request to try. */
+function authenticate(api: PluginApi, sessions: ConsoleSessions, tries: Tries): void {
   api.hook('authenticate', {
     // After keys and tokens: a call with one never comes here.
     order: 'post',
     handler({ credential, path, method, headers, now }) {
-      if (credential !== '' || !path.startsWith(ADMIN_PREFIX)) return undefined;
+      if (credential !== '') return tries.take(credential);
+      if (!path.startsWith(ADMIN_PREFIX)) return undefined;
       const id = readCookie(headers['cookie']);
       if (id === undefined) return undefined;
       refuseOtherPages({ method, headers });
@@ -244,8 +246,10 @@ export default definePlugin({
       count: createRate(),
       noteRefusal: createRefusals(api),
     };
-    for (const route of [...pageRoutes(config.remote), ...signInRoutes(parts), playgroundRoute(api)]) api.route(route);
-    authenticate(api, sessions);
+    const tries = createTries();
+    const routes = [...pageRoutes(config.remote), ...signInRoutes(parts), playgroundRoute(api), ...tries.routes];
+    for (const route of routes) api.route(route);
+    authenticate(api, sessions, tries);
     consoleCommand(api, sessions);
     api.offerSignIn({
       title: 'Console (signs in once, within two minutes; "tollgate console" prints another link)',

@@ -183,6 +183,9 @@ describe('the console in a browser', function () {
     expect(line).to.match(/authorization: Bearer tg_/);
     const key = /tg_\w+/.exec(String(line))?.[0] ?? '';
     expect(await call(key, 'echo/echo')).to.equal(200);
+    const came = performance.now();
+    await page.getByText('The first call came: echo/echo, ok.').waitFor();
+    expect(performance.now() - came).to.be.lessThan(1000);
   });
 
   it('shows a call as soon as it is over, with the filter that the gateway applies, and why it went so', async () => {
@@ -274,6 +277,14 @@ describe('the console in a browser', function () {
     expect(JSON.parse(await body.inputValue())).to.deep.include({ model: 'echo/echo' });
     await page.getByText('openai, chat completions', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'The docs' }).waitFor({ state: 'attached' });
+  });
+
+  it('tries a route of callers in /docs as the person who signed in, without a key', async () => {
+    await page.getByText('You are signed in as ann: what you try here without a key is sent as you').waitFor();
+    await page.getByRole('button', { name: 'TRY', exact: true }).first().click();
+    await page.getByText('Response Status: OK:200').waitFor();
+    const { data } = await admin<{ data: readonly Record<string, unknown>[] }>('GET', '/calls?session=console&limit=1');
+    expect(data[0]).to.include({ user_id: 'ann', model: 'echo', key: '-', outcome: 'ok' });
   });
 
   it('makes a key with a budget, shows it once, and tells why it is refused when the budget is spent', async () => {

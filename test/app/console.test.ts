@@ -178,6 +178,67 @@ describe('the console', () => {
     ]);
   });
 
+  it('sends what /docs tries on as the person, in every form, and no further than a key of that person would go', async () => {
+    const cookie = await byLink();
+    const send = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+      ask(method, `${ADMIN}/console/try${path}`, { cookie, ...own(), ...headers }, body);
+    const whole = await send('POST', '/v1/chat/completions', CHAT);
+    expect([whole.status, whole.headers.get('x-tollgate-provider')]).to.deep.equal([200, 'echo']);
+    expect(await whole.text()).to.include('Hello there');
+    const streamed = await send('POST', '/v1/chat/completions', { ...CHAT, stream: true });
+    expect(streamed.headers.get('content-type')).to.match(/^text\/event-stream/);
+    expect(await streamed.text()).to.match(/data: \[DONE\]\n\n$/);
+    const messages = { model: 'echo/echo', max_tokens: 9, messages: CHAT.messages };
+    expect(await (await send('POST', '/v1/messages', messages)).text()).to.include('"type":"message"');
+    const listed = (await (await send('GET', '/v1/models?x=1')).json()) as Shown;
+    expect(listed.data.map(({ id }) => id)).to.include('echo/echo');
+    const { data } = (await (await ask('GET', `${ADMIN}/calls?user=zoe&limit=3`, { cookie })).json()) as Shown;
+    expect(data.map(({ user_id, key, outcome }) => [user_id, key, outcome])).to.deep.equal(
+      Array.from({ length: 3 }, () => ['zoe', '-', 'ok']),
+    );
+
+    // Errors are those of the route; its own limits and formats hold.
+    const wrong = await send('POST', '/v1/messages', { model: 'echo/echo' });
+    expect([wrong.status, ((await wrong.json()) as { type: string }).type]).to.deep.equal([400, 'error']);
+    expect((await send('GET', '/nowhere')).status).to.equal(404);
+    for (const path of [`${ADMIN}/keys`, `${ADMIN}/console/try/v1/models`, '/%2e%2e/x'])
+      expect((await send('GET', path)).status, path).to.be.oneOf([400, 404]);
+    // A page of another site, somebody unknown, and a role that may not call models.
+    expect((await send('POST', '/v1/chat/completions', CHAT, { origin: 'https://evil.example' })).status).to.equal(403);
+    expect((await ask('POST', `${ADMIN}/console/try/v1/chat/completions`, own(), CHAT)).status).to.equal(401);
+    const { api_key: viewer } = await gateway.command<{ api_key: string }>(
+      ...['keys', 'create', '--user', 'vera', '--role', 'viewer'],
+    );
+    const refused = await send('POST', '/v1/chat/completions', CHAT, { cookie: await byKey(viewer) });
+    expect([refused.status, await codeOf(refused)]).to.deep.equal([403, 'permission_denied']);
+  });
+
+  it('ends a request that was sent on when the person no longer waits for it', async () => {
+    const vendor = await startScriptedUpstream((wire) => wire.hang());
+    const other = await startGateway({ providers: { north: openAiVendor(vendor, { models: ['m'] }) } });
+    try {
+      const { api_key: key } = await other.command<{ api_key: string }>('keys', 'create', '--admin', '--user', 'ann');
+      const origin = { origin: other.url, 'sec-fetch-site': 'same-origin' };
+      const session = await fetch(`${other.url}${ADMIN}/console/session`, {
+        ...{ method: 'POST', headers: { ...origin, authorization: `Bearer ${key}` } },
+      });
+      const headers = { ...origin, cookie: cookieOf(session) };
+      const left = new AbortController();
+      const waiting = fetch(`${other.url}${ADMIN}/console/try/v1/chat/completions`, {
+        ...{ method: 'POST', signal: left.signal },
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify({ ...CHAT, model: 'north/m' }),
+      }).catch(() => undefined);
+      const sent = await vendor.request(0);
+      left.abort();
+      await waiting;
+      await sent.closed;
+    } finally {
+      await other.stop();
+      await vendor.close();
+    }
+  });
+
   it('speaks and asks a team as the person, whom the gateway books and who may no more than the session', async () => {
     const vendor = await startScriptedUpstream((wire) => {
       if (wire.request.path.endsWith('/audio/speech'))

@@ -129,6 +129,8 @@ describe('what operators see', () => {
       '/metrics',
     ];
     expect(Object.keys(document.paths)).to.include.members(paths);
+    // The port that was bound, not the 0 of the configuration.
+    expect(JSON.stringify(document.paths)).to.include(`curl ${gateway.url}/v1/models`).and.not.include('127.0.0.1:0');
     const page = await fetch(`${gateway.url}/docs`);
     expect(page.headers.get('content-security-policy')).to.include("default-src 'none'");
     expect(await page.text()).not.to.match(/https?:\/\//);

@@ -154,7 +154,7 @@ function respond(ctx: Pick<RouteContext, 'set' | 'body'>, { calls, next }: CallP
 /** After this a reader is asked to come back: a reader of many days would keep a replaced configuration alive. */
 const LONGEST_MS = 600_000;
 
-/** How many may follow one process at once: each asks the store every second. */
+/** How many may follow one process at once: each asks the store up to five times a second. */
 const MAX_FOLLOWERS = 20;
 
 /** Who follows this process now. */

@@ -9,8 +9,17 @@ export interface FollowOptions {
   /** The call that was told last, when this goes on after it: an event's id. */
   readonly lastId?: string | undefined;
   readonly signal: AbortSignal;
-  readonly everyMs?: number;
   readonly now?: () => number;
+}
+
+/** Between two looks: a person sees a call at once, and looks at a store that is slow or full take a fiftieth of the time. */
+const SHORTEST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 1000;
+const SHARE = 50;
+
+/** How long to wait after a look that took so long. */
+export function pauseAfter(lookMs: number): number {
+  return Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, lookMs * SHARE));
 }
 
 /**
@@ -33,20 +42,21 @@ export interface Followed {
 /** Tells calls as they are settled, each once, until the signal fires. The first look is told even when it is empty. */
 export async function* followCalls(
   ledger: Pick<Ledger, 'calls'>,
-  { filter, recent = 0, lastId, signal, everyMs = 1000, now = Date.now }: FollowOptions,
+  { filter, recent = 0, lastId, signal, now = Date.now }: FollowOptions,
 ): AsyncGenerator<Followed, void, undefined> {
   const told = new Map<string, number>();
   let mark = timeOfEvent(lastId) ?? now();
   const first = recent > 0 ? (await listCalls(ledger, { filter, limit: recent }, LOOK_MS)).calls : [];
-  const look = await lookSince(ledger, filter, mark - OVERLAP_MS);
+  let look = await lookSince(ledger, filter, mark - OVERLAP_MS);
   const fresh = firstToTell(look.calls, recent > 0 ? first : undefined, lastId);
   for (const { id, at } of look.calls) told.set(id, at);
   yield { calls: [...first.toReversed(), ...fresh], isCut: look.isCut && lastId !== undefined };
-  while (await waitFor(everyMs, signal)) {
+  while (await waitFor(pauseAfter(look.tookMs), signal)) {
     for (const at of told.values()) mark = Math.max(mark, at);
     for (const [id, at] of told) if (at < mark - OVERLAP_MS) told.delete(id);
-    const { calls, isCut } = await lookSince(ledger, filter, mark - OVERLAP_MS);
-    const found = calls.filter(({ id }) => !told.has(id));
+    look = await lookSince(ledger, filter, mark - OVERLAP_MS);
+    const { isCut } = look;
+    const found = look.calls.filter(({ id }) => !told.has(id));
     for (const { id, at } of found) told.set(id, at);
     if (found.length > 0 || isCut) yield { calls: found, isCut };
   }
@@ -58,9 +68,14 @@ function waitFor(ms: number, signal: AbortSignal): Promise<boolean> {
 }
 
 /** Calls since a time, in the order in which they were settled. */
-async function lookSince(ledger: Pick<Ledger, 'calls'>, filter: CallFilter, from: number): Promise<Followed> {
+async function lookSince(
+  ledger: Pick<Ledger, 'calls'>,
+  filter: CallFilter,
+  from: number,
+): Promise<Followed & { readonly tookMs: number }> {
   const calls: CallRow[] = [];
-  const until = performance.now() + LOOK_MS;
+  const began = performance.now();
+  const until = began + LOOK_MS;
   let after: string | undefined;
   do {
     const page = await ledger.calls({ ...filter, from, limit: PAGE, ...(after !== undefined && { after }) });
@@ -68,7 +83,7 @@ async function lookSince(ledger: Pick<Ledger, 'calls'>, filter: CallFilter, from
     after = page.next;
     await setImmediate();
   } while (after !== undefined && calls.length < MAX_LOOK && performance.now() < until);
-  return { calls: calls.reverse(), isCut: after !== undefined };
+  return { calls: calls.reverse(), isCut: after !== undefined, tookMs: performance.now() - began };
 }
 
 /** Of the first look: what was settled behind the last call that is known, be it told before or among the recent ones. */

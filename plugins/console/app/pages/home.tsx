@@ -3,6 +3,7 @@ import { change, get, may, type Page, session } from '../api.ts';
 import { BudgetLine } from '../budget-line.tsx';
 import { CLIENTS, type Client, connectLines } from '../connect-lines.ts';
 import { count, percent, until, usd } from '../format.ts';
+import { useLiveCalls } from '../live-calls.ts';
 import { nextStep } from '../next-steps.ts';
 import { linkTo } from '../routing.ts';
 import type { Budget, Call, Target, Usage } from '../shapes.ts';
@@ -196,11 +197,24 @@ function Connect({ isFirst = false }: { isFirst?: boolean }) {
         </p>
       )}
       <Code text={text} />
-      {isFirst && (
-        <p class="muted">
-          Then look at <a href={linkTo('calls')}>Calls</a>: it appears there by itself.
-        </p>
-      )}
+      {isFirst && may('calls:read') && <FirstCall />}
     </Panel>
+  );
+}
+
+/** Waits for the first call, which may come by any key. */
+function FirstCall() {
+  const [call] = useLiveCalls({}, true).calls;
+  return (
+    <p role="status" class={call ? undefined : 'muted'}>
+      {call ? (
+        <>
+          The first call came: {call.provider}/{call.model}, {call.outcome}.{' '}
+          <a href={linkTo('calls', { id: call.id })}>Look at it</a>
+        </>
+      ) : (
+        'Then look here: it appears by itself.'
+      )}
+    </p>
   );
 }

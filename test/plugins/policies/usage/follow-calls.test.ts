@@ -1,0 +1,28 @@
+import { expect } from 'chai';
+import type { CallRow } from '../../../../core/index.ts';
+import { followCalls, pauseAfter } from '../../../../plugins/policies/usage/follow-calls.ts';
+
+describe('following calls', () => {
+  it('looks often where a look is cheap, and takes no more than a fiftieth of the time of a slow store', () => {
+    expect([0, 1, 4, 10, 20, 900].map(pauseAfter)).to.deep.equal([200, 200, 200, 500, 1000, 1000]);
+  });
+
+  it('tells a call with the next look after it was written', async () => {
+    const rows: CallRow[] = [];
+    let looks = 0;
+    const ledger = {
+      calls: async () => {
+        looks += 1;
+        return { calls: rows };
+      },
+    };
+    const ended = new AbortController();
+    const told = followCalls(ledger, { filter: {}, signal: ended.signal });
+    await told.next();
+    rows.push({ id: 'a', at: Date.now() } as CallRow);
+    const { value } = await told.next();
+    expect([value?.calls.map(({ id }) => id), looks]).to.deep.equal([['a'], 2]);
+    ended.abort();
+    expect((await told.next()).done).to.equal(true);
+  });
+});
