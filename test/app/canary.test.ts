@@ -167,7 +167,8 @@ describe('secrets and texts', () => {
       });
 
   it('are kept from callers, as are the vendor’s host, path and organisation', () => {
-    // Port 0 is the configuration's: the lines of code in the OpenAPI document have the gateway's own address.
-    expect(errors.join('\n')).not.to.match(/127\.0\.0\.1:(?!0\D)\d+|org-canary|x-canary|\.ts:\d+|node_modules/);
+    // The lines of code in the OpenAPI document have the gateway's own address.
+    const told = errors.join('\n').replaceAll(gateway.url, '');
+    expect(told).not.to.match(/127\.0\.0\.1:\d+|org-canary|x-canary|\.ts:\d+|node_modules/);
   });
 });
