@@ -3,7 +3,7 @@ import { createPlanBook, KEY_ORIGINS, type KeyOrigin, USERS } from '../../polici
 import { KEY_PATTERN } from './format.ts';
 import { createKeyIndex } from './key-index.ts';
 import { checkNames } from './key-limits.ts';
-import { readOperatorKeyFor, watchOperatorKeys } from './key-rights.ts';
+import { readOperatorKeyFor, watchEnds } from './key-rights.ts';
 import { registerKeys } from './keys-command-and-routes.ts';
 import { createKeyring, type Keyring } from './manage-keys.ts';
 import {
@@ -123,7 +123,7 @@ export default definePlugin({
     });
     const giveUp = async () => acceptPepper(sets, await readOwnPeppers());
     registerKeys(api, { keyring, check, acceptPepper: giveUp, operatorKeyForMs: readOperatorKeyFor(config) });
-    watchOperatorKeys(api, index, records);
+    watchEnds(api, index, records);
     for (const data of personalKeys({ keyring, index, records })) api.personalData(data);
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {

@@ -24,6 +24,11 @@ export interface KeyIndex {
   listAll(page: Page): Promise<readonly IndexEntry[]>;
   /** The keys of operators, the oldest first. */
   listOperators(limit: number): Promise<readonly IndexEntry[]>;
+  /** Notes when a key ends; a key that gets another end is there twice, until {@link KeyIndex.forgetEnd}. */
+  addEnd(id: string, endsAt: number): Promise<void>;
+  /** Keys by their end, the next first. */
+  listEnding(limit: number): Promise<readonly EndingEntry[]>;
+  forgetEnd(entry: EndingEntry): Promise<void>;
   countUser(userId: string): Promise<number>;
   isEmpty(): Promise<boolean>;
   /** True for one caller alone, ever: two workers of a new gateway make one first key between them. */
@@ -39,8 +44,14 @@ export interface IndexEntry {
   readonly member: string;
 }
 
+export interface EndingEntry extends IndexEntry {
+  /** Unix milliseconds. */
+  readonly endsAt: number;
+}
+
 const ALL = 'keys-all';
 const OPERATORS = 'keys-operators';
+const ENDING = 'keys-ending';
 const FIRST = 'keys-first';
 
 /** How many ids that look alike are remembered, and told at once. */
@@ -53,6 +64,10 @@ export function createKeyIndex(sets: Sets): KeyIndex {
     return (await withStore(() => sets.list(set, page))).map((member) => ({ member, id: idOf(member) }));
   };
 
+  const addEnd = async (id: string, endsAt: number): Promise<void> => {
+    await withStore(() => sets.add(ENDING, endOf(id, endsAt)));
+  };
+
   return {
     async add(record, max) {
       const member = memberOf(record);
@@ -60,6 +75,7 @@ export function createKeyIndex(sets: Sets): KeyIndex {
       if (outcome === 'full') return 'full';
       await withStore(() => sets.add(ALL, member));
       if (isOfOperator(record)) await withStore(() => sets.add(OPERATORS, member));
+      if (record.expiresAt !== undefined) await addEnd(record.id, record.expiresAt);
       for (const id of new Set([record.userId, record.account]))
         await withStore(() => sets.add(ofLook(id), id, MAX_ALIKE));
       return 'added';
@@ -71,6 +87,16 @@ export function createKeyIndex(sets: Sets): KeyIndex {
       await withStore(() => sets.remove(ofUser(record.userId), memberOf(record)));
       await withStore(() => sets.remove(ALL, memberOf(record)));
       if (isOfOperator(record)) await withStore(() => sets.remove(OPERATORS, memberOf(record)));
+      const { id, expiresAt } = record;
+      if (expiresAt !== undefined) await withStore(() => sets.remove(ENDING, endOf(id, expiresAt)));
+    },
+    addEnd,
+    async listEnding(limit) {
+      const members = await withStore(() => sets.list(ENDING, { limit }));
+      return members.map((member) => ({ member, id: idOf(member), endsAt: Number.parseInt(member, 36) }));
+    },
+    async forgetEnd({ member }) {
+      await withStore(() => sets.remove(ENDING, member));
     },
     async forgetLook(id) {
       await withStore(() => sets.remove(ofLook(id), id));
@@ -96,9 +122,18 @@ export function createKeyIndex(sets: Sets): KeyIndex {
   };
 }
 
-/** Sorts by time of making, then by id: base 36 in nine places lasts until the year 5188. */
+/** Sorts by time of making, then by id. */
 export function memberOf(record: Pick<KeyRecord, 'createdAt' | 'id'>): string {
-  return `${record.createdAt.toString(36).padStart(9, '0')}.${record.id}`;
+  return sortedBy(record.createdAt, record.id);
+}
+
+function endOf(id: string, endsAt: number): string {
+  return sortedBy(endsAt, id);
+}
+
+/** Base 36 in nine places lasts until the year 5188. */
+function sortedBy(unixMs: number, id: string): string {
+  return `${unixMs.toString(36).padStart(9, '0')}.${id}`;
 }
 
 function idOf(member: string): string {

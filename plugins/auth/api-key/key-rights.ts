@@ -9,6 +9,7 @@ import {
 import {
   daysBefore,
   findMissing,
+  hasReceivers,
   type Rights,
   ROLES,
   rightsOf,
@@ -19,7 +20,7 @@ import { textOf } from '../../policies/kit/resource.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf } from './format.ts';
 import type { KeyIndex } from './key-index.ts';
-import { isEnded, isOfOperator, type KeyLimits, type KeyRecords, type KeyRights } from './records.ts';
+import { isEnded, isOfOperator, type KeyLimits, type KeyRecords, type KeyRights, type StoredKey } from './records.ts';
 import { wrongOption } from './request.ts';
 
 /** What the holder of a key may as an operator. */
@@ -95,10 +96,10 @@ const WARN_MS = 14 * DAY_MS;
 /** How many keys of operators are looked at. */
 const MAX_LOOKED = 1000;
 
-/** Warns of keys of operators that end soon: in the log once a day each, and by a figure. */
-export function watchOperatorKeys(
+/** Warns of keys of operators that end soon, in the log once a day each, and by a figure; of all keys by notices. */
+export function watchEnds(
   api: Pick<PluginApi, 'figure' | 'gateway' | 'log' | 'onReady' | 'onClose'>,
-  index: Pick<KeyIndex, 'listOperators'>,
+  index: Pick<KeyIndex, 'listOperators' | 'listEnding' | 'forgetEnd'>,
   records: Pick<KeyRecords, 'find'>,
 ): void {
   let ending = 0;
@@ -118,7 +119,7 @@ export function watchOperatorKeys(
       // One that was rotated has a successor.
       if (expiresAt === undefined || key.retiredAt !== undefined || expiresAt > now + WARN_MS) continue;
       count += 1;
-      tellEnd(api, prefixOf(id), expiresAt, now);
+      tellEnd(api, 'The operator’s key', { ...key, expiresAt }, daysBefore(expiresAt, NOTICE_DAYS, now));
       if (now - (told.get(id) ?? 0) < DAY_MS) continue;
       told.set(id, now);
       api.log.warn(
@@ -127,6 +128,7 @@ export function watchOperatorKeys(
       );
     }
     ending = count;
+    if (hasReceivers(api)) await tellProgramEnds(api, index, records, now);
   };
   const lookQuietly = (): Promise<void> =>
     look().catch((error: unknown) => api.log.debug({ err: error }, 'The keys of operators could not be read.'));
@@ -138,15 +140,45 @@ export function watchOperatorKeys(
   });
 }
 
-/** How many days before its end operators get a notice of a key. */
+/** How many days before its end operators get a notice of a key of an operator. */
 const NOTICE_DAYS: readonly number[] = Object.freeze([14, 7, 1]);
+/** The same for a key of a program: of each one notice, and of one that was made for less time none. */
+const PROGRAM_NOTICE_MS = 7 * DAY_MS;
 
-function tellEnd(api: Pick<PluginApi, 'gateway'>, key: string, expiresAt: number, now: number): void {
+/**
+ * Tells of the keys of programs that end next. There may be a million of them: the index has them by their end, and what was looked at
+ * leaves it, so a look reads those alone that are new in the last seven days.
+ */
+async function tellProgramEnds(
+  api: Pick<PluginApi, 'gateway'>,
+  index: Pick<KeyIndex, 'listEnding' | 'forgetEnd'>,
+  records: Pick<KeyRecords, 'find'>,
+  now: number,
+): Promise<void> {
+  for (const entry of await index.listEnding(MAX_LOOKED)) {
+    const { id, endsAt } = entry;
+    if (endsAt > now + PROGRAM_NOTICE_MS) return;
+    const key = endsAt > now ? await records.find(id) : undefined;
+    // One that was revoked, rotated, or has another end by now, which stands in the index, too.
+    const isCurrent = key && !isEnded(key, now) && key.retiredAt === undefined && key.expiresAt === endsAt;
+    if (isCurrent && !isOfOperator(key.record) && endsAt - key.record.createdAt > PROGRAM_NOTICE_MS)
+      tellEnd(api, 'The key', { ...key, expiresAt: endsAt }, undefined);
+    await index.forgetEnd(entry);
+  }
+}
+
+function tellEnd(
+  api: Pick<PluginApi, 'gateway'>,
+  what: string,
+  { record: { id, userId }, expiresAt }: StoredKey & { readonly expiresAt: number },
+  days: number | undefined,
+): void {
+  const key = prefixOf(id);
   const end = new Date(expiresAt).toISOString();
   tellOperators(api, {
     type: 'key.expires',
-    text: `The key ${key} of an operator ends on ${end.slice(0, 10)}`,
-    facts: { key, expires_at: end },
-    ...{ cause: `key.expires ${key} ${end} ${daysBefore(expiresAt, NOTICE_DAYS, now)}`, rememberMs: 30 * DAY_MS },
+    text: `${what} ${key} ends on ${end.slice(0, 10)}`,
+    facts: { key, user: userId, expires_at: end },
+    ...{ cause: `key.expires ${key} ${end}${days === undefined ? '' : ` ${days}`}`, rememberMs: 30 * DAY_MS },
   });
 }

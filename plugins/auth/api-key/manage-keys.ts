@@ -63,6 +63,9 @@ export function createKeyring(given: Omit<KeyringParts, 'dropEnded'>): Keyring {
       if (key.revokedAt !== undefined)
         throw new GatewayError('conflict', `The key ${prefixOf(key.record.id)} was revoked. Make a new one instead.`);
       const edited = await records.edit(key, make, expected);
+      const { expiresAt } = edited.after.record;
+      if (expiresAt !== undefined && expiresAt !== edited.before.record.expiresAt)
+        await index.addEnd(key.record.id, expiresAt);
       parts.onChange(key.record.id);
       return edited;
     },

@@ -7,7 +7,7 @@ export const NOTICES = Object.freeze({
   'budget.soft_limit': 'a budget has come to its soft limit',
   'budget.used_up': 'a budget no longer covers calls',
   'model.ends': 'the vendor of a model in use shuts it down: 30, 7 and 1 days before, and when it did',
-  'key.expires': 'a key with a role or scopes ends: 14, 7 and 1 days before',
+  'key.expires': 'a key ends: 7 days before; one with a role or scopes 14, 7 and 1 days before',
   'reload.refused': 'a configuration was refused, and the former one serves',
   'spend.unusual': 'far more was spent today than on the same weekday of the weeks before',
 } as const);
@@ -35,6 +35,11 @@ const LISTENERS = new WeakMap<GatewayView, Set<Listener>>();
 /** Lets operators know: receivers of the policy `notices` get it, each cause once. Costs nothing where there are none; never throws. */
 export function tellOperators({ gateway }: Pick<PluginApi, 'gateway'>, notice: OperatorNotice): void {
   for (const listener of LISTENERS.get(gateway) ?? []) listener(notice);
+}
+
+/** Whether a receiver of notices is there. */
+export function hasReceivers({ gateway }: Pick<PluginApi, 'gateway'>): boolean {
+  return LISTENERS.has(gateway);
 }
 
 /** Is given what any instance of the same gateway lets operators know. */
