@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ModelRoute, RouteTarget, Sticky } from '../config/model-routes.ts';
 import type { Target } from '../core/contract/call.ts';
 import type { ChatRequest } from '../core/contract/chat.ts';
+import type { PooledKey } from '../core/contract/provider.ts';
 import { steadyNow } from '../core/contract/units.ts';
 import { splitModel } from '../models/catalog.ts';
 import { isSlowBeside, LEAST_SHARE } from './target-health.ts';
@@ -142,11 +143,16 @@ function byWeight(rows: readonly RouteTarget[], facts: ChoiceFacts): readonly Ta
     .map((row, _, able) => {
       const isSlow = able.some((other) => isSlowBeside(latency(row), latency(other)));
       const weight = isSlow ? row.weight * LEAST_SHARE : row.weight;
-      const draw = stickyKey === undefined ? random() : hashToUnit(`${stickyKey}\n${row.to}`);
-      return { row, score: weight / -Math.log(Math.min(Math.max(draw, 1e-12), 1 - 1e-12)) };
+      return { row, score: scoreOf(weight, row.to, stickyKey, random) };
     });
   const reserves = rows.filter(({ weight }) => weight === 0);
   return [...drawn.sort((a, b) => b.score - a.score).map(({ row }) => row), ...reserves].map(targetOf);
+}
+
+/** The draw of one of several; the highest wins. Of the same seed it is always the same. */
+function scoreOf(weight: number, name: string, seed: string | undefined, random: () => number): number {
+  const draw = seed === undefined ? random() : hashToUnit(`${seed}\n${name}`);
+  return weight / -Math.log(Math.min(Math.max(draw, 1e-12), 1 - 1e-12));
 }
 
 /** Power of two choices: of two at random the faster one, then the others by what they take. An unknown one counts as fast. */
@@ -163,6 +169,48 @@ function byLatency(targets: readonly Target[], facts: ChoiceFacts): readonly Tar
   const two = rest[Math.floor(random() * rest.length)];
   const first = one && two && latency(two) < latency(one) ? two : one;
   return first ? [first, ...sorted.filter((target) => target !== first)] : sorted;
+}
+
+/** How much of each text of a prompt tells conversations apart. */
+const TOLD_APART = 1_000;
+
+/**
+ * What the calls of one conversation have in common for the keys of a provider: its session, else how it begins, with the first message of
+ * its user. Many conversations of one account, with the same system message, so use all of the keys. Undefined for what is no conversation.
+ */
+export function conversationOf({ account, session, request }: Omit<StickyFacts, 'userId'>): string | undefined {
+  if (session !== undefined) return hash(['session', account, session]);
+  const { messages = [], tools = [] } = request as Partial<ChatRequest>;
+  if (messages.length === 0) return undefined;
+  const begins = messages.slice(0, messages.findIndex(({ role }) => role === 'user') + 1);
+  const cut = (_: string, value: unknown): unknown => (typeof value === 'string' ? value.slice(0, TOLD_APART) : value);
+  return hash(['conversation', account, JSON.stringify([begins, tools], cut)]);
+}
+
+/** What the choice of a key depends on. */
+interface KeyFacts {
+  /** What the calls of one conversation have in common: it stays with its key, where its prompt is cached. */
+  readonly conversation: string | undefined;
+  /** Keys that refused this very call. */
+  readonly refused: ReadonlySet<PooledKey>;
+  /** Milliseconds that a key rests; 0 for one that works, by all that is known. */
+  restMs(key: PooledKey): number;
+  random(): number;
+}
+
+/** The key for an attempt, and how long it rests yet: by weight the first that works, else the one that is back first. */
+export function chooseKey(
+  keys: readonly PooledKey[],
+  { conversation, refused, restMs, random }: KeyFacts,
+): { readonly key: PooledKey; readonly restMs: number } | undefined {
+  const drawn = keys.map((key) => ({
+    key,
+    restMs: restMs(key),
+    score: key.weight === 0 ? -1 : scoreOf(key.weight, key.name, conversation, random),
+  }));
+  const sorted = drawn.sort((a, b) => b.score - a.score);
+  const able = sorted.find((each) => each.restMs === 0 && !refused.has(each.key));
+  return able ?? sorted.sort((a, b) => a.restMs - b.restMs)[0];
 }
 
 /** A number between 0 and 1 that a text always gives. */

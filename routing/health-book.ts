@@ -65,6 +65,12 @@ export class HealthBook {
     return namesOf(target).some((name) => this.#of(name).failures > 0 || this.#of(name).openUntil !== undefined);
   }
 
+  /** Milliseconds until it may be tried again, as far as is known; 0 when it may be now. */
+  restMs(target: Target): number {
+    if (this.mayTry(target)) return 0;
+    return Math.max(...namesOf(target).map((name) => this.#of(name).openUntil ?? 0)) - this.#now();
+  }
+
   /** Milliseconds that it takes to respond, by what is known; undefined when nothing is. */
   latencyMs(target: Target, stream: boolean): number | undefined {
     return this.#of(namesOf(target)[1])[stream ? 'stream' : 'whole']?.ms;
@@ -145,7 +151,7 @@ export class HealthBook {
     for (const name of this.names()) {
       const known = this.#of(name);
       const fresh = tryNewKey(known);
-      if (!isReplaced(name.split('/', 1)[0] ?? name) || fresh === known) continue;
+      if (!isReplaced(name.split(/[/#]/, 1)[0] ?? name) || fresh === known) continue;
       this.#put(name, known, fresh, false);
       this.onChange(name, 0);
     }
@@ -175,7 +181,7 @@ export class HealthBook {
       (model.lastError?.at ?? 0) >= (provider.lastError?.at ?? 0) ? model.lastError : provider.lastError;
     const { whole, stream, attempts, errorRate } = model;
     return {
-      ...target,
+      ...withoutKey(target),
       state: stateOf(worst, now),
       ...(worst.cause && { cause: worst.cause }),
       ...(worst.openUntil !== undefined && { openUntil: worst.openUntil }),
@@ -209,13 +215,19 @@ export class HealthBook {
 
   /** Providers, and targets that are configured or have answered. */
   #deserves(name: string, { whole, stream }: Health): boolean {
-    return whole !== undefined || stream !== undefined || !name.includes('/') || this.#isConfigured(splitName(name));
+    return (
+      whole !== undefined ||
+      stream !== undefined ||
+      !name.includes('/') ||
+      this.#isConfigured(withoutKey(splitName(name)))
+    );
   }
 
   /** The one used longest ago, which is not configured if there is such a one. */
   #leastOf(places: ReadonlyMap<string, Health>): string {
     const [oldest = ''] = places.keys();
-    for (const name of places.keys()) if (name.includes('/') && !this.#isConfigured(splitName(name))) return name;
+    for (const name of places.keys())
+      if (name.includes('/') && !this.#isConfigured(withoutKey(splitName(name)))) return name;
     return oldest;
   }
 }
@@ -231,6 +243,16 @@ const RANK: Readonly<Record<OpenCause, number>> = Object.freeze({
 /** The name of everything that a provider serves, and that of one model. */
 function namesOf({ provider, model }: Target): readonly [provider: string, model: string] {
   return [provider, `${provider}/${model.slice(0, 200)}`];
+}
+
+/** A target by one of its provider's keys, whose health is known as that of a provider of its own. Names of providers hold no `#`. */
+export function targetByKey({ provider, model }: Target, key: string): Target {
+  return { provider: `${provider}#${key}`, model };
+}
+
+function withoutKey({ provider, model }: Target): Target & { readonly key?: string } {
+  const [name = provider, key] = provider.split('#');
+  return { provider: name, model, ...(key !== undefined && { key }) };
 }
 
 function splitName(name: string): Target {

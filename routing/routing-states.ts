@@ -18,7 +18,7 @@ export function mergeStates(states: readonly RoutingState[]): RoutingState {
   const byName = new Map<string, TargetReport>();
   for (const { targets } of states)
     for (const target of targets) {
-      const name = `${target.provider}/${target.model}`;
+      const name = nameOf(target);
       const known = byName.get(name);
       byName.set(name, known ? mergeReports(known, target) : target);
     }
@@ -44,6 +44,7 @@ function mergeReports(one: TargetReport, other: TargetReport): TargetReport {
   const [wholeMs, firstTokenMs] = [average('wholeMs'), average('firstTokenMs')];
   return {
     ...{ provider: one.provider, model: one.model, state, attempts },
+    ...(one.key !== undefined && { key: one.key }),
     ...(cause && { cause }),
     ...(openUntil !== undefined && { openUntil }),
     errorRate:
@@ -64,10 +65,17 @@ export function targetRows({ targets }: RoutingState): readonly TargetRow[] {
   return targets.map(targetRow).sort((a, b) => (a.target < b.target ? -1 : a.target > b.target ? 1 : 0));
 }
 
-function targetRow({ provider, model, state, cause, openUntil, lastError, ...figures }: TargetReport) {
-  const { errorRate, attempts, wholeMs, firstTokenMs } = figures;
+/** `provider/model`, or `provider#key/model` of one key. */
+function nameOf({ provider, key, model }: TargetReport): string {
+  return `${provider}${key === undefined ? '' : `#${key}`}/${model}`;
+}
+
+function targetRow(report: TargetReport) {
+  const { provider, model, key, state, cause, openUntil, lastError, errorRate, attempts } = report;
+  const { wholeMs, firstTokenMs } = report;
   return {
-    ...{ target: `${provider}/${model}`, provider, model, state },
+    ...{ target: nameOf(report), provider, model, state },
+    ...(key !== undefined && { key }),
     ...(cause && state !== 'closed' && { cause }),
     ...(openUntil !== undefined && state !== 'closed' && { open_until: iso(openUntil) }),
     ...{ error_ratio: round(errorRate, 4), attempts },

@@ -1,4 +1,3 @@
-import { REDACTED, secretPattern } from '../../config/redact.ts';
 import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import type { Target } from '../contract/call.ts';
 import { type ErrorCode, GatewayError, isGatewayError, rewordError } from '../contract/errors.ts';
@@ -22,9 +21,13 @@ import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
 import { assertEffects, effectsOf } from './ingress.ts';
 import { refuseOwnToken, withOwnToken } from './own-token.ts';
+import { cutSecrets, redact } from './redaction.ts';
 
 /** The longest error body that is read, in bytes: enough for any vendor's words. */
 const MAX_ERROR_BYTES = 64 * 1024;
+
+/** The longest name of a field that an error shows. */
+const MAX_PARAM = 200;
 
 /** The largest whole response that is read, in bytes. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
@@ -40,7 +43,7 @@ export async function sendAttempt(
   const isOwn = call.client?.ownSubscription === true;
   const { endpoint, request } = isOwn
     ? withOwnToken(call, target, offered, requested)
-    : { endpoint: offered, request: requested };
+    : { endpoint: call.record.key?.endpoint ?? offered, request: requested };
   const { credential, effects } = endpoint;
   if (credential?.required && credential.value === undefined) throw notConfigured(target, credential.env);
   // Whichever way it came, what is sent is what is checked; what plugins change from here on is theirs.
@@ -56,7 +59,7 @@ export async function sendAttempt(
   const { record, trace, elapsedMs: startedMs } = call;
   const outgoing = trace.parentId === undefined ? written : withTrace(written, trace);
   record.target = target;
-  const attempt: NotedAttempt = { target, startedMs, ms: 0 };
+  const attempt: NotedAttempt = { target, startedMs, ms: 0, ...(record.key && { key: record.key.name }) };
   record.attempts.push(attempt);
   try {
     const options = {
@@ -310,11 +313,12 @@ export function attemptReport(
   call: Call,
   { target, number, isSecond, startedMs, failed, next, then }: EndedAttempt,
 ): AttemptReport {
-  const { status } = call.record;
+  const { status, key } = call.record;
   return deepFreeze({
     target,
     number,
     next,
+    ...(key && { key: key.name }),
     durationMs: call.elapsedMs - startedMs,
     ...(isSecond && { isSecond }),
     ...(then && { nextTarget: then }),
@@ -388,63 +392,4 @@ export function failureToError(
     ...(failure.retryAfterMs !== undefined && { retryAfterMs: failure.retryAfterMs }),
     cause: cause ?? words,
   });
-}
-
-const MAX_SHOWN = 500;
-const MAX_PARAM = 200;
-
-/** How much of a vendor's words is looked at. */
-const MAX_READ = 64 * 1024;
-
-/** What a vendor's message may give away about the operator: keys, tokens, accounts, addresses. */
-const SECRETS: readonly RegExp[] = Object.freeze([
-  /\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s"'<>)\]]+/gi,
-  /\b(?:bearer|basic)\s+[\w.~+/*=-]{8,}/gi,
-  /\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?/g,
-  /\b(?:sk|pk|rk|tg|gsk|xai|hf|r8|nvapi|pplx|fw)[-_][\w*.-]{8,}/g,
-  /\b(?:key|api)[-_](?=[\w.-]*[\d*])[\w*.-]{8,}/g,
-  /\b(?=[a-z]*\d)[a-z0-9]{32,}\b/gi,
-  /\b(?:AKIA|AIza|ya29\.)[\w-]{12,}/g,
-  /\b(?:org|proj|project|team|user|acct|account|ws|wrkspc|workspace)[-_](?=[\w-]*\d)[\w-]{6,}/gi,
-  /\b[\w.%+-]+@[\w-]+(?:\.[\w-]+)+/g,
-  /\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g,
-  /\[[0-9a-f:]*:[0-9a-f:.]*\](?::\d+)?/gi,
-  /\b(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:com|net|org|io|ai|dev|app|cloud|xyz|co|internal|local|svc|lan|corp|invalid|test|example)\b(?::\d+)?/gi,
-  /\blocalhost(?::\d+)?\b/gi,
-]);
-
-/** A vendor's text with the endpoint's own secrets, and with keys, tokens, account ids, addresses and control characters taken out, at most 500 characters. */
-export function redact(text: string, endpoint?: Endpoint): string {
-  // Before anything is cut off or joined, so that no half of a secret is left.
-  let shown = cutSecrets(text.slice(0, MAX_READ), endpoint)
-    .slice(0, 4 * MAX_SHOWN)
-    .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
-    .trim();
-  for (const secret of SECRETS) shown = shown.replace(secret, '[redacted]');
-  return shown.length > MAX_SHOWN ? `${shown.slice(0, MAX_SHOWN)}…` : shown;
-}
-
-/** Shorter values are words that any text may hold, and no secrets. */
-const LEAST_LENGTH = 8;
-
-const known = new WeakMap<Endpoint, RegExp | null>();
-
-/**
- * Cuts what an endpoint is sent in secret out of a vendor's words: the key and the values of the operator's headers, exactly as
- * they are, whatever they look like, also as they stand in a URL or in JSON.
- */
-function cutSecrets(text: string, endpoint: Endpoint | undefined): string {
-  if (!endpoint) return text;
-  let pattern = known.get(endpoint);
-  if (pattern === undefined) {
-    pattern = patternOf(endpoint);
-    known.set(endpoint, pattern);
-  }
-  return pattern ? text.replace(pattern, REDACTED) : text;
-}
-
-function patternOf({ credential, headers = {} }: Endpoint): RegExp | null {
-  const values = [credential?.value, ...Object.values(headers)].filter((value) => value !== undefined);
-  const words = values.flatMap((value) => [value, ...value.split(/\s+/)]);
-  return secretPattern(words, 'gi', LEAST_LENGTH);
 }

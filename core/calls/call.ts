@@ -20,7 +20,7 @@ import type { GatewayError } from '../contract/errors.ts';
 import { deepFreeze } from '../contract/json.ts';
 import type { Metered } from '../contract/operation.ts';
 import type { CallContext } from '../contract/plugin.ts';
-import type { FailureClass, HttpRequest, Timeouts } from '../contract/provider.ts';
+import type { Endpoint, FailureClass, HttpRequest, Timeouts } from '../contract/provider.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
 import type { CallDeps } from './call-deps.ts';
 import type { Ingress, Lane } from './ingress.ts';
@@ -277,9 +277,19 @@ function outcomeOf({ record, elapsedMs }: Call, status: OutcomeStatus, error: Ga
 /** How many of the things that hooks did a record has. */
 const MAX_HOOKS = 20;
 
+/** The key of a provider that an attempt is sent with, where there are several. */
+interface KeyInUse {
+  readonly name: string;
+  /** The provider's endpoint with that key alone. */
+  readonly endpoint: Endpoint;
+  /** What comes of it tells how the key is. */
+  readonly attempt: TargetAttempt;
+}
+
 /** A {@link CallAttempt} that may still run. */
 export interface NotedAttempt {
   readonly target: Target;
+  readonly key?: string;
   /** Milliseconds from the start of the call. */
   readonly startedMs: number;
   ms: number;
@@ -302,6 +312,8 @@ export interface CallRecord {
   refusedBy: string | undefined;
   /** The attempt that has not ended yet, or whose stream goes on: the end of the call reports its target's health. */
   running: TargetAttempt | undefined;
+  /** What the attempt is sent with where its provider has several keys. */
+  key: KeyInUse | undefined;
   /** The status of the last attempt; undefined when its provider sent none. */
   status: number | undefined;
   /** The targets that were sent the call and did not refuse it: what they did is owed even when no response came. */
@@ -336,6 +348,7 @@ const EMPTY = Object.freeze({
   isLetThrough: false,
   refusedBy: undefined,
   running: undefined,
+  key: undefined,
   status: undefined,
   usage: undefined,
   serviceTier: undefined,
@@ -367,9 +380,10 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
   });
 }
 
-function showAttempt({ target, ms, status, class: kind, reason }: NotedAttempt): CallAttempt {
+function showAttempt({ target, key, ms, status, class: kind, reason }: NotedAttempt): CallAttempt {
   return {
     target: `${target.provider}/${target.model}`,
+    ...(key !== undefined && { key }),
     ms: Math.round(ms),
     ...(status !== undefined && { status }),
     ...(kind && { class: kind }),

@@ -1,16 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { TargetAttempt } from '../../routing/health-book.ts';
+import { chooseKey, conversationOf } from '../../routing/choose-targets.ts';
+import { type TargetAttempt, targetByKey } from '../../routing/health-book.ts';
 import { retryDelayMs } from '../../routing/retries.ts';
 import type { Verdict } from '../../routing/target-health.ts';
 import type { OpenCause, Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError, rewordError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
-import type { FailureClass, Timeouts } from '../contract/provider.ts';
-import { attemptReport, type FailedAttempt, readFailedAttempt, redact } from './attempt.ts';
-import type { Call } from './call.ts';
+import type { Endpoint, FailureClass, PooledKey, Timeouts } from '../contract/provider.ts';
+import { attemptReport, type FailedAttempt, readFailedAttempt } from './attempt.ts';
+import type { Call, CallRecord } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { hedge, nameOf, type RunningAttempt, type SendTo, type Step } from './hedge.ts';
+import { redact } from './redaction.ts';
 
 /** Until something of the response is there, in milliseconds; providers and aliases may set others. */
 const DEFAULTS = Object.freeze({
@@ -105,6 +107,8 @@ export class Failover {
   #error: GatewayError | undefined;
   /** Whether any target was sent the request. */
   #wasSent = false;
+  /** Keys of providers that refused the call. */
+  readonly #refusedKeys = new Set<PooledKey>();
   /** Whether the last failure was one that another target may not have. */
   #mayHelpElsewhere = false;
 
@@ -166,11 +170,30 @@ export class Failover {
     record.timeouts = timeoutsFor(offer?.timeouts, call.route.timeouts, { stream, request, anotherWaits, isSuspect });
     // Whether a caller's own token works says nothing about the target.
     record.running = call.client?.ownSubscription ? undefined : health.begin(target);
+    record.key = offer?.keys && record.running && this.#takeKey(target, offer, offer.keys);
     const startedMs = this.#call.elapsedMs;
     const isSecond = rivals !== undefined && rivals.size > 0;
     const attempt = { call, target, startedMs, isSecond, rivals, waiting: waiting.begin(target, stream) };
     rivals?.add(attempt);
     return attempt;
+  }
+
+  #takeKey(target: Target, offer: Endpoint, keys: readonly PooledKey[]): CallRecord['key'] {
+    const key = this.#chooseKey(target, keys)?.key;
+    if (!key) return undefined;
+    const attempt = this.#deps.routing.health.begin(targetByKey(target, key.name));
+    return { name: key.name, endpoint: endpointBy(offer, key), attempt };
+  }
+
+  #chooseKey(target: Target, keys: readonly PooledKey[]): ReturnType<typeof chooseKey> {
+    const { principal, session, request } = this.#call;
+    const { health } = this.#deps.routing;
+    return chooseKey(keys, {
+      conversation: conversationOf({ account: principal.account, session, request }),
+      refused: this.#refusedKeys,
+      restMs: ({ name }) => health.restMs(targetByKey(target, name)),
+      random: Math.random,
+    });
   }
 
   /** A response says that its target works; of one that goes on, the end of the call says it. */
@@ -185,6 +208,7 @@ export class Failover {
     if (record.running)
       health.report(target, { kind: goesOn ? 'answered' : 'success', stream, durationMs }, 'model', record.running);
     if (!goesOn) record.running = undefined;
+    if (record.key) health.report(record.key.attempt.target, { kind: 'success', stream }, 'model', record.key.attempt);
     const { stickyKey } = this.#call.route;
     if (stickyKey !== undefined) sticky.set(stickyKey, `${target.provider}/${target.model}`);
     reportAttempt(this.#deps, this.#call, attempt, { next: 'respond' });
@@ -195,7 +219,7 @@ export class Failover {
     const { target, call: own, startedMs, rivals } = attempt;
     const call = this.#call;
     const { health, waiting } = this.#deps.routing;
-    const { running, status } = own.record;
+    const { running, status, key } = own.record;
     // Whether it sent anything back.
     waiting.end(attempt.waiting, status !== undefined);
     rivals?.delete(attempt);
@@ -203,16 +227,22 @@ export class Failover {
     // Says nothing about the target, unless a failure is read from it.
     own.record.running = undefined;
     if (running) health.leave(running);
+    if (key) health.leave(key.attempt);
     if (own.signal.aborted) {
       if (!call.signal.aborted) reportAttempt(this.#deps, call, attempt, { next: 'left' });
       throw thrown;
     }
-    const failed = readFailedAttempt(thrown, target, this.#deps.partsOf(call.operation).offers.get(target.provider));
-    if (running) reportHealth(this.#deps, running, failed, { status, requestId: call.requestId, isBroken: false });
+    const offer = this.#deps.partsOf(call.operation).offers.get(target.provider);
+    const failed = readFailedAttempt(thrown, target, offer);
+    const facts = { status, requestId: call.requestId, isBroken: false };
+    const keyRestMs = key && offer?.keys && this.#refuseKey(attempt, offer.keys, failed, facts);
+    // While another key works, the target does.
+    const hasKey = keyRestMs === 0;
+    if (running && !hasKey) reportHealth(this.#deps, running, failed, { ...facts, keyRestMs });
     this.#noteRetry(attempt, failed, call.elapsedMs - startedMs);
     const hasOther = rivals !== undefined && rivals.size > 0;
-    const step = hasOther ? undefined : this.#nextAfter(failed);
-    const next = hasOther ? 'wait' : !step ? 'end' : step.delayMs === undefined ? 'next target' : 'retry';
+    const step = hasOther ? undefined : hasKey ? { target } : this.#nextAfter(failed);
+    const next = hasOther ? 'wait' : !step ? 'end' : hasKey ? 'next key' : 'delayMs' in step ? 'retry' : 'next target';
     reportAttempt(this.#deps, call, attempt, { failed, next, then: step?.target });
     if (failed.isRefusal) own.record.skipped.push(target.provider);
     // What a missing key or a refusal hides must not replace what a real attempt said; of refusals the first one counts.
@@ -220,6 +250,25 @@ export class Failover {
       this.#error = failed.error;
     this.#mayHelpElsewhere = failed.failover;
     return step;
+  }
+
+  /**
+   * Notes what a failure says about the key that it was met with. Returns how long all keys of the target rest, 0 where another one works;
+   * undefined where the failure is not the key's.
+   */
+  #refuseKey(
+    { target, call: { record } }: RunningAttempt,
+    keys: readonly PooledKey[],
+    failed: FailedAttempt,
+    facts: FailureFacts,
+  ): number | undefined {
+    const used = keys.find(({ name }) => name === record.key?.name);
+    if (!used || !record.key || !OF_KEY.has(failed.class)) return undefined;
+    this.#refusedKeys.add(used);
+    reportHealth(this.#deps, record.key.attempt, failed, facts);
+    const next = this.#chooseKey(target, keys);
+    // One that refused the call is not asked again by it, also when it could be.
+    return next && this.#refusedKeys.has(next.key) ? Math.max(next.restMs, 1) : next?.restMs;
   }
 
   #nextAfter(failed: FailedAttempt): Step | undefined {
@@ -252,6 +301,20 @@ export class Failover {
     if (!this.#mayHelpElsewhere || this.#call.record.attempts.length < ATTEMPTS_OF_SDKS) return error;
     return rewordError(error, { headers: { ...error.headers, 'x-should-retry': 'false' } });
   }
+}
+
+/** Failures that another key of the same provider may not meet. */
+const OF_KEY: ReadonlySet<FailureClass | undefined> = new Set(['authentication', 'billing', 'rate_limit'] as const);
+
+const endpoints = new WeakMap<Endpoint, Map<string, Endpoint>>();
+
+/** A provider's endpoint with one of its keys; the same one each time, since its address and headers are read once. */
+function endpointBy(offer: Endpoint, { name, credential }: PooledKey): Endpoint {
+  const known = endpoints.get(offer) ?? new Map<string, Endpoint>();
+  endpoints.set(offer, known);
+  const endpoint = known.get(name) ?? { ...offer, credential };
+  known.set(name, endpoint);
+  return endpoint;
 }
 
 /** What came of an attempt, and what is done now. */
@@ -294,6 +357,7 @@ function reportAttempt(
       {
         request_id: call.requestId,
         target: nameOf(target),
+        key: record.key?.name,
         status: record.status,
         errno: failed.errno,
         class: failed.class,
@@ -337,6 +401,8 @@ interface FailureFacts {
   readonly requestId: string;
   /** Whether a stream had begun that it broke off. */
   readonly isBroken: boolean;
+  /** How long all keys of the target rest, where the failure is that of a key. */
+  readonly keyRestMs?: number | undefined;
 }
 
 /** Notes what a failed attempt says about its target: nothing when the caller, or a plugin, is why it failed. */
@@ -344,19 +410,21 @@ function reportHealth(
   { routing: { health } }: CallDeps,
   running: TargetAttempt,
   failed: FailedAttempt,
-  { status, requestId, isBroken }: FailureFacts,
+  { status, requestId, isBroken, keyRestMs }: FailureFacts,
 ): void {
   const { class: kind, phase, message, errno, error } = failed;
   // Our own bound on connections, and a caller's slowness that the vendor reports.
   if (!isOfTarget(failed) || status === 408 || (phase === 'connect' && kind === 'overloaded')) return;
   const cause = kind === undefined ? 'failures' : CAUSES[kind];
   // Nothing of a provider works without connection, key or credit; a 403 may be about one model.
-  const isOfProvider = phase === 'connect' || kind === 'billing' || (kind === 'authentication' && status !== 403);
+  const isOfProvider =
+    keyRestMs === undefined &&
+    (phase === 'connect' || kind === 'billing' || (kind === 'authentication' && status !== 403));
   const verdict: Verdict =
     cause === undefined
       ? { kind: 'alive' }
       : {
-          ...{ kind: 'failure', cause, retryAfterMs: error.retryAfterMs, isBroken },
+          ...{ kind: 'failure', cause, retryAfterMs: keyRestMs ?? error.retryAfterMs, isBroken },
           error: {
             ...{ message: redact(message), requestId },
             ...(kind && { class: kind }),

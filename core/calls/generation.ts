@@ -223,8 +223,11 @@ function refuseSecondStore(owner: string): never {
 /** The keys of providers by instance; of one that offers several things, all of its keys. */
 function keysOf({ offers }: Registry): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();
-  for (const { owner, value } of offers.values())
-    keys.set(owner, `${keys.get(owner) ?? ''}${value.offer.credential?.value ?? ''}\n`);
+  for (const { owner, value } of offers.values()) {
+    const { credential, keys: several = [] } = value.offer;
+    const all = [credential, ...several.map((key) => key.credential)].map((each) => each?.value ?? '');
+    keys.set(owner, `${keys.get(owner) ?? ''}${all.join('\n')}\n`);
+  }
   return keys;
 }
 

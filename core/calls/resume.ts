@@ -8,7 +8,7 @@ import type { ChunkHead } from '../contract/chunks.ts';
 import { readObject } from '../contract/json.ts';
 import { type Continuation, type Provider, StreamFailure } from '../contract/provider.ts';
 import { BYTES_PER_TOKEN } from '../contract/units.ts';
-import { readFailedAttempt, redact } from './attempt.ts';
+import { readFailedAttempt } from './attempt.ts';
 import { type Call, owedBy } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isFinished } from './chat-chunks.ts';
@@ -16,6 +16,7 @@ import { factsOf } from './facts.ts';
 import { reportBroken, tryTargets } from './failover.ts';
 import type { SendTo } from './hedge.ts';
 import { meterUnfinished } from './meter.ts';
+import { redact } from './redaction.ts';
 
 /** The longest text that another target is asked to go on with, in characters. */
 const MAX_SAID = 1_000_000;

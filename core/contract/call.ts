@@ -165,6 +165,8 @@ export type OutcomeStatus = 'ok' | 'error' | 'aborted';
 export interface CallAttempt {
   /** `provider/model`. */
   readonly target: string;
+  /** The name of the provider's key that it was sent with, where there are several. */
+  readonly key?: string;
   /** The HTTP status that the provider sent; absent when it sent none. */
   readonly status?: number;
   /** Why it failed; both absent when it did not. */
@@ -273,6 +275,8 @@ export type OpenCause = 'rate_limit' | 'credential' | 'failures' | 'shared';
 
 /** What is known of a target, as operators see it. */
 export interface TargetReport extends Target {
+  /** The name of the provider's key that this is about, where there are several; the target with any of them when absent. */
+  readonly key?: string;
   readonly state: TargetState;
   readonly cause?: OpenCause;
   /** Unix milliseconds until which it is left alone; absent when it is closed. */

@@ -57,10 +57,13 @@ export interface AttemptReport {
   /** Milliseconds from sending to the head of the response, or to the failure. */
   readonly durationMs: number;
   /**
-   * What is done now: the response is passed on, another target is asked, one is asked once more after a moment, or the call ends.
+   * What is done now: the response is passed on, another target is asked, the same one by another of its keys, or once more after a
+   * moment, or the call ends.
    * Where two targets were asked at the same time, `wait`: this one failed and the other still works; `left`: the other responded.
    */
-  readonly next: 'respond' | 'next target' | 'retry' | 'end' | 'wait' | 'left';
+  readonly next: 'respond' | 'next target' | 'next key' | 'retry' | 'end' | 'wait' | 'left';
+  /** The name of the provider's key that it was sent with, where there are several. */
+  readonly key?: string;
   /** Whether it was begun beside another attempt because that takes long. */
   readonly isSecond?: boolean;
   /** Which target is asked now, when one is. */

@@ -209,6 +209,14 @@ export interface Credential {
   refused?(status: number, headers: ResponseHeaders): boolean;
 }
 
+/** One of several credentials of a provider that its calls are spread over. */
+export interface PooledKey {
+  /** What operators see of it. Letters, digits, `.`, `_` and `-`. */
+  readonly name: string;
+  /** Its share of the calls; 0 is used only while the others rest. */
+  readonly weight: number;
+  readonly credential: Credential;
+}
 export type CredentialHeaders = Readonly<Record<string, string>>;
 
 /** A request as it will be sent, for a credential that signs it. */
@@ -256,6 +264,8 @@ export interface Endpoint {
   /** Hosts (`name` or `name:port`) the credential may be sent to. The base URL's host is always one. */
   readonly hosts?: readonly string[];
   readonly credential?: Credential;
+  /** Where there are several, of which {@link credential} is the first: core chooses one for each attempt. */
+  readonly keys?: readonly PooledKey[];
   /** Sent with every request; never a credential. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeouts?: Partial<Timeouts>;

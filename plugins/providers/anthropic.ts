@@ -23,6 +23,7 @@ import {
   nativeRows,
   PROVIDER_OPTIONS,
   type ProviderConfig,
+  readApiKeys,
   readAws,
   readProviderOptions,
 } from './kit/index.ts';
@@ -69,7 +70,11 @@ export default definePlugin({
   apiVersion: 1,
   hosts: AWS_HOSTS,
   configSchema: CONFIG_SCHEMA,
-  check: (config) => problemsOf(() => readSigning(config)),
+  check: (config) =>
+    problemsOf(
+      () => readSigning(config),
+      () => readApiKeys(config),
+    ),
   setup(api, config) {
     const aws = readSigning(config);
     const options = readProviderOptions(config as ProviderConfig, {
@@ -110,8 +115,8 @@ export default definePlugin({
 
 /** How requests are signed, where Claude is served by AWS. */
 function readSigning(config: unknown): AwsOptions | undefined {
-  const { aws, apiKey } = config as ProviderConfig & { readonly aws?: AwsOptions };
-  if (aws) readAws(aws, apiKey);
+  const { aws, apiKey, apiKeys } = config as ProviderConfig & { readonly aws?: AwsOptions };
+  if (aws) readAws(aws, apiKey ?? apiKeys);
   return aws;
 }
 

@@ -52,9 +52,9 @@ export default openaiCompatible({
         'The model behind a deployment whose name does not begin with it, as `prod: gpt-6.1-sol`; its rules and prices hold.',
     },
   },
-  configure: ({ apiKey, entra, baseUrl, resource, apiVersion, deployments }) => {
+  configure: ({ apiKey, apiKeys, entra, baseUrl, resource, apiVersion, deployments }) => {
     const signIn = entra as EntraOptions | undefined;
-    if (signIn && apiKey !== undefined)
+    if (signIn && (apiKey ?? apiKeys) !== undefined)
       throw new OptionError('/entra', 'stands beside an `apiKey`', 'Keep the one that calls are to be made with.');
     if (signIn) readEntra(signIn);
     const host = typeof resource === 'string' ? `https://${resource}.openai.azure.com` : undefined;

@@ -21,6 +21,7 @@ import { GEMINI_EFFECTS, GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE } from '../form
 import { geminiRequest, modelPath, nativeRow } from '../formats/google/write-request.ts';
 import {
   applyFieldRules,
+  checkApiKeys,
   type EmbeddingRequest,
   type EmbeddingResponse,
   floatsToBase64,
@@ -72,6 +73,7 @@ export default definePlugin({
   kind: 'provider',
   apiVersion: 1,
   configSchema: CONFIG_SCHEMA,
+  check: checkApiKeys,
   setup(api, config) {
     const own = config as GeminiConfig;
     const mayStore = own.store === true;

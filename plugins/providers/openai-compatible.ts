@@ -50,6 +50,7 @@ import {
   nativeRows,
   PROVIDER_OPTIONS,
   type ProviderConfig,
+  readApiKeys,
   readProviderOptions,
   signedInBy,
 } from './kit/index.ts';
@@ -117,7 +118,11 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
       },
       ...(requiredOptions.length > 0 && { required: requiredOptions }),
     },
-    check: (config) => problemsOf(() => configure?.(config as OwnConfig)),
+    check: (config) =>
+      problemsOf(
+        () => configure?.(config as OwnConfig),
+        () => readApiKeys(config as OwnConfig),
+      ),
     setup(api, config) {
       const own = config as OwnConfig;
       const configured = withStoring({ ...spec, ...summaryOf(own), ...configure?.(own) }, own['store'] === true);

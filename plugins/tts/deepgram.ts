@@ -9,6 +9,7 @@ import {
 } from '../../core/index.ts';
 import { failureOfStatus } from '../providers/kit/index.ts';
 import {
+  checkApiKeys,
   createVoiceLister,
   decodeSound,
   pickSpeechOptions,
@@ -103,6 +104,7 @@ export default definePlugin<object, 'tts'>({
   kind: 'tts',
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
+  check: checkApiKeys,
   setup(api, config) {
     const endpoint = {
       ...readSpeechOptions(config, {

@@ -11,6 +11,7 @@ import {
 } from '../../core/index.ts';
 import { failureOfStatus } from '../providers/kit/index.ts';
 import {
+  checkApiKeys,
   convertPcm,
   createVoiceLister,
   decodeSound,
@@ -126,6 +127,7 @@ export default definePlugin<object, 'tts'>({
   kind: 'tts',
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
+  check: checkApiKeys,
   setup(api, config) {
     const endpoint = {
       ...readSpeechOptions(config, {

@@ -16,6 +16,7 @@ import {
 import { failureOfStatus } from '../providers/kit/index.ts';
 import {
   type AudioDecoder,
+  checkApiKeys,
   convertPcm,
   decodeEventSound,
   decodeJsonSound,
@@ -135,6 +136,7 @@ export default definePlugin<object, 'tts'>({
   kind: 'tts',
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
+  check: checkApiKeys,
   setup(api, config) {
     api.offer('speech', {
       ...readSpeechOptions(config, {

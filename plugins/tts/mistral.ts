@@ -13,6 +13,7 @@ import {
 import { failureOfStatus } from '../providers/kit/index.ts';
 import {
   type AudioDecoder,
+  checkApiKeys,
   createVoiceLister,
   decodeEventSound,
   decodeJsonSound,
@@ -101,6 +102,7 @@ export default definePlugin<object, 'tts'>({
   kind: 'tts',
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
+  check: checkApiKeys,
   setup(api, config) {
     const endpoint = {
       ...readSpeechOptions(config, {

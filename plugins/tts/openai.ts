@@ -11,6 +11,7 @@ import {
 import { failureOfStatus } from '../providers/kit/index.ts';
 import {
   type AudioDecoder,
+  checkApiKeys,
   decodeEventSound,
   decodeSound,
   type EventSound,
@@ -115,6 +116,7 @@ export default definePlugin<object, 'tts'>({
   kind: 'tts',
   apiVersion: 1,
   configSchema: { type: 'object', additionalProperties: false, properties: { ...SPEECH_OPTIONS } },
+  check: checkApiKeys,
   setup(api, config) {
     const options = readSpeechOptions(config, {
       baseUrl: 'https://api.openai.com/v1',

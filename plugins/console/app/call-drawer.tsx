@@ -116,7 +116,10 @@ function Attempts({ call }: { call: OneCall }) {
         {call.attempts.map((attempt, place) => (
           <li key={place}>
             <div class="spread">
-              <b>{attempt.target}</b>
+              <b>
+                {attempt.target}
+                {attempt.key && ` by the key ${attempt.key}`}
+              </b>
               <span>
                 {tellAttempt(attempt)}, {milliseconds(attempt.ms)}
               </span>

@@ -2,6 +2,8 @@
 
 export interface Attempt {
   readonly target: string;
+  /** The name of the provider's key, where it has several. */
+  readonly key?: string;
   readonly ms: number;
   readonly status?: number;
   readonly class?: string;

@@ -18,9 +18,10 @@ const TARGET_ROW: Schema = {
   type: 'object',
   required: ['target', 'provider', 'model', 'state', 'error_ratio', 'attempts'],
   properties: {
-    target: { type: 'string', description: '`provider/model`' },
+    target: { type: 'string', description: '`provider/model`, or `provider#key/model` of one key' },
     provider: { type: 'string' },
     model: { type: 'string' },
+    key: { type: 'string', description: 'The name of the provider’s key, where it has several.' },
     state: { enum: ['closed', 'half-open', 'open'], description: 'Of several processes the worst.' },
     cause: { enum: ['rate_limit', 'credential', 'failures', 'shared'] },
     open_until: { type: 'string', description: 'Until when it is left alone.' },

@@ -10,6 +10,7 @@ import {
   type RoutingState,
   type StoreWatcher,
   type Target,
+  type TargetReport,
   type TargetState,
 } from '../../../core/index.ts';
 import { endingTargets } from '../kit/ending-targets.ts';
@@ -133,7 +134,9 @@ function showAliases(registers: Registry[], watched: () => Watched): void {
       this.reset();
       const { aliases, read } = watched();
       const open = new Set(
-        read().targets.flatMap(({ state, provider, model }) => (state === 'open' ? [`${provider}/${model}`] : [])),
+        read().targets.flatMap(({ state, provider, model, key }) =>
+          state === 'open' && key === undefined ? [`${provider}/${model}`] : [],
+        ),
       );
       for (const [alias, targets] of aliases) this.set({ alias }, targets.filter((each) => !open.has(each)).length);
     },
@@ -160,16 +163,29 @@ function showState(
         show(this);
       },
     });
+  const targets = (): readonly TargetReport[] => read().targets.filter(({ key }) => key === undefined);
   gauge('tollgate_target_state', '0 closed, 1 half open, 2 open.', TARGET, (shown) => {
-    for (const { state, attempts, ...target } of read().targets)
+    for (const { state, attempts, ...target } of targets())
       shown.set(labelsOf(target, attempts > 0 && state === 'closed'), STATE[state]);
   });
+  gauge(
+    'tollgate_provider_key_state',
+    'Of each of several keys of a provider, the worst of its models: 0 closed, 1 half open, 2 open.',
+    ['provider', 'key'],
+    (shown) => {
+      const worst = new Map<string, readonly [labels: { provider: string; key: string }, state: number]>();
+      for (const { provider, key, state } of read().targets)
+        if (key !== undefined && STATE[state] >= (worst.get(`${provider} ${key}`)?.[1] ?? 0))
+          worst.set(`${provider} ${key}`, [{ provider, key }, STATE[state]]);
+      for (const [labels, state] of worst.values()) shown.set(labels, state);
+    },
+  );
   gauge(
     'tollgate_target_error_ratio',
     'The share of the latest attempts that failed.',
     TARGET,
     (shown) => {
-      for (const { errorRate, ...target } of read().targets) shown.set(labelsOf(target, false), errorRate);
+      for (const { errorRate, ...target } of targets()) shown.set(labelsOf(target, false), errorRate);
     },
     'average',
   );
@@ -178,7 +194,7 @@ function showState(
     'What a target takes lately: to a whole response, to the first token of a stream.',
     [...TARGET, 'stream'],
     (shown) => {
-      for (const { wholeMs, firstTokenMs, ...target } of read().targets) {
+      for (const { wholeMs, firstTokenMs, ...target } of targets()) {
         if (wholeMs !== undefined) shown.set({ ...labelsOf(target, true), stream: 'false' }, wholeMs / 1000);
         if (firstTokenMs !== undefined) shown.set({ ...labelsOf(target, true), stream: 'true' }, firstTokenMs / 1000);
       }

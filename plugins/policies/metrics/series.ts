@@ -25,7 +25,11 @@ export function countCalls(
     metrics.calls.inc({ operation, provider, model, status, error, stream });
     metrics.seconds.observe({ operation, provider, stream }, durationMs / 1000);
     metrics.overheadSeconds.observe({ operation }, Math.max(durationMs - upstreamMs, 0) / 1000);
-    for (const { target: to } of attempts) metrics.attempts.inc({ provider: to.slice(0, to.indexOf('/')) });
+    for (const { target: to, key, class: failure = 'none' } of attempts) {
+      const name = to.slice(0, to.indexOf('/'));
+      metrics.attempts.inc({ provider: name });
+      if (key !== undefined) metrics.keyAttempts.inc({ provider: name, key, failure });
+    }
     if (firstByteMs !== undefined) metrics.firstByteSeconds.observe({ operation, provider }, firstByteMs / 1000);
     const { firstTokenMs, lastTokenMs } = outcome;
     if (firstTokenMs !== undefined) metrics.firstTokenSeconds.observe({ provider, model }, firstTokenMs / 1000);
@@ -93,6 +97,11 @@ function createMetrics(registry: Registry) {
       OVERHEAD_SECONDS,
     ),
     attempts: counter('tollgate_upstream_attempts_total', 'Requests to providers.', ['provider']),
+    keyAttempts: counter(
+      'tollgate_provider_key_attempts_total',
+      'Requests to providers with several keys, by the name of the key and the class of the failure, `none` where there was none.',
+      ['provider', 'key', 'failure'],
+    ),
     tokens: counter('tollgate_tokens_total', 'Tokens, by type.', ['provider', 'model', 'type']),
     cost: counter('tollgate_cost_usd_total', 'Cost in US dollars by the price table.', ['provider', 'model']),
     cacheHits: counter('tollgate_cache_hits_total', 'Calls that got a kept response.', ['provider', 'model']),

@@ -112,8 +112,8 @@ function watchTargets(api: PluginApi, { tell }: WatchOptions): () => Promise<voi
   };
 }
 
-function nameOf({ provider, model }: TargetReport): string {
-  return `${provider}/${model}`;
+function nameOf({ provider, model, key }: TargetReport): string {
+  return `${provider}/${model}${key === undefined ? '' : ` by the key ${key}`}`;
 }
 
 function isFailing({ state, cause, openUntil = 0 }: TargetReport, now: number): boolean {

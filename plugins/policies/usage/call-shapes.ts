@@ -57,6 +57,7 @@ const ATTEMPT: Schema = {
   required: ['target', 'ms'],
   properties: {
     target: { type: 'string', description: '`provider/model`.' },
+    key: { type: 'string', description: 'The name of the provider’s key, where it has several.' },
     status: { type: 'integer', description: 'The HTTP status; absent when the provider sent none.' },
     class: { type: 'string', description: 'The class of the failure; absent when there was none.' },
     reason: { type: 'string', description: 'The provider’s or the network’s words, keys and addresses cut out.' },

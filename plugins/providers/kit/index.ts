@@ -42,7 +42,7 @@ export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
 export { LEGACY_FUNCTIONS, type Leniency, lenientChat } from './lenient-chat.ts';
 export { compatibleFacts, listedModel } from './listed-models.ts';
 export type { ConfiguredProvider, EndpointDefaults, ProviderConfig } from './options.ts';
-export { nativeRows, PROVIDER_OPTIONS, readProviderOptions } from './options.ts';
+export { checkApiKeys, nativeRows, PROVIDER_OPTIONS, readApiKeys, readProviderOptions } from './options.ts';
 export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';
 export { minimalInstance } from './schema-instance.ts';
 export { failureOfStatus, readRetryAfter } from './status-failure.ts';

@@ -1,5 +1,5 @@
 import type { Credential, Endpoint, ModelInfo, NativeRow, Provider, Schema, Timeouts } from '../../../core/index.ts';
-import { parseDuration } from '../../../core/index.ts';
+import { OptionError, parseDuration, problemsOf } from '../../../core/index.ts';
 
 const TOKEN_PRICES = Object.freeze({
   input: { type: 'number', minimum: 0 },
@@ -76,6 +76,33 @@ const TERM = Object.freeze({
 export const PROVIDER_OPTIONS = Object.freeze({
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
   apiKey: { type: 'string', secret: true, description: 'The vendor’s API key, as `${NAME}` or `${file:/path}`.' },
+  apiKeys: {
+    type: 'array',
+    minItems: 1,
+    maxItems: 32,
+    description:
+      'Several API keys in place of `apiKey`: calls are spread over them, a conversation stays with its key, and one that is refused or over its limit rests alone.',
+    items: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['name', 'key'],
+      properties: {
+        name: {
+          type: 'string',
+          pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$',
+          description: 'What records, metrics and `tollgate targets` call it.',
+        },
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
+        key: { type: 'string', minLength: 1, secret: true, description: 'The key, as `${NAME}` or `${file:/path}`.' },
+        weight: {
+          type: 'number',
+          minimum: 0,
+          maximum: 1_000_000,
+          description: 'Its share of the calls; 0 is used only while the others rest. Default 1.',
+        },
+      },
+    },
+  },
   baseUrl: {
     type: 'string',
     format: 'url',
@@ -167,6 +194,7 @@ export const PROVIDER_OPTIONS = Object.freeze({
 /** A provider's part of the configuration, as `PROVIDER_OPTIONS` describes it. */
 export interface ProviderConfig {
   readonly apiKey?: string | undefined;
+  readonly apiKeys?: readonly { readonly name: string; readonly key: string; readonly weight?: number }[] | undefined;
   readonly baseUrl?: string | undefined;
   readonly models?: readonly string[] | undefined;
   readonly prices?: Provider['prices'] | undefined;
@@ -206,15 +234,22 @@ export type ConfiguredProvider = Omit<Endpoint, 'error'> &
 export function readProviderOptions(config: ProviderConfig, defaults: EndpointDefaults): ConfiguredProvider {
   const { header, prefix } = defaults.credential ?? { header: 'authorization', prefix: 'Bearer ' };
   const { affinity, countFactor, remoteMedia = defaults.remoteMedia } = config;
+  const credentialOf = (value: string | undefined): Credential => ({
+    header,
+    ...(prefix !== undefined && { prefix }),
+    value: value || undefined,
+    required: defaults.keyRequired ?? true,
+    ...(defaults.apiKeyEnv && { env: defaults.apiKeyEnv }),
+  });
+  const keys = readApiKeys(config).map(({ name, key, weight = 1 }) => ({
+    name,
+    weight,
+    credential: credentialOf(key),
+  }));
   return {
     baseUrl: (config.baseUrl ?? defaults.baseUrl).replace(/\/+$/, ''),
-    credential: {
-      header,
-      ...(prefix !== undefined && { prefix }),
-      value: config.apiKey || undefined,
-      required: defaults.keyRequired ?? true,
-      ...(defaults.apiKeyEnv && { env: defaults.apiKeyEnv }),
-    },
+    credential: keys[0]?.credential ?? credentialOf(config.apiKey),
+    ...(keys.length > 1 && { keys }),
     headers: { ...defaults.headers, ...config.headers },
     ...(config.timeouts && { timeouts: readTimeouts(config.timeouts) }),
     ...(config.prices && { prices: config.prices }),
@@ -224,6 +259,30 @@ export function readProviderOptions(config: ProviderConfig, defaults: EndpointDe
     ...(countFactor !== undefined && { countFactor }),
     ...readModels(config.models, defaults.models),
   };
+}
+
+/** The keys of a provider that has several; throws an {@link OptionError} for what does not go together. Part of a plugin's `check`. */
+export function readApiKeys(
+  config: Pick<ProviderConfig, 'apiKey' | 'apiKeys'>,
+): NonNullable<ProviderConfig['apiKeys']> {
+  const { apiKey, apiKeys = [] } = config;
+  if (apiKeys.length > 0 && apiKey !== undefined)
+    throw new OptionError('/apiKeys', 'stands beside an `apiKey`', 'Put that key into the list, with a name.');
+  const twice = apiKeys.findIndex(({ name }, at) => apiKeys.findIndex((other) => other.name === name) < at);
+  if (twice >= 0)
+    throw new OptionError(
+      `/apiKeys/${twice}/name`,
+      `is "${apiKeys[twice]?.name}" a second time`,
+      'Give each key a name of its own.',
+    );
+  if (apiKeys.length > 0 && apiKeys.every(({ weight = 1 }) => weight === 0))
+    throw new OptionError('/apiKeys', 'has no key with a weight over 0', 'Give one of them a weight.');
+  return apiKeys;
+}
+
+/** The `check` of a plugin whose options are those of every provider. */
+export function checkApiKeys(config: object): ReturnType<typeof problemsOf> {
+  return problemsOf(() => readApiKeys(config));
 }
 
 function readTimeouts(timeouts: NonNullable<ProviderConfig['timeouts']>): Partial<Timeouts> {

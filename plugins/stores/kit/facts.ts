@@ -52,9 +52,10 @@ function put<N extends keyof CallFacts>(
   clean[name] = kept as CallFacts[N];
 }
 
-function cleanAttempt({ target, status, class: kind, reason, ms }: CallAttempt): CallAttempt {
+function cleanAttempt({ target, key, status, class: kind, reason, ms }: CallAttempt): CallAttempt {
   return {
     ...{ target: factText(target), ms: whole(ms) },
+    ...(key !== undefined && { key: factText(key) }),
     ...(status !== undefined && { status: whole(status) }),
     ...(kind !== undefined && { class: kind }),
     ...(reason !== undefined && { reason: factText(reason) }),

@@ -1,5 +1,6 @@
 /** `tollgate/speech`: what plugins of speech share. A kit is a library for plugins, never a plugin itself. */
 
+export { checkApiKeys } from '../../providers/kit/index.ts';
 export { convertPcm, mendWavHeader, unwrapWav } from './audio/convert.ts';
 export { decodeEventSound, decodeJsonSound, decodeSound, type EventSound, type JsonSound } from './audio/decoders.ts';
 export { AUDIO_FORMATS, PCM_RATE } from './audio/formats.ts';

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { FAILURES, failureToError, redact } from '../../../core/calls/attempt.ts';
+import { FAILURES, failureToError } from '../../../core/calls/attempt.ts';
+import { redact } from '../../../core/calls/redaction.ts';
 import { ERRORS } from '../../../core/contract/errors.ts';
 import type { FailureClass } from '../../../core/contract/provider.ts';
 

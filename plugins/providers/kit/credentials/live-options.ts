@@ -17,12 +17,13 @@ export function signedInBy(
   const [aws, google] = [options['aws'] as AwsOptions | undefined, options['google'] as GoogleOptions | undefined];
   if (aws && google)
     throw new OptionError('/google', 'stands beside `aws`', 'Keep the one that calls are to be made with.');
+  const keys = options['apiKey'] ?? options['apiKeys'];
   if (aws) {
-    readAws(aws, options['apiKey']);
+    readAws(aws, keys);
     return { liveCredential: (api) => awsCredential(api, aws, baseUrl) };
   }
   if (!google) return {};
-  if (options['apiKey'] !== undefined)
+  if (keys !== undefined)
     throw new OptionError('/google', 'stands beside an `apiKey`', 'Keep the one that calls are to be made with.');
   readGoogle(google);
   return { liveCredential: (api) => googleCredential(api, google) };
