@@ -7,6 +7,7 @@ import {
   readObject,
 } from '../../core/index.ts';
 import { withPrefix } from '../formats/openai-chat/continue.ts';
+import { withThinking } from '../formats/openai-chat/messages.ts';
 import {
   type CompatibleRules,
   drop,
@@ -93,13 +94,6 @@ function withSchema(
   const { name, schema = {} } = format.json_schema;
   const content = `Answer with one JSON object "${name}" and nothing else. It conforms to this JSON Schema:\n${JSON.stringify(schema)}`;
   return [{ role: 'system', content }, ...messages];
-}
-
-/** Every assistant turn is sent back with its thinking, or the call is refused; for callers that dropped it, with none. */
-function withThinking(messages: readonly ChatMessage[]): readonly ChatMessage[] {
-  const lacks = (message: ChatMessage) => message.role === 'assistant' && typeof message.reasoning_content !== 'string';
-  if (!messages.some(lacks)) return messages;
-  return messages.map((message) => (lacks(message) ? { ...message, reasoning_content: '' } : message));
 }
 
 function userId(value: unknown): unknown {

@@ -340,3 +340,10 @@ function readText(url: string, at: string): string {
     throw invalid(`${at}.file.file_data`, 'must be a data URL');
   }
 }
+
+/** For vendors that refuse an assistant’s turn without its thinking: where the caller dropped it, an empty one. */
+export function withThinking(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const lacks = (message: ChatMessage) => message.role === 'assistant' && typeof message.reasoning_content !== 'string';
+  if (!messages.some(lacks)) return messages;
+  return messages.map((message) => (lacks(message) ? { ...message, reasoning_content: '' } : message));
+}
