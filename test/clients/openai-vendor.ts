@@ -29,13 +29,14 @@ const listOf = (value: unknown): readonly Body[] => (Array.isArray(value) ? (val
 /** A request of either API as one of chat completions. */
 function readRequest(body: Body): VendorRequest {
   if ('messages' in body) return body as unknown as VendorRequest;
-  const { model, input, tools } = body;
+  const { model, input, tools, max_output_tokens: limit } = body;
   return {
     model: String(model),
     messages: listOf(input).flatMap(messageOf),
     tools: listOf(tools).flatMap(({ type, name }) =>
-      type === 'function' ? [{ function: { name: String(name) } }] : [],
+      type === 'function' || type === 'custom' ? [{ function: { name: String(name) } }] : [],
     ),
+    ...(typeof limit === 'number' && { max_completion_tokens: limit }),
   };
 }
 
@@ -44,9 +45,11 @@ function messageOf(item: Body): readonly VendorMessage[] {
   // A message may leave its type out, as that of the AI SDK does.
   if (type === 'message' || (type === undefined && role !== undefined)) return [{ role: String(role), content }];
   const id = String(item['call_id']);
-  if (type === 'function_call_output') return [{ role: 'tool', content: item['output'], tool_call_id: id }];
-  if (type !== 'function_call') return [];
-  return [{ role: 'assistant', tool_calls: [{ id, function: { arguments: String(item['arguments']) } }] }];
+  if (type === 'function_call_output' || type === 'custom_tool_call_output')
+    return [{ role: 'tool', content: item['output'], tool_call_id: id }];
+  if (type !== 'function_call' && type !== 'custom_tool_call') return [];
+  const text = String(item['arguments'] ?? item['input']);
+  return [{ role: 'assistant', tool_calls: [{ id, function: { arguments: text } }] }];
 }
 
 function piecesOf({ text, calls = [] }: Move): readonly Piece[] {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { readSetups } from '../../cli/init.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { OPENAI_MODELS } from './openai-vendor.ts';
-import { BEHAVIOURS, CLIENTS, type ClientRun, NODE, ON_OPENAI } from './table.ts';
+import { BEHAVIOURS, CLIENTS, type ClientRun, DEAR_MODELS, NODE, ON_BUDGET, ON_OPENAI } from './table.ts';
 
 /** Cells (`works`, or a word with its reason after a colon) by row, then by behaviour. */
 export type Matrix = Record<string, Record<string, string>>;
@@ -11,6 +11,7 @@ export type Matrix = Record<string, Record<string, string>>;
 const PAGE = path.join(PACKAGE_ROOT, 'docs', 'clients.md');
 const MATRIX = /(<!-- matrix -->\n)([\s\S]*?)(<!-- end of matrix -->)/;
 const MODELS = /(<!-- models -->\n)([\s\S]*?)(<!-- end of models -->)/;
+const BUDGETS = /(<!-- budgets -->\n)([\s\S]*?)(<!-- end of budgets -->)/;
 const SET_UP = /(<!-- set-up -->\n)([\s\S]*?)(<!-- end of set-up -->)/;
 const NOT_RUN = '–';
 
@@ -41,14 +42,24 @@ export function readMatrix(): Matrix {
 
 /** What came of loops of tools on OpenAI's models as the page has it: words by client, then by model. */
 export function readModels(): Matrix {
-  const [, , text = ''] = MODELS.exec(readFileSync(PAGE, 'utf8')) ?? [];
+  return readLoops(MODELS, 1);
+}
+
+/** The same of loops on dear models with a small budget, by client and format. */
+export function readBudgets(): Matrix {
+  return readLoops(BUDGETS, 2);
+}
+
+/** A table whose first columns, `named` of them, name the client. */
+function readLoops(place: RegExp, named: number): Matrix {
+  const [, , text = ''] = place.exec(readFileSync(PAGE, 'utf8')) ?? [];
   const [head = [], , ...rows] = text
     .split('\n')
     .flatMap((line) => (line.startsWith('|') ? [line.slice(2, -2).split(' | ')] : []));
   return Object.fromEntries(
-    rows.map(([title = '', ...cells]) => [
-      title,
-      Object.fromEntries(cells.map((cell, at) => [head[at + 1] ?? '', cell])),
+    rows.map((cells) => [
+      cells.slice(0, named).join(' | '),
+      Object.fromEntries(cells.slice(named).map((cell, at) => [head[at + named] ?? '', cell])),
     ]),
   );
 }
@@ -59,9 +70,18 @@ export function readSetUpPart(): string {
   return text;
 }
 
-export function writePage(matrix: Matrix, models: Matrix): void {
+export function writePage(matrix: Matrix, models: Matrix, budgets: Matrix): void {
   const page = readFileSync(PAGE, 'utf8')
-    .replace(MODELS, (_, start: string, _old: string, end: string) => start + writeModels(models) + end)
+    .replace(
+      MODELS,
+      (_, start: string, _old: string, end: string) =>
+        start + writeLoops(['Client'], OPENAI_MODELS, ON_OPENAI, models) + end,
+    )
+    .replace(
+      BUDGETS,
+      (_, start: string, _old: string, end: string) =>
+        start + writeLoops(['Client', 'Format'], Object.keys(DEAR_MODELS), ON_BUDGET, budgets) + end,
+    )
     .replace(MATRIX, (_, start: string, _old: string, end: string) => start + writeMatrix(matrix) + end)
     .replace(SET_UP, (_, start: string, _old: string, end: string) => start + writeSetUps() + end);
   writeFileSync(PAGE, page);
@@ -86,11 +106,16 @@ function writeMatrix(matrix: Matrix): string {
   return `\nRun on ${date} with Node ${NODE.slice('node@'.length)}.\n\n${head}${lines.join('')}\n${numbered}\n`;
 }
 
-function writeModels(models: Matrix): string {
-  const lines = ON_OPENAI.map(
-    (title) => `| ${[title, ...OPENAI_MODELS.map((model) => models[title]?.[model] ?? NOT_RUN)].join(' | ')} |\n`,
-  );
-  return `\n| Client | ${OPENAI_MODELS.join(' | ')} |\n|---|${OPENAI_MODELS.map(() => '---|').join('')}\n${lines.join('')}\n`;
+function writeLoops(
+  named: readonly string[],
+  models: readonly string[],
+  clients: readonly string[],
+  loops: Matrix,
+): string {
+  const head = [...named, ...models];
+  const rows = clients.map((client) => [client, ...models.map((model) => loops[client]?.[model] ?? NOT_RUN)]);
+  const lines = [head, ...rows].map((cells) => `| ${cells.join(' | ')} |\n`);
+  return `\n${lines[0]}|${head.map(() => '---|').join('')}\n${lines.slice(1).join('')}\n`;
 }
 
 export function writeSetUps(): string {

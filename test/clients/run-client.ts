@@ -8,7 +8,7 @@ import { startOpenaiVendor } from './openai-vendor.ts';
 import { type Move, type ScriptedVendor, startScriptedVendor, type VendorRequest } from './scripted-vendor.ts';
 import { createSdkMoves } from './sdk-moves.ts';
 import { applySetUp } from './set-up.ts';
-import type { ClientRow, ClientRun } from './table.ts';
+import { BUDGET_USD, type ClientRow, type ClientRun, DEAR_MODELS, type DearModel } from './table.ts';
 
 /** What became of one behaviour; nothing where it works. */
 export interface Outcome {
@@ -24,6 +24,13 @@ type Lane = (typeof LANES)[number];
 interface OpenaiModel {
   readonly openai: string;
 }
+
+/** A dear model of a vendor's own format, for users who have {@link BUDGET_USD} a day. */
+interface OnBudget {
+  readonly dear: DearModel;
+}
+
+type Stage = Lane | OpenaiModel | OnBudget;
 
 const SDK_FOLDER = path.join(import.meta.dirname, 'sdk');
 const SET_UP_MS = 60_000;
@@ -61,9 +68,10 @@ const ALIASES = ['gpt-5.5', 'gpt-6-sol', 'claude-opus-5-5', 'gemini-3.8-flash'];
 const aliasesOf = (model: string) => Object.fromEntries(ALIASES.map((name) => [name, model]));
 
 /** The vendor speaks chat alone: every other format is translated. */
-async function startTranslated(baseUrl: string): Promise<Gateways> {
+async function startTranslated(baseUrl: string, names: readonly string[] = []): Promise<Gateways> {
   const scripted = { plugin: 'openai-compatible', baseUrl, apiKey: 'k', models: ['*'] };
-  const gateway = await startGateway({ providers: { scripted }, models: aliasesOf('scripted/m') });
+  const own = Object.fromEntries(names.map((name) => [name, 'scripted/m']));
+  const gateway = await startGateway({ providers: { scripted }, models: { ...aliasesOf('scripted/m'), ...own } });
   return { gateway, provider: 'scripted', stop: () => gateway.stop() };
 }
 
@@ -94,22 +102,48 @@ const NATIVE: Readonly<
   gemini: { plugin: 'gemini', path: '/v1beta', models: 'models/scripted' },
 });
 
-async function startOpenai(baseUrl: string, model: string): Promise<Gateways> {
+async function startOpenai(baseUrl: string, model: string, more: object = {}): Promise<Gateways> {
   const providers = { openai: { baseUrl, apiKey: 'k', models: ['*'] } };
-  const gateway = await startGateway({ providers, models: aliasesOf(`openai/${model}`) });
+  const gateway = await startGateway({ providers, models: aliasesOf(`openai/${model}`), ...more });
   return { gateway, provider: 'openai', stop: () => gateway.stop() };
 }
 
-function startGateways(baseUrl: string, format: ClientRun['format'], lane: Lane | OpenaiModel): Promise<Gateways> {
-  if (typeof lane === 'object') return startOpenai(baseUrl, lane.openai);
-  return lane === 'native' ? startNative(baseUrl, format) : startTranslated(baseUrl);
+const SMALL_PLAN = Object.freeze({
+  plans: { small: { budgets: [{ amount_usd: BUDGET_USD, every: 'day' }] } },
+  defaultPlan: 'small',
+});
+
+/** Anthropic's format is spoken by a gateway before the scripted vendor; OpenAI's by the vendor itself. */
+async function startOnBudget(baseUrl: string, dear: DearModel): Promise<Gateways> {
+  const [vendor = '', model = ''] = dear.split('/');
+  if (vendor === 'openai') return startOpenai(baseUrl, model, SMALL_PLAN);
+  const inner = await startTranslated(baseUrl, [model]);
+  const { url, key: apiKey } = inner.gateway;
+  const providers = { anthropic: { baseUrl: url, apiKey } };
+  const gateway = await startGateway({ providers, models: aliasesOf(dear), ...SMALL_PLAN });
+  return {
+    ...{ gateway, provider: vendor },
+    async stop() {
+      await gateway.stop();
+      await inner.stop();
+    },
+  };
 }
 
-async function startRig(row: ClientRow, { format }: ClientRun, lane: Lane | OpenaiModel): Promise<Rig> {
+function startGateways(baseUrl: string, format: ClientRun['format'], stage: Stage): Promise<Gateways> {
+  if (stage === 'native') return startNative(baseUrl, format);
+  if (stage === 'translated') return startTranslated(baseUrl);
+  return 'dear' in stage ? startOnBudget(baseUrl, stage.dear) : startOpenai(baseUrl, stage.openai);
+}
+
+const keepsOpenaiRules = (stage: Stage): boolean =>
+  typeof stage === 'object' && ('openai' in stage || stage.dear.startsWith('openai/'));
+
+async function startRig(row: ClientRow, { format }: ClientRun, stage: Stage): Promise<Rig> {
   let choose = createSdkMoves();
-  const startVendor = typeof lane === 'object' ? startOpenaiVendor : startScriptedVendor;
+  const startVendor = keepsOpenaiRules(stage) ? startOpenaiVendor : startScriptedVendor;
   const vendor = await startVendor((request) => choose(request));
-  const gateways = await startGateways(vendor.url, format, lane);
+  const gateways = await startGateways(vendor.url, format, stage);
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-client-'));
   const [home, project] = ['home', 'project'].map((name) => path.join(folder, name)) as [string, string];
   for (const one of [home, project]) mkdirSync(one);
@@ -153,13 +187,32 @@ export async function runClient(row: ClientRow, run: ClientRun, lane: Lane): Pro
 export async function runToolLoop(row: ClientRow, run: ClientRun, model: string): Promise<string | undefined> {
   const rig = await startRig(row, run, { openai: model });
   try {
-    const agent = run.agent === undefined ? undefined : AGENTS[run.agent];
-    if (agent) return (await runLoop(rig, run, agent)).problem;
-    const [outcome] = await runScript(rig, row, run, { ONLY: 'tools', MODEL: `openai/${model}` });
-    return outcome ? outcome.problem : 'it reported nothing';
+    return await loopOn(rig, row, run, `openai/${model}`);
   } finally {
     await rig.stop();
   }
+}
+
+/** Runs one loop of tools on a dear model with a small budget, of which no request may ask more than there is; returns what went wrong. */
+export async function runOnBudget(row: ClientRow, run: ClientRun, dear: DearModel): Promise<string | undefined> {
+  const rig = await startRig(row, run, { dear });
+  try {
+    const problem = await loopOn(rig, row, run, dear);
+    if (problem !== undefined) return problem;
+    const most = (BUDGET_USD * 1e6) / DEAR_MODELS[dear];
+    const limits = rig.vendor.requests.map(({ max_completion_tokens: limit, max_tokens = limit }) => max_tokens);
+    const wrong = limits.filter((limit) => limit === undefined || limit > most);
+    return wrong.length === 0 ? undefined : `limits of ${wrong.join(', ')} were sent; ${most} tokens are affordable`;
+  } finally {
+    await rig.stop();
+  }
+}
+
+async function loopOn(rig: Rig, row: ClientRow, run: ClientRun, model: string): Promise<string | undefined> {
+  const agent = run.agent === undefined ? undefined : AGENTS[run.agent];
+  if (agent) return (await runLoop(rig, run, agent)).problem;
+  const [outcome] = await runScript(rig, row, run, { ONLY: 'tools', MODEL: model });
+  return outcome ? outcome.problem : 'it reported nothing';
 }
 
 /** The lines of the documentation, run as they stand there. */

@@ -1,9 +1,18 @@
 /** `npm run clients [-- name…]`: installs the clients, runs them before a gateway, and writes the matrix of docs/clients.md. */
 import { install } from './install.ts';
 import { OPENAI_MODELS } from './openai-vendor.ts';
-import { readMatrix, readModels, rowOf, writePage } from './page.ts';
-import { LANES, type Outcome, runClient, runToolLoop } from './run-client.ts';
-import { CLIENTS, type ClientRow, type ClientRun, NODE, ON_OPENAI } from './table.ts';
+import { readBudgets, readMatrix, readModels, rowOf, writePage } from './page.ts';
+import { LANES, type Outcome, runClient, runOnBudget, runToolLoop } from './run-client.ts';
+import {
+  CLIENTS,
+  type ClientRow,
+  type ClientRun,
+  DEAR_MODELS,
+  type DearModel,
+  NODE,
+  ON_BUDGET,
+  ON_OPENAI,
+} from './table.ts';
 
 const wanted = process.argv.slice(2);
 const chosen = CLIENTS.filter(({ id }) => wanted.length === 0 || wanted.some((word) => id.startsWith(word)));
@@ -12,6 +21,8 @@ if (failure !== undefined) throw new Error(`${NODE} does not install: ${failure}
 
 const matrix = readMatrix();
 const models = readModels();
+const budgets = readBudgets();
+const DEAR = Object.keys(DEAR_MODELS) as readonly DearModel[];
 let red = 0;
 for (const row of chosen) {
   const reason = await install(row.id, row.packages);
@@ -27,26 +38,36 @@ for (const row of chosen) {
     console.log(`${state} ${run.title}, ${run.format}: ${outcomes.length} in ${seconds} s`);
     for (const [behaviour, cell] of failed) console.log(`       ${behaviour} ${cell}`);
     if (reason !== undefined) console.log(`       not installable: ${reason}`);
-    else if (ON_OPENAI.includes(run.title)) await runOnOpenai(row, run);
+    else {
+      if (ON_OPENAI.includes(run.title))
+        models[run.title] = await runLoops(run, OPENAI_MODELS, (model) => runToolLoop(row, run, model));
+      if (ON_BUDGET.includes(rowOf(run)))
+        budgets[rowOf(run)] = await runLoops(run, DEAR, (model) => runOnBudget(row, run, model));
+    }
   }
 }
-writePage(matrix, models);
+writePage(matrix, models, budgets);
 console.log(
   red === 0 ? 'docs/clients.md is written; nothing fails.' : `docs/clients.md is written; ${red} cells fail.`,
 );
 process.exit(red === 0 ? 0 : 1);
 
-/** A loop of tools on each of OpenAI's models, before a vendor that refuses what OpenAI refuses. */
-async function runOnOpenai(row: ClientRow, run: ClientRun): Promise<void> {
-  models[run.title] = {};
-  for (const model of OPENAI_MODELS) {
-    const problem = await runToolLoop(row, run, model);
-    models[run.title] = { ...models[run.title], [model]: problem === undefined ? 'works' : 'fails' };
+/** A loop of tools on each model; returns its cells by model. */
+async function runLoops<Model extends string>(
+  { title }: ClientRun,
+  names: readonly Model[],
+  runLoop: (model: Model) => Promise<string | undefined>,
+): Promise<Record<string, string>> {
+  const cells: Record<string, string> = {};
+  for (const model of names) {
+    const problem = await runLoop(model);
+    cells[model] = problem === undefined ? 'works' : 'fails';
     console.log(
-      `${problem === undefined ? 'ok  ' : 'RED '} ${run.title} on ${model}${problem === undefined ? '' : `: ${problem}`}`,
+      `${problem === undefined ? 'ok  ' : 'RED '} ${title} on ${model}${problem === undefined ? '' : `: ${problem}`}`,
     );
     if (problem !== undefined) red += 1;
   }
+  return cells;
 }
 
 /** What fails on either lane fails. */

@@ -8,6 +8,9 @@ export interface VendorRequest {
   readonly messages: readonly VendorMessage[];
   readonly tools?: readonly { readonly function?: { readonly name: string } }[];
   readonly response_format?: { readonly type: string };
+  /** The most output that it may make, by either name. */
+  readonly max_tokens?: number;
+  readonly max_completion_tokens?: number;
 }
 
 export interface VendorMessage {

@@ -158,3 +158,19 @@ export const ON_OPENAI: readonly string[] = Object.freeze([
   ...['Claude Code 2.1.330', 'Gemini CLI 0.61.0', 'opencode 1.18.33'],
   ...['@langchain/openai 1.6.0', '@langchain/anthropic 1.5.11'],
 ]);
+
+/** Clients, by title and format, that finish a loop of tools on each of {@link DEAR_MODELS} with {@link BUDGET_USD} a day. */
+export const ON_BUDGET: readonly string[] = Object.freeze([
+  ...['Claude Code 2.1.330 | messages', 'Codex 0.169.0, websocket | responses', 'Codex 0.169.0, SSE | responses'],
+  ...['ai 7.0.173, @ai-sdk/openai 4.0.118 | responses', 'ai 7.0.173, @ai-sdk/anthropic 4.0.105 | messages'],
+  'ai 7.0.173, @ai-sdk/openai-compatible 3.0.92 | chat',
+]);
+
+export const BUDGET_USD = 1;
+
+/** US dollars for a million tokens of output: the whole output of each model costs more than the budget. */
+export const DEAR_MODELS = Object.freeze({
+  'anthropic/claude-opus-5': 25,
+  'openai/gpt-6-astra': 50,
+});
+export type DearModel = keyof typeof DEAR_MODELS;

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
 import { readSetups } from '../../cli/init.ts';
 import { OPENAI_MODELS } from '../clients/openai-vendor.ts';
-import { readMatrix, readModels, readSetUpPart, rowOf, writeSetUps } from '../clients/page.ts';
-import { CLIENTS, ON_OPENAI } from '../clients/table.ts';
+import { readBudgets, readMatrix, readModels, readSetUpPart, rowOf, writeSetUps } from '../clients/page.ts';
+import { CLIENTS, DEAR_MODELS, ON_BUDGET, ON_OPENAI } from '../clients/table.ts';
 
 describe('docs/clients.md', () => {
   const runs = CLIENTS.flatMap((row) => row.runs);
@@ -22,6 +22,12 @@ describe('docs/clients.md', () => {
     const works = Object.fromEntries(OPENAI_MODELS.map((model) => [model, 'works']));
     expect(readModels()).to.deep.equal(Object.fromEntries(ON_OPENAI.map((title) => [title, works])));
     expect(runs.map(({ title }) => title)).to.include.members([...ON_OPENAI]);
+  });
+
+  it('E9: says that Claude Code, Codex and the AI SDK run a loop of tools on dear models with a budget of 1 USD a day', () => {
+    const works = Object.fromEntries(Object.keys(DEAR_MODELS).map((model) => [model, 'works']));
+    expect(readBudgets()).to.deep.equal(Object.fromEntries(ON_BUDGET.map((client) => [client, works])));
+    expect(runs.map(rowOf)).to.include.members([...ON_BUDGET]);
   });
 
   it('shows the set-up of every client as tollgate init prints it, and each was run', () => {

@@ -181,7 +181,8 @@ function respond(body: Body, encrypted: Set<string>, choose: Choose): Script {
   if (wantsSecret) encrypted.add(secret);
   const thought = { reasoning: summary === undefined ? '' : 'I look it up.' };
   const pieces = [...(isThinking ? [thought] : []), ...choose(body)];
-  return sendResponses({ pieces, ...(wantsSecret && { encrypted: secret }) });
+  const custom = tools.flatMap((tool) => (tool['type'] === 'custom' ? [String(tool['name'])] : []));
+  return sendResponses({ pieces, custom, ...(wantsSecret && { encrypted: secret }) });
 }
 
 const TEXT: Readonly<Record<string, string>> = {
@@ -192,11 +193,13 @@ const TEXT: Readonly<Record<string, string>> = {
 
 function assertInput(input: readonly Body[], body: Body, encrypted: ReadonlySet<string>): void {
   const idsOf = (type: string) => new Set(input.flatMap((item) => (item['type'] === type ? [item['call_id']] : [])));
-  const [calls, results] = [idsOf('function_call'), idsOf('function_call_output')];
-  for (const id of results)
-    if (!calls.has(id)) throw new Refusal(`No tool call found for function call output with call_id ${String(id)}.`);
-  for (const id of calls)
-    if (!results.has(id)) throw new Refusal(`No tool output found for function call ${String(id)}.`);
+  for (const kind of ['function', 'custom_tool']) {
+    const [name, calls, results] = [kind.replace('_', ' '), idsOf(`${kind}_call`), idsOf(`${kind}_call_output`)];
+    for (const id of results)
+      if (!calls.has(id)) throw new Refusal(`No tool call found for ${name} call output with call_id ${String(id)}.`);
+    for (const id of calls)
+      if (!results.has(id)) throw new Refusal(`No tool output found for ${name} call ${String(id)}.`);
+  }
   for (const [at, item] of input.entries()) {
     if (item['type'] === 'message') assertParts(item, at);
     if (item['type'] !== 'reasoning') continue;
@@ -209,7 +212,8 @@ function assertInput(input: readonly Body[], body: Body, encrypted: ReadonlySet<
     if (!encrypted.has(String(secret)))
       throw new Refusal('The encrypted content could not be verified.', { code: 'invalid_encrypted_content' });
     const next = input[at + 1];
-    if (next?.['type'] !== 'function_call' && next?.['role'] !== 'assistant')
+    const isCall = next?.['type'] === 'function_call' || next?.['type'] === 'custom_tool_call';
+    if (!isCall && next?.['role'] !== 'assistant')
       throw new Refusal(`Item of type 'reasoning' was provided without its required following item.`);
   }
 }
