@@ -368,6 +368,23 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
     expect(await messages.json()).to.have.nested.property('error.type', 'not_found_error');
   });
 
+  it('a chat asks for no life of the prompt’s cache whose price nobody publishes, by either API', async () => {
+    const weather = { type: 'function', function: { name: 'weather', parameters: SCHEMA } };
+    const messages = [{ role: 'user', content: QUESTION }];
+    for (const tools of [undefined, [weather]])
+      for (const [ttl, kept] of [
+        ['30m', { mode: 'explicit', ttl: '30m' }],
+        ['12h', { mode: 'explicit' }],
+      ] as const) {
+        const body = { model: 'openai/gpt-6-sol', messages, tools, prompt_cache_options: { mode: 'explicit', ttl } };
+        const response = await rig.gateway.post('/v1/chat/completions', body);
+        expect(response.status, await response.text()).to.equal(200);
+        expect(apisOf(rig.sent('openai').slice(-1))).to.deep.equal([tools ? 'responses' : 'chat']);
+        expect(rig.lastBody('openai')['prompt_cache_options']).to.deep.equal(kept);
+        expect(response.headers.get('x-tollgate-dropped') ?? '').to.equal(ttl === '30m' ? '' : 'prompt_cache_options');
+      }
+  });
+
   it('a limit below the least that the Responses API takes becomes that', async () => {
     const [request] = await sentDuring(() => chat({ model: 'openai/gpt-5-pro', max_tokens: 5 }));
     expect(request?.json()).to.include({ max_output_tokens: 16 });

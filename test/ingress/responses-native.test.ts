@@ -47,6 +47,21 @@ describe('POST /v1/responses to a vendor that has it', () => {
       expect(rig.sent('openai').at(-1)?.path).to.equal('/openai/v1/responses');
     });
 
+  for (const stream of [false, true])
+    it(`asks for no life of the prompt’s cache whose price nobody publishes, ${stream ? 'streamed' : 'whole'}`, async () => {
+      const sentFor = async (prompt_cache_options: object) => {
+        rig.script('openai', sendResponses(HELLO));
+        const { headers } = await askResponse(rig, { model: MODEL, stream, prompt_cache_options });
+        return [rig.lastBody('openai')['prompt_cache_options'], headers.get('x-tollgate-dropped')];
+      };
+      expect(await sentFor({ mode: 'explicit', ttl: '30m' })).to.deep.equal([{ mode: 'explicit', ttl: '30m' }, null]);
+      for (const ttl of ['12h', '24h'])
+        expect(await sentFor({ mode: 'explicit', ttl })).to.deep.equal([
+          { mode: 'explicit' },
+          'prompt_cache_options.ttl',
+        ]);
+    });
+
   it('passes on the betas that a caller names, except that of the websocket', async () => {
     rig.script('openai', sendResponses(HELLO));
     await askResponse(

@@ -1,6 +1,6 @@
 import type { ChatRequest } from '../../../core/index.ts';
 import { type Effort, nearestEffort } from '../../providers/kit/index.ts';
-import { drop, emulate, RESPONSES_API, refuse, rename } from './tables.ts';
+import { drop, emulate, PRICED_CACHE, RESPONSES_API, refuse, rename } from './tables.ts';
 import type { CompatibleRules, Emulation, Variant } from './types.ts';
 
 /**
@@ -49,6 +49,7 @@ function effort(value: unknown, { model }: ChatRequest): Emulation {
 
 const LENGTH: CompatibleRules = {
   max_tokens: rename('max_completion_tokens'),
+  prompt_cache_options: PRICED_CACHE,
   reasoning_effort: emulate('the nearest effort that the model takes', effort),
 };
 const NO_PENALTIES: CompatibleRules = {

@@ -1,5 +1,5 @@
 import type { ChatRequest, FailureClass, FinishReason, ProviderEffects } from '../../../core/index.ts';
-import { MIN_OUTPUT_TOKENS } from '../openai-responses/tables.ts';
+import { MIN_OUTPUT_TOKENS, pricedCache } from '../openai-responses/tables.ts';
 import type { CompatibleRule, CompatibleRules, Emulation } from './types.ts';
 
 /** Sent as it is, or converted; undefined from `convert` leaves it out. */
@@ -39,6 +39,12 @@ export function emulate(
 export function mapped(table: Readonly<Record<string, unknown>>): (value: unknown) => unknown {
   return (value) => (typeof value === 'string' && Object.hasOwn(table, value) ? table[value] : value);
 }
+
+/** A longer life of the cache would be charged at a price that is not known. */
+export const PRICED_CACHE: CompatibleRule = emulate(
+  'without a `ttl` other than `30m`: no other price is published',
+  (value) => ({ body: { prompt_cache_options: pricedCache(value) }, dropped: pricedCache(value) !== value }),
+);
 
 /** Fields that only OpenAI has: hints are left out, what would change the response is refused. */
 export const OPENAI_ONLY: CompatibleRules = Object.freeze({

@@ -16,7 +16,7 @@ import {
 import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { errorEvent, failedError } from './errors.ts';
 import { isForeign, isSealed } from './reasoning.ts';
-import { FORMAT, inputItems } from './tables.ts';
+import { FORMAT, inputItems, pricedCache } from './tables.ts';
 import type { Item, ResponsesBody, ResponsesEvent } from './types.ts';
 import { writeItems, writeTool } from './write-request.ts';
 import { type ResponsesContext, responseId, responseObject } from './write-response.ts';
@@ -76,6 +76,11 @@ function patch(body: ResponsesBody, change: NativeChange): NativeBody | undefine
   if (before.reasoning_effort !== after.reasoning_effort)
     written['reasoning'] = { ...body.reasoning, effort: after.reasoning_effort ?? null };
   patchOwnFields(written, before, after);
+  const cache = pricedCache(written['prompt_cache_options']);
+  if (cache !== written['prompt_cache_options']) {
+    written['prompt_cache_options'] = cache;
+    dropped.add('prompt_cache_options.ttl');
+  }
   patchTools(written, body, change, dropped);
   return { body: written, ...(dropped.size > 0 && { dropped: [...dropped] }) };
 }

@@ -23,6 +23,16 @@ export const SAME_FIELDS = Object.freeze([
   ...['prompt_cache_key', 'prompt_cache_options', 'prompt_cache_retention'],
 ] as const);
 
+/** The lifetime of a prompt's cache whose price OpenAI publishes: https://developers.openai.com/api/docs/guides/prompt-caching */
+const PRICED_TTL = '30m';
+
+/** `prompt_cache_options` without a lifetime whose price nobody publishes; the same object where there is none. */
+export function pricedCache(options: unknown): unknown {
+  if (!isObject(options) || (options['ttl'] ?? PRICED_TTL) === PRICED_TTL) return options;
+  const { ttl: _unpriced, ...rest } = options;
+  return rest;
+}
+
 const MAX_NAME = 64;
 const HASH_LENGTH = 8;
 

@@ -230,9 +230,11 @@ function openAiUnits(row: JsonObject): Quantities {
   const [audio, cachedAudio] = [count(row, 'input_audio_tokens'), count(row, 'input_cached_audio_tokens')];
   const [audioOut, imageOut] = [count(row, 'output_audio_tokens'), count(row, 'output_image_tokens')];
   const [cached, written] = [count(row, 'input_cached_tokens'), count(row, 'input_cache_write_tokens')];
-  const uncached = count(row, 'input_tokens') - cached - written;
+  const long = count(row, 'input_cache_write_12h_tokens');
+  const uncached = count(row, 'input_tokens') - cached - written - long;
   return {
-    ...{ input_tokens: uncached - audio, cached_tokens: cached - cachedAudio, cache_write_tokens: written },
+    ...{ input_tokens: uncached - audio, cached_tokens: cached - cachedAudio },
+    ...{ cache_write_tokens: written, cache_write_12h_tokens: long },
     ...{ audio_input_tokens: audio, cached_audio_tokens: cachedAudio },
     ...{ audio_output_tokens: audioOut, image_output_tokens: imageOut },
     output_tokens: count(row, 'output_tokens') - audioOut - imageOut,
@@ -257,6 +259,7 @@ const UNIT_WORDS: readonly (readonly [words: RegExp, unit: string])[] = Object.f
   [/audio.*output|output.*audio/, 'audio_output_tokens'],
   [/audio/, 'audio_input_tokens'],
   [/image.*output|output.*image/, 'image_output_tokens'],
+  [/cache.?writ.*12/, 'cache_write_12h_tokens'],
   [/cache.?writ/, 'cache_write_tokens'],
   [/cached/, 'cached_tokens'],
   [/\boutput\b/, 'output_tokens'],

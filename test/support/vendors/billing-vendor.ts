@@ -150,11 +150,12 @@ const completions: Make = (rows, by) =>
     openAiNames,
     (row) => {
       const [cached, written] = [unit(row, 'cached_tokens'), unit(row, 'cache_write_tokens')];
-      const audio = unit(row, 'audio_input_tokens');
+      const [long, audio] = [unit(row, 'cache_write_12h_tokens'), unit(row, 'audio_input_tokens')];
       return {
-        input_tokens: unit(row, 'input_tokens') + cached + written + audio,
+        input_tokens: unit(row, 'input_tokens') + cached + written + long + audio,
         input_uncached_tokens: unit(row, 'input_tokens') + audio,
-        ...{ input_cached_tokens: cached, input_cache_write_tokens: written, input_audio_tokens: audio },
+        ...{ input_cached_tokens: cached, input_cache_write_tokens: written, input_cache_write_12h_tokens: long },
+        input_audio_tokens: audio,
         output_tokens: unit(row, 'output_tokens') + unit(row, 'audio_output_tokens'),
         ...{ output_audio_tokens: unit(row, 'audio_output_tokens'), num_model_requests: row.calls },
       };
@@ -166,6 +167,7 @@ const WORDS: Readonly<Record<string, string>> = Object.freeze({
     input_tokens: 'input',
     cached_tokens: 'cached input',
     cache_write_tokens: 'cache writes',
+    cache_write_12h_tokens: 'cache writes - 12hr',
     output_tokens: 'output',
   },
   ...{ audio_input_tokens: 'audio input', audio_output_tokens: 'audio output' },

@@ -252,6 +252,22 @@ describe('tollgate reconcile', () => {
       expect(found).to.include({ unexplained: '0.00', failed: causes.length > 0 });
     });
 
+  it('explains cache writes of 12 hours, which have no price here, apart from those of 30 minutes', async () => {
+    const written = { cache_write_tokens: 200 };
+    await settle({ parts: [...PARTS, part('cache_write_tokens', 200, 0.001_25)] });
+    vendor.serve(
+      served({
+        units: { ...UNITS, ...written, cache_write_12h_tokens: 500 },
+        usd: { ...USD, cache_write_tokens: 0.001_25, cache_write_12h_tokens: 0.005 },
+      }),
+    );
+    expect(await explained('openai', { tolerance: '0' })).to.deep.equal({
+      causes: [['gpt-5.5', 'quantity cache_write_12h_tokens 0.005']],
+      unexplained: '0.00',
+      failed: true,
+    });
+  });
+
   it('explains a price and a quantity of the same day by themselves, to the nano-dollar', async () => {
     await settle();
     await settle();
