@@ -7,7 +7,7 @@ import { VERSION } from '../config/package-root.ts';
 import { readObject } from '../core/contract/json.ts';
 import type { Store, Transfer, TransferRow } from '../core/contract/store.ts';
 import { formatUsd } from '../core/contract/units.ts';
-import { openFoundation } from '../core/plugins/foundation.ts';
+import { openFoundation, UNFINISHED_IMPORT } from '../core/plugins/foundation.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { loadFor } from './load.ts';
 import type { CommandContext } from './program.ts';
@@ -20,7 +20,7 @@ const BATCH = 500;
 /** Where gateways say that they run: documents and set of the policy `admin`. */
 const NODES = 'policies.admin.nodes';
 /** What says how gateways are now, and is gone when they are. */
-const PASSING: readonly unknown[] = [NODES, 'core.trial'];
+const PASSING: readonly unknown[] = [NODES, 'core.trial', UNFINISHED_IMPORT];
 const MAX_NODES = 1000;
 
 /** What is known of a row of any kind. */
@@ -68,6 +68,9 @@ export async function runImport(context: CommandContext): Promise<void> {
         );
     // The whole file first: what is damaged is found before anything is written.
     const { tally: promised } = await readFile(file, async () => undefined);
+    // From here on no gateway starts on the store, until all of it is there.
+    const mark = store.keyv<{ readonly since: string }>(UNFINISHED_IMPORT);
+    await mark.set('unfinished', { since: new Date().toISOString() });
     const { kept } = await readFile(file, (rows) => transfer.write(rows));
     await refuseRunning(
       store,
@@ -76,6 +79,7 @@ export async function runImport(context: CommandContext): Promise<void> {
     const found = createTally();
     for await (const row of transfer.read()) if (!isPassing(row)) found.add(row);
     compare(kept, found.result());
+    await mark.delete('unfinished');
     return promised;
   });
   const io = createIo(context.terminal, context.globals.json === true);

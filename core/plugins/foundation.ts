@@ -2,6 +2,7 @@ import type { LoadedConfig } from '../../config/load-config.ts';
 import { listSecrets } from '../../config/read.ts';
 import { createRedactor } from '../../config/redact.ts';
 import { createUpstream, type Upstream } from '../../egress/upstream.ts';
+import { GatewayError } from '../contract/errors.ts';
 import type { ReloadControl } from '../contract/gateway.ts';
 import type { Log, Plugin, WholeApi } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
@@ -50,6 +51,10 @@ export async function openFoundation(
         void Promise.reject(error);
       }
   });
+  await refuseUnfinished(store).catch(async (error: unknown) => {
+    await store.close();
+    throw error;
+  });
   const upstream = createUpstream({ log });
   return {
     store,
@@ -64,6 +69,19 @@ export async function openFoundation(
       await runClosers(closers, (error) => log.error({ err: error }, 'the store plugin failed to close'));
     },
   };
+}
+
+/** Where an import says that it has not ended. */
+export const UNFINISHED_IMPORT = 'core.import';
+
+/** Throws for a store that an import was writing when it failed or was killed: a part of the books is no books. */
+async function refuseUnfinished(store: Store): Promise<void> {
+  const mark = await store.keyv<{ readonly since: string }>(UNFINISHED_IMPORT).get('unfinished');
+  if (!mark) return;
+  throw new GatewayError(
+    'store_unavailable',
+    `An import into this store began on ${mark.since} and has not ended: a part of what was exported is missing. Wait where it still runs; else throw the store away, and run "tollgate import" on a new, empty one.`,
+  );
 }
 
 interface StoreOpener {
