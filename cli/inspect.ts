@@ -30,12 +30,16 @@ export async function checkConfig(context: CommandContext): Promise<void> {
   const loaded = await loadFor(context);
   const { config, raw } = loaded;
   let ending: readonly ProblemAt[] = [];
-  await trySetUp(loaded, quietLog(), ({ catalog }) => {
+  let left: readonly ProblemAt[] = [];
+  await trySetUp(loaded, quietLog(), ({ catalog, loaded: { leftOut = [] } }) => {
     ending = endingModels(loaded, catalog);
+    left = leftOut.map(({ instance: { pointer }, reason }) => ({
+      ...{ pointer, atKey: true, message: `is not required, and a gateway starts without it: ${reason}` },
+    }));
   });
   const store = context.options['connect'] === true ? await probe(loaded) : undefined;
   const io = createIo(context.terminal, context.globals.json === true);
-  const found = [...networkWarnings(config), ...ending];
+  const found = [...networkWarnings(config), ...ending, ...left];
   const warnings = createConfigError(found, raw).problems.map(formatProblem);
   for (const warning of warnings) io.note(`warning: ${warning}`);
   const names = config.instances.map(({ group, name }) => `${group}.${name}`);

@@ -1,7 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { type Builtin, locatePlugin } from '../config/import-plugin.ts';
+import { type Builtin, findManifest, locatePlugin } from '../config/import-plugin.ts';
 import { VERSION } from '../config/package-root.ts';
 import type { PluginReport } from '../core/contract/gateway.ts';
 import { HOOKS, type HookName } from '../core/contract/hooks.ts';
@@ -25,9 +22,14 @@ export async function listPlugins(context: CommandContext): Promise<void> {
   const order = orderHooks(reports);
   const { builtins, config } = loaded;
   const rows = await Promise.all(
-    reports.map(async ({ kind, name, plugin, isBuiltin, hosts, permissions, routes, commands }) => ({
+    reports.map(async ({ kind, name, plugin, isBuiltin, hosts, permissions, routes, commands, problem }) => ({
       ...{ kind, name, plugin, source: isBuiltin ? 'built in' : 'yours' },
-      ...(await findOrigin(plugin, kind, isBuiltin, builtins, config.baseDir)),
+      ...(await findOrigin(
+        { kind, plugin, isBuiltin, ...(problem !== undefined && { problem }) },
+        builtins,
+        config.baseDir,
+      )),
+      ...(problem !== undefined && { problem }),
       hooks: order.flatMap(({ hook, plugins }) =>
         plugins.flatMap((owner, at) => (owner === name ? [{ hook, position: at + 1, of: plugins.length }] : [])),
       ),
@@ -47,7 +49,10 @@ export async function listPlugins(context: CommandContext): Promise<void> {
     ['HOOK', 'RUNS IN THIS ORDER'],
     order.map(({ hook, plugins }) => [hook, plugins.join(', ')]),
   );
-  createIo(context.terminal, context.globals.json === true).result(rows, `${table}\n\n${orders}`);
+  const left = rows.flatMap(({ name, problem }) =>
+    problem === undefined ? [] : [`\n${name} is left out: ${problem}`],
+  );
+  createIo(context.terminal, context.globals.json === true).result(rows, `${table}\n\n${orders}${left.join('')}`);
 }
 
 interface HookOrder {
@@ -70,29 +75,16 @@ export function orderHooks(reports: readonly Pick<PluginReport, 'name' | 'hooks'
 
 /** The package that a plugin comes from; a file that belongs to no package of its own has neither version nor licence. */
 async function findOrigin(
-  plugin: string,
-  kind: string,
-  isBuiltin: boolean,
+  { kind, plugin, isBuiltin, problem }: Pick<PluginReport, 'kind' | 'plugin' | 'isBuiltin' | 'problem'>,
   builtins: readonly Builtin[],
   baseDir: string,
 ): Promise<{ readonly version?: string; readonly license?: string }> {
   if (isBuiltin) return { version: VERSION, license: 'MIT' };
-  const url = await locatePlugin(plugin, { kind: kind as PluginKind, builtins, baseDir });
-  if (!url.startsWith('file:')) return {};
-  const manifest = findManifest(path.dirname(fileURLToPath(url)), baseDir);
+  const located = locatePlugin(plugin, { kind: kind as PluginKind, builtins, baseDir });
+  // One that was left out may not be there at all.
+  const url = await (problem === undefined ? located : located.catch(() => ''));
+  const manifest = findManifest(url, baseDir);
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value.slice(0, 100) : undefined);
   const [version, license] = [text(manifest['version']), text(manifest['license'])];
   return { ...(version !== undefined && { version }), ...(license !== undefined && { license }) };
-}
-
-/** What the nearest `package.json` says, but not that of the operator's own folder or above it. */
-function findManifest(folder: string, baseDir: string): Readonly<Record<string, unknown>> {
-  const file = path.join(folder, 'package.json');
-  if (folder === baseDir || path.dirname(folder) === folder) return {};
-  if (!existsSync(file)) return findManifest(path.dirname(folder), baseDir);
-  try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<string, unknown>>;
-  } catch {
-    return {};
-  }
 }

@@ -3,6 +3,7 @@ import { type LoadedConfig, loadConfig } from '../config/load-config.ts';
 import type { ConfigInput } from '../config/read.ts';
 import { createGeneration, type Generation } from '../core/calls/generation.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
+import { setUpIsolated } from '../core/plugins/registry.ts';
 import type { CommandContext } from './program.ts';
 import { createProgramLog } from './program-log.ts';
 
@@ -34,7 +35,7 @@ export async function withGeneration<T>(
   const loaded = await loadFor(context, place);
   const foundation = await openFoundation(loaded, log);
   try {
-    const generation = await createGeneration(foundation, loaded);
+    const generation = await setUpIsolated(loaded, log, (each) => createGeneration(foundation, each));
     try {
       return await work(generation);
     } finally {

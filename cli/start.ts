@@ -15,6 +15,7 @@ import { createMemory } from '../core/http/memory.ts';
 import { serveGeneration } from '../core/http/serve.ts';
 import { Kept } from '../core/plugins/foundation.ts';
 import { createLocalGatherer } from '../core/plugins/gather.ts';
+import { setUpIsolated } from '../core/plugins/registry.ts';
 import { findStrayOwner } from '../core/plugins/stray-owner.ts';
 import { createUpstream } from '../egress/upstream.ts';
 import { endingModels } from '../models/model-ends.ts';
@@ -276,18 +277,20 @@ export async function trySetUp(
   };
   try {
     const settings = Object.freeze({ ...loaded.settings, dataDir });
-    const generation = await createGeneration(foundation, { ...loaded, settings });
-    try {
-      serveGeneration(generation, {
-        lifecycle: new Lifecycle(),
-        memory: createMemory(),
-        inner: new InnerRequests(),
-        countAdmin: () => Promise.resolve(),
-      });
-      look(generation);
-    } finally {
-      await generation.close();
-    }
+    await setUpIsolated({ ...loaded, settings }, log, async (each) => {
+      const generation = await createGeneration(foundation, each);
+      try {
+        serveGeneration(generation, {
+          lifecycle: new Lifecycle(),
+          memory: createMemory(),
+          inner: new InnerRequests(),
+          countAdmin: () => Promise.resolve(),
+        });
+        look(generation);
+      } finally {
+        await generation.close();
+      }
+    });
   } finally {
     await foundation.close();
     await rm(dataDir, { recursive: true, force: true });

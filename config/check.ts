@@ -37,17 +37,26 @@ export interface KnownPlugins {
 
 type CheckSection = (value: Json, schema: Schema, pointer: string, plugin?: string) => Section;
 
+/** A plugin to import. */
+export interface NamedInstance extends InstanceRef {
+  /** Whether the configuration goes on without it where it cannot be imported. */
+  readonly isOptional?: boolean;
+}
+
 /** The plugins that a configuration may mean: import them before {@link checkConfig}, which chooses one of the stores. */
 export function findInstances(
   raw: RawConfig,
   builtins: readonly BuiltinName[],
-): { readonly stores: readonly InstanceRef[]; readonly instances: readonly InstanceRef[] } {
+): { readonly stores: readonly NamedInstance[]; readonly instances: readonly NamedInstance[] } {
   const lookup = createLookup(raw);
   const store = interpolateStore(raw.value['store'], lookup);
   const names = store === undefined ? [] : listStoreNames(store, builtins);
   return {
     stores: names.map((name) => ({ group: 'store', kind: 'store', name, plugin: name, pointer: '/store' })),
-    instances: listInstances(raw.value, builtins, lookup).instances,
+    instances: listInstances(raw.value, builtins, lookup).instances.map(({ value, ...ref }) => ({
+      ...ref,
+      isOptional: isObject(value) && value['required'] === false,
+    })),
   };
 }
 

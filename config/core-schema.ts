@@ -302,7 +302,18 @@ export interface PluginInstance extends InstanceRef {
   readonly scope?: InstanceScope;
   /** How its connections leave; undefined for directly. */
   readonly egress?: EgressRules;
+  /** False where the gateway starts without it when it cannot be set up. Default true. */
+  readonly isRequired?: boolean;
 }
+
+/** The option of core that every instance in a group takes. */
+const REQUIRED_OPTION: Readonly<Record<string, Schema>> = Object.freeze({
+  required: {
+    type: 'boolean',
+    description:
+      'Whether the gateway does not start when this plugin cannot be loaded or set up; with `false` it starts without it. Default true.',
+  },
+});
 
 /** The options of core that an instance of these kinds takes next to its plugin's own. One of the same name that the plugin has is the plugin's. */
 const HOOK_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
@@ -325,12 +336,14 @@ export function coreOptionsOf({
   section,
 }: Pick<PluginSchema, 'schema' | 'section'> & { readonly kind?: string }): Readonly<Record<string, Schema>> {
   if (section !== undefined) return {};
-  const egress = egressOptionsOf(schema);
-  if (kind !== 'policy' && kind !== 'auth') return egress;
   const own = isObject(schema['properties']) ? schema['properties'] : {};
-  const ofKind = kind === 'policy' ? { ...HOOK_OPTIONS, ...SCOPE_OPTIONS } : HOOK_OPTIONS;
-  const hooks = Object.entries(ofKind).filter(([name]) => !Object.hasOwn(own, name));
-  return { ...Object.fromEntries(hooks), ...egress };
+  const ofKind = {
+    ...(kind !== undefined && kind !== 'store' && REQUIRED_OPTION),
+    ...((kind === 'policy' || kind === 'auth') && HOOK_OPTIONS),
+    ...(kind === 'policy' && SCOPE_OPTIONS),
+  };
+  const options = Object.entries(ofKind).filter(([name]) => !Object.hasOwn(own, name));
+  return { ...Object.fromEntries(options), ...egressOptionsOf(schema) };
 }
 
 /** A configuration without problems: interpolated, validated, defaults applied, frozen. */

@@ -1,9 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import * as nodeModule from 'node:module';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { isObject } from '../core/contract/json.ts';
 import { API_VERSION, PERMISSIONS, PLUGIN_KINDS, type Plugin, type PluginKind } from '../core/contract/plugin.ts';
-import { PACKAGE_ROOT } from './package-root.ts';
+import { PACKAGE_ROOT, VERSION } from './package-root.ts';
 import { didYouMean } from './problems.ts';
 
 export interface ImportOptions {
@@ -43,13 +45,14 @@ export class PluginImportError extends Error {
  * Imports the plugin that a configuration calls `spec`: the built-in of this name and kind, the npm package
  * `tollgate-plugin-…`, or anything with `.`, `/` or `@` as it is written (package, path or URL). Packages are looked for
  * from `baseDir`, paths are relative to it. Throws a {@link PluginImportError} when it is not there, cannot be loaded, or
- * is no plugin of this kind and API version. Nothing is guessed: no other plain word becomes a package's name.
+ * is no plugin of this kind and API version, or comes in a package that is made for others. Nothing is guessed: no other plain word becomes a package's name.
  */
 export async function importPlugin(spec: string, options: ImportOptions): Promise<Plugin> {
   const given = options.given?.find(({ kind, name }) => kind === options.kind && name === spec);
   if (given) return given;
   const url = await locatePlugin(spec, options);
   const isBuiltin = options.builtins.some((builtin) => builtin.url === url);
+  if (!isBuiltin) assertFits(findManifest(url, options.baseDir), spec);
   const plugin = await load(url, spec, isBuiltin);
   assertPlugin(plugin, spec, options.kind);
   return plugin;
@@ -92,6 +95,55 @@ async function resolvePackage(spec: string, { kind, builtins, baseDir }: ImportO
   if (url !== undefined) return url;
   const name = /^(@[^/]+\/)?[^/]+/.exec(spec)?.[0] ?? spec;
   throw new PluginImportError(`the package "${name}" is not installed`, `Run: npm install ${name}`);
+}
+
+/** The `package.json` of the package that a plugin's module lies in; empty where the nearest one is the operator's own, in the folder of the configuration. */
+export function findManifest(url: string, baseDir: string): Readonly<Record<string, unknown>> {
+  if (!url.startsWith('file:')) return {};
+  for (let folder = path.dirname(fileURLToPath(url)); folder !== baseDir; folder = path.dirname(folder)) {
+    if (path.dirname(folder) === folder) return {};
+    const file = path.join(folder, 'package.json');
+    if (!existsSync(file)) continue;
+    try {
+      const manifest: unknown = JSON.parse(readFileSync(file, 'utf8'));
+      return isObject(manifest) ? manifest : {};
+    } catch {
+      return {};
+    }
+  }
+  return {};
+}
+
+/** Refuses a package that says that it is made for another Tollgate or another Node. */
+function assertFits(manifest: Readonly<Record<string, unknown>>, spec: string): void {
+  const wants = (field: string, name: string): unknown =>
+    isObject(manifest[field]) ? manifest[field][name] : undefined;
+  const needs: readonly (readonly [name: string, range: unknown, version: string, remedy: string])[] = [
+    ['Tollgate', wants('peerDependencies', 'tollgate'), VERSION, 'or the Tollgate that it is made for'],
+    ['Tollgate', wants('engines', 'tollgate'), VERSION, 'or the Tollgate that it is made for'],
+    ['Node.js', wants('engines', 'node'), process.versions.node, 'or run Tollgate on the Node.js that it is made for'],
+  ];
+  for (const [name, range, version, remedy] of needs) {
+    // What is no range of versions, as a tag or an address, says nothing.
+    if (typeof range !== 'string' || semver().validRange(range) === null) continue;
+    if (semver().satisfies(version, range, { includePrerelease: true })) continue;
+    throw new PluginImportError(
+      `the plugin "${spec}" is made for ${name} ${range.slice(0, 100)}, and this is ${version}`,
+      `Install a version of the plugin for ${name} ${version}, ${remedy}.`,
+    );
+  }
+}
+
+/** Read where a package says what it is made for. */
+function semver(): Semver {
+  const require = createRequire(import.meta.url);
+  return require('semver') as Semver;
+}
+
+interface Semver {
+  satisfies(version: string, range: string, options: { readonly includePrerelease: boolean }): boolean;
+  /** Null for what is no range. */
+  validRange(range: string): string | null;
 }
 
 async function load(url: string, spec: string, isBuiltin: boolean): Promise<unknown> {

@@ -1,12 +1,11 @@
 import path from 'node:path';
 import { isObject, type Json } from '../core/contract/json.ts';
 import type { GatewaySettings, Plugin, Problem } from '../core/contract/plugin.ts';
-import { checkConfig, findInstances } from './check.ts';
+import { checkConfig, findInstances, type NamedInstance } from './check.ts';
 import {
   type GatewayConfig,
   GROUP_NAMES,
   GROUPS,
-  type InstanceRef,
   localUrl,
   type PluginInstance,
   type PluginSchema,
@@ -31,6 +30,15 @@ export interface LoadedConfig {
   readonly builtins: readonly Builtin[];
   /** The imported plugins: the store's, then that of each of `config.instances` in the same order. */
   readonly plugins: readonly Plugin[];
+  /** Those of the configuration that are not among its instances any more: they could not be set up, and are not required. */
+  readonly leftOut?: readonly LeftOut[];
+}
+
+/** An instance without which a configuration goes on. */
+export interface LeftOut {
+  readonly instance: PluginInstance;
+  /** Why, for operators. */
+  readonly reason: string;
 }
 
 /** What a program gives in place of files. */
@@ -152,18 +160,29 @@ export function readSchema({ kind, configSchema, section }: Plugin, name: string
 }
 
 interface Import {
-  readonly ref: InstanceRef;
+  readonly ref: NamedInstance;
   readonly plugin?: Plugin;
   readonly problem?: ProblemAt;
 }
 
-async function tryImport(ref: InstanceRef, options: Omit<ImportOptions, 'kind'>): Promise<Import> {
+async function tryImport(ref: NamedInstance, options: Omit<ImportOptions, 'kind'>): Promise<Import> {
   try {
     return { ref, plugin: await importPlugin(ref.plugin, { kind: ref.kind, ...options }) };
   } catch (error) {
     if (!(error instanceof PluginImportError)) throw error;
+    if (ref.isOptional) return { ref, plugin: standIn(ref, error) };
     return { ref, problem: { pointer: ref.pointer, atKey: true, message: error.message, hint: error.hint } };
   }
+}
+
+/** Stands for a plugin that cannot be imported and is not required: it takes any options, and its set-up says why. */
+function standIn({ kind, plugin: name }: NamedInstance, reason: PluginImportError): Plugin {
+  return {
+    ...{ name, kind, apiVersion: 1 },
+    setup() {
+      throw new TypeError([`${reason.message}.`, reason.hint].filter(Boolean).join(' '), { cause: reason });
+    },
+  };
 }
 
 function readSettings({ store, server, ...config }: GatewayConfig): GatewaySettings {
@@ -186,7 +205,7 @@ function findMissing(plugins: readonly Plugin[], at: number, { pointer }: Plugin
 /** What a plugin's own check finds, at its places in the file. */
 async function runCheck(
   plugin: Plugin | undefined,
-  { config, pointer }: PluginInstance,
+  { config, pointer, isRequired }: PluginInstance,
   settings: GatewaySettings,
 ): Promise<readonly ProblemAt[]> {
   const atPlugin = (message: string): readonly ProblemAt[] => [{ pointer, atKey: true, message }];
@@ -200,6 +219,8 @@ async function runCheck(
       return { pointer: `${pointer}${below}`, atKey: place === '', message, hint };
     });
   } catch (error) {
+    // Its set-up says whether the configuration goes on without it.
+    if (isRequired === false) return [];
     return atPlugin(`has a plugin whose check failed: ${error instanceof Error ? error.message : String(error)}`);
   }
 }

@@ -299,8 +299,6 @@ export function finishConfig(
   });
 }
 
-type PluginScope = NonNullable<PluginInstance['scope']>;
-
 function toInstance(
   { ref, value, ofCore = [] }: CheckedInstance,
   environment: EgressRules['environment'],
@@ -313,13 +311,12 @@ function toInstance(
   if (Object.keys(own).length === 0)
     return { ...ref, config: value as PluginInstance['config'], ...(egress && { egress }) };
   const config = Object.fromEntries(options.filter(([name]) => !ofCore.includes(name)));
-  const { timeout, onFailure, when, mode } = own;
-  const scope = { ...(when !== undefined && { when }), ...(mode !== undefined && { mode }) } as PluginScope;
-  const hooks = {
-    ...(timeout !== undefined && { timeoutMs: parseDuration(String(timeout)) }),
-    ...(onFailure !== undefined && { onFailure: onFailure === 'open' ? ('open' as const) : ('closed' as const) }),
-  };
-  return { ...ref, config, hooks, scope, ...(egress && { egress }) };
+  const pick = (...names: readonly string[]): object =>
+    Object.fromEntries(Object.entries(own).filter(([name]) => names.includes(name)));
+  const { timeout, required } = own;
+  const hooks = { ...(timeout !== undefined && { timeoutMs: parseDuration(String(timeout)) }), ...pick('onFailure') };
+  const optional = { ...(egress && { egress }), ...(required === false && { isRequired: required }) };
+  return { ...ref, config, hooks, scope: pick('when', 'mode'), ...optional };
 }
 
 function readServer(

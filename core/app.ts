@@ -19,6 +19,7 @@ import { Upgrades } from './http/upgrades.ts';
 import { createLogger } from './logger.ts';
 import { openFoundation } from './plugins/foundation.ts';
 import { type Gatherer, STORE_TOPIC } from './plugins/gather.ts';
+import { setUpIsolated } from './plugins/registry.ts';
 
 /** A gateway that is assembled and listens. */
 export interface Gateway {
@@ -98,7 +99,19 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
   const live = new LiveGeneration();
   try {
     await foundation.store.begin?.();
-    (await live.prepare(await createGeneration(foundation, loaded), deps)).commit();
+    // What is shown once, such as the first key, of a generation that did not become ready.
+    const announced: Announcement[] = [];
+    const build = (next: LoadedConfig): Promise<PreparedGeneration> =>
+      setUpIsolated(next, log, async (each) => {
+        const generation = await createGeneration(foundation, each);
+        const { announcements } = generation.registry;
+        announcements.unshift(...announced.splice(0));
+        return await live.prepare(generation, deps).catch((error: unknown) => {
+          announced.push(...announcements);
+          throw error;
+        });
+      });
+    (await build(loaded)).commit();
     const server = createHttpServer(live.listener, config);
     const handshakes = watchHandshakes(server, log);
     deps.inner.attach(server);
@@ -113,7 +126,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     url = localUrl({ host, port, tls: config.tls });
     deps.lifecycle.phase = 'ready';
     const prepare = async (next: LoadedConfig): Promise<PreparedGeneration> => {
-      const prepared = await live.prepare(await createGeneration(foundation, onStoreOf(loaded, next)), deps);
+      const prepared = await build(onStoreOf(loaded, next));
       return {
         abandon: prepared.abandon,
         commit() {

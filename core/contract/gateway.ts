@@ -64,6 +64,8 @@ export interface PluginReport {
   readonly hosts: readonly string[];
   /** What of the gateway it uses beyond what every plugin may. */
   readonly permissions: readonly string[];
+  /** Why the gateway runs without it: it is not required, and cannot be set up. In words for operators: it may name files and hosts. */
+  readonly problem?: string;
   /** In the order in which it registered them; `admit (pre)` where it says when. */
   readonly hooks: readonly string[];
   /** What its hooks came to since this process started. */

@@ -53,7 +53,7 @@ interface HealthRouteDeps {
   /** `ok`, or what is wrong with the store. */
   storeHealth(): Promise<string>;
   /** What the instances of the configuration did. */
-  plugins(): readonly Pick<PluginReport, 'name' | 'counts'>[];
+  plugins(): readonly PluginReport[];
   /** The OpenAPI document as JSON text, made once. */
   openApi(): string;
 }
@@ -123,7 +123,9 @@ function healthRoutes(deps: HealthRouteDeps): readonly Route[] {
 /** After how many failed calls in a row a plugin is named. */
 const FAILING = 10;
 
-function describeFailing({ name, counts }: Pick<PluginReport, 'name' | 'counts'>): readonly string[] {
+/** Anybody may read it: why a plugin was left out is for operators. */
+function describeFailing({ name, counts, problem }: PluginReport): readonly string[] {
+  if (problem !== undefined) return [`${name}: could not be set up and is left out; the log says why`];
   return counts
     .filter(({ failedInARow }) => failedInARow >= FAILING)
     .map(({ hook, failedInARow }) => `${name}: its hook "${hook}" failed its last ${failedInARow} calls`);

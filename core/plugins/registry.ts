@@ -1,9 +1,9 @@
 import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
 import { createAjv, createValidatorFinder } from '../../config/ajv.ts';
-import type { PluginInstance } from '../../config/core-schema.ts';
+import type { GatewayConfig, PluginInstance } from '../../config/core-schema.ts';
 import type { LoadedConfig } from '../../config/load-config.ts';
-import { createConfigError, didYouMean } from '../../config/problems.ts';
+import { ConfigError, createConfigError, didYouMean } from '../../config/problems.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { PluginReport } from '../contract/gateway.ts';
@@ -13,6 +13,7 @@ import type { AgentDefinition, OperationDefinition } from '../contract/operation
 import {
   type Announcement,
   type Command,
+  type Log,
   OptionError,
   type PersonalData,
   type PluginKind,
@@ -42,7 +43,84 @@ export function locateProblem(error: unknown, { config, raw }: Pick<LoadedConfig
   const { path: place, problem, hint } = error.cause;
   const at = [config.store, ...config.instances].find(({ name }) => name === error.plugin);
   if (!at) return error;
-  return createConfigError([{ pointer: `${at.pointer}${place}`, atKey: place === '', message: problem, hint }], raw);
+  const problems = [{ pointer: `${at.pointer}${place}`, atKey: place === '', message: problem, hint }];
+  return Object.assign(createConfigError(problems, raw), { cause: error });
+}
+
+/**
+ * Sets up what a configuration names, and begins anew without a plugin that fails and is not required, as often as one does: of what it registered
+ * nothing is left.
+ */
+export async function setUpIsolated<T>(
+  loaded: LoadedConfig,
+  log: Log,
+  setUp: (loaded: LoadedConfig) => Promise<T>,
+): Promise<T> {
+  try {
+    if (loaded.leftOut) refuseMissing(loaded);
+    return await setUp(loaded);
+  } catch (error) {
+    const without = leaveOut(loaded, error);
+    if (!without) throw error;
+    const [left] = without.leftOut.slice(-1);
+    log.error(
+      { plugin: left?.instance.name, err: error },
+      'a plugin cannot be set up and is left out: it is not required',
+    );
+    return await setUpIsolated(without, log, setUp);
+  }
+}
+
+/** Aliases without the targets of a provider that is left out; one that has no others keeps them, so that its calls are told which provider there is not. */
+function withoutTargets(
+  { models, routes }: GatewayConfig,
+  { kind, name }: PluginInstance,
+): Pick<GatewayConfig, 'models' | 'routes'> {
+  if (kind !== 'provider' && kind !== 'tts') return { models, routes };
+  const isThere = (target: string): boolean => !target.startsWith(`${name}/`);
+  const filter = <T>(all: readonly T[], textOf: (each: T) => string): readonly T[] => {
+    const others = all.filter((each) => isThere(textOf(each)));
+    return others.length === 0 ? all : others;
+  };
+  const mapped = <T>(rows: Readonly<Record<string, T>>, change: (row: T) => T): Readonly<Record<string, T>> =>
+    // Without a prototype, as they were: callers look up names that strangers send.
+    Object.assign(
+      Object.create(null),
+      Object.fromEntries(Object.entries(rows).map(([key, row]) => [key, change(row)])),
+    );
+  return {
+    models: mapped(models, (targets) => filter(targets, (target) => target)),
+    routes: mapped(routes, ({ onOverflow, ...route }) => ({
+      ...{ ...route, targets: filter(route.targets, ({ to }) => to) },
+      ...(onOverflow !== undefined && isThere(onOverflow) && { onOverflow }),
+    })),
+  };
+}
+
+/** Refuses a plugin that needs one that was left out. */
+function refuseMissing({ config, plugins }: LoadedConfig): void {
+  for (const [at, { name }] of config.instances.entries())
+    for (const needed of plugins[at + 1]?.requires ?? [])
+      if (!plugins.some((plugin) => plugin.name === needed))
+        throw new PluginError(name, `needs the plugin "${needed}", which could not be set up`);
+}
+
+/** A configuration without the plugin that an error comes from; undefined where that one is required. */
+function leaveOut(loaded: LoadedConfig, error: unknown): Required<LoadedConfig> | undefined {
+  const failure = error instanceof ConfigError ? error.cause : error;
+  if (!(failure instanceof PluginError)) return undefined;
+  const { config, plugins } = loaded;
+  const at = config.instances.findIndex(({ name }) => name === failure.plugin);
+  const instance = config.instances[at];
+  if (instance?.isRequired !== false) return undefined;
+  const isLeft = (_: unknown, index: number): boolean => index !== at;
+  return {
+    ...loaded,
+    config: { ...config, ...withoutTargets(config, instance), instances: config.instances.filter(isLeft) },
+    // The first one is the store's.
+    plugins: [...plugins.slice(0, 1), ...plugins.slice(1).filter(isLeft)],
+    leftOut: [...(loaded.leftOut ?? []), { instance, reason: failure.message }],
+  };
 }
 
 export interface Owned<T> {
@@ -297,17 +375,20 @@ export function createRouteCompiler(requests: RequestSchemas): CompileRoute {
   };
 }
 
-/** All instances of a configuration, the store's first, and what they registered. */
+/** All instances of a configuration, the store's first, and what they registered; those that were left out come last. */
 export function describePlugins(
-  { config, builtins, plugins }: LoadedConfig,
+  { config, builtins, plugins, leftOut = [] }: LoadedConfig,
   registry: Registry,
   book: HookBook,
 ): readonly PluginReport[] {
-  return [config.store, ...config.instances].map(({ name, plugin, kind }, at) => {
+  const left = leftOut.map(({ instance }) => instance);
+  return [config.store, ...config.instances, ...left].map(({ name, plugin, kind }, at) => {
     const isOwn = ({ owner }: Owned<unknown> | HookEntry): boolean => owner === name;
     const hooks = registry.hooks.filter(isOwn);
+    const problem = leftOut.find(({ instance }) => instance.name === name)?.reason;
     return {
       ...{ name, plugin, kind, hosts: plugins[at]?.hosts ?? [], permissions: plugins[at]?.permissions ?? [] },
+      ...(problem !== undefined && { problem }),
       isBuiltin: builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin),
       hooks: hooks.map(({ name: hook, order }) => (order ? `${hook} (${order})` : hook)),
       counts: [...new Set(hooks.map((entry) => entry.name))].map((hook) => book.countsOf(name, hook)),

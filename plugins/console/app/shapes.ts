@@ -189,6 +189,7 @@ export interface Plugin {
   readonly kind: string;
   readonly is_builtin: boolean;
   readonly hosts: readonly string[];
+  readonly problem?: string;
   readonly hooks: readonly string[];
   readonly hook_counts: readonly {
     readonly hook: string;

@@ -210,6 +210,10 @@ const PLUGIN: Schema = {
       items: { type: 'string' },
       description: 'What of the gateway it uses beyond what every plugin may.',
     },
+    problem: {
+      type: 'string',
+      description: 'Why the gateway runs without it, where it could not be set up and is not required.',
+    },
     hooks: { type: 'array', items: { type: 'string' } },
     hook_counts: { type: 'array', items: HOOK_COUNTS, description: 'Of all processes, each since its start.' },
     routes: { type: 'array', items: { type: 'string' } },

@@ -21,10 +21,15 @@ export function Plugins() {
           columns={[
             {
               name: 'Plugin',
-              cell: ({ name, plugin, is_builtin }) => (
+              cell: ({ name, plugin, is_builtin, problem }) => (
                 <>
                   <b>{name}</b> {plugin !== name && <span class="muted">{plugin}</span>}{' '}
-                  {!is_builtin && <Badge tone="warn">not built in</Badge>}
+                  {!is_builtin && <Badge tone="warn">not built in</Badge>}{' '}
+                  {problem !== undefined && (
+                    <span title={problem}>
+                      <Badge tone="bad">left out</Badge>
+                    </span>
+                  )}
                 </>
               ),
             },
