@@ -33,6 +33,7 @@ export default openaiCompatible({
   thinkTags: true,
   streamUsage: 'always',
   lacks: { 'reasoning tokens': 'its usage does not count them apart' },
+  operations: ['rerank'],
   embeddings: { fields: { user: drop() } },
 });
 

@@ -121,7 +121,7 @@ export interface Differences extends UsageRules {
   readonly credential?: Pick<Credential, 'header' | 'prefix'>;
   readonly timeouts?: Partial<Timeouts>;
   /** The path of an operation, with its query; the vendor-neutral one unless set. */
-  readonly path?: (operation: 'chat/completions' | 'embeddings' | 'models', model: string) => string;
+  readonly path?: (operation: string, model: string) => string;
   /** A field of OpenAI's chat completions that is not named is passed. */
   readonly fields?: CompatibleRules;
   /** Fields that OpenAI does not have: `dropped` unless set, since nobody knows what they make the vendor do. */
@@ -179,6 +179,8 @@ export interface Differences extends UsageRules {
   readonly errors?: ErrorRules;
   /** Present when the vendor has embeddings; rules as for chat. */
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
+  /** Which other operations the vendor has, in OpenAI's form; `rerank` in the form of Cohere and Jina. */
+  readonly operations?: readonly ('moderations' | 'rerank')[];
   /**
    * The path of OpenAI's Responses API where the vendor has it for a model; callers of that format are passed on to it, and requests
    * for which a variant says so.

@@ -1,0 +1,105 @@
+import {
+  costOf,
+  definePlugin,
+  estimateTextTokens,
+  isObject,
+  type Metered,
+  type Price,
+  readCount,
+  type Schema,
+} from '../../core/index.ts';
+import type { ModerationRequest, ModerationResponse } from '../providers/kit/index.ts';
+import { addModelRoutes } from './kit/model-routes.ts';
+
+/** OpenAI's own default. */
+const DEFAULT_MODEL = 'omni-moderation-latest';
+
+const REQUEST: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:ModerationRequest',
+  type: 'object',
+  required: ['input'],
+  properties: {
+    model: { type: 'string', minLength: 1, maxLength: 256, description: `\`${DEFAULT_MODEL}\` unless set.` },
+    input: {
+      type: ['string', 'array'],
+      minItems: 1,
+      maxItems: 2048,
+      items: {
+        type: ['string', 'object'],
+        required: ['type'],
+        properties: {
+          type: { enum: ['text', 'image_url'] },
+          text: { type: 'string' },
+          image_url: { type: 'object', required: ['url'], properties: { url: { type: 'string', minLength: 1 } } },
+        },
+      },
+    },
+  },
+});
+
+const RESPONSE: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:Moderation',
+  type: 'object',
+  required: ['id', 'model', 'results'],
+  properties: {
+    id: { type: 'string' },
+    model: { type: 'string' },
+    results: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['flagged', 'categories', 'category_scores'],
+        properties: {
+          flagged: { type: 'boolean' },
+          categories: { type: 'object', additionalProperties: { type: 'boolean' } },
+          category_scores: { type: 'object', additionalProperties: { type: 'number' } },
+        },
+      },
+    },
+  },
+});
+
+/** Whether texts and images are of a kind that is not wanted, in OpenAI's shape. */
+export default definePlugin({
+  name: 'moderations',
+  kind: 'operation',
+  apiVersion: 1,
+  configSchema: { type: 'object', additionalProperties: false },
+  setup(api) {
+    api.schema(REQUEST);
+    api.operation({
+      name: 'moderations',
+      request: REQUEST,
+      estimate: (request, { price }) => costOfTokens(countTokens(request.input), price),
+      async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
+        const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
+        const told = readCount(response.usage?.['prompt_tokens']) ?? readCount(response.usage?.['total_tokens']);
+        meter({ ...costOfTokens(told || countTokens(request.input), price), estimated: !told });
+        return response;
+      },
+      isResponse: (value): value is ModerationResponse => isObject(value) && Array.isArray(value['results']),
+    });
+    addModelRoutes(api, {
+      ...{ operation: 'moderations', path: 'moderations', summary: 'Moderation of texts and images', body: REQUEST },
+      description: 'The categories are those of the model.',
+      response: { description: 'One result for each text, or one for all parts together.', schema: RESPONSE },
+      read: (body) => ({ ...body, model: body.model || DEFAULT_MODEL }),
+    });
+  },
+});
+
+function costOfTokens(tokens: number, price: Price | undefined): Metered {
+  const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
+  return { units: { prompt_tokens: tokens }, cost: costOf(usage, price) };
+}
+
+/** An image counts as nothing: no vendor bills it, and none tells its tokens. */
+function countTokens(input: ModerationRequest['input']): number {
+  if (typeof input === 'string') return estimateTextTokens(input);
+  let tokens = 0;
+  for (const item of input) {
+    const text = typeof item === 'string' ? item : item['text'];
+    if (typeof text === 'string') tokens += estimateTextTokens(text);
+  }
+  return tokens;
+}

@@ -1,0 +1,126 @@
+import {
+  type CostPart,
+  costOf,
+  definePlugin,
+  estimateTextTokens,
+  isObject,
+  type Metered,
+  type Price,
+  type Schema,
+} from '../../core/index.ts';
+import type { RerankRequest, RerankResponse } from '../providers/kit/index.ts';
+import { addModelRoutes } from './kit/model-routes.ts';
+
+const REQUEST: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:RerankRequest',
+  type: 'object',
+  required: ['model', 'query', 'documents'],
+  properties: {
+    model: { type: 'string', minLength: 1, maxLength: 256 },
+    query: { type: 'string', minLength: 1 },
+    documents: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 10_000,
+      items: { type: ['string', 'object'], properties: { text: { type: 'string' } } },
+    },
+    top_n: { type: ['integer', 'null'], minimum: 1 },
+    return_documents: { type: ['boolean', 'null'] },
+    max_tokens_per_doc: { type: ['integer', 'null'], minimum: 1 },
+  },
+});
+
+const RESPONSE: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:Rerank',
+  type: 'object',
+  required: ['id', 'model', 'results'],
+  properties: {
+    id: { type: 'string' },
+    model: { type: 'string' },
+    results: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['index', 'relevance_score'],
+        properties: {
+          index: { type: 'integer' },
+          relevance_score: { type: 'number' },
+          document: { type: 'object', description: 'Where `return_documents` asks for it.' },
+        },
+      },
+    },
+    usage: { type: 'object' },
+    meta: { type: 'object' },
+  },
+});
+
+/** Documents in the order of how well they answer a query, in the shape that Cohere's and Jina's clients share. */
+export default definePlugin({
+  name: 'rerank',
+  kind: 'operation',
+  apiVersion: 1,
+  configSchema: { type: 'object', additionalProperties: false },
+  setup(api) {
+    api.schema(REQUEST);
+    api.operation({
+      name: 'rerank',
+      request: REQUEST,
+      estimate: (request, { price }) => costOfRerank(estimateUsage(request), price),
+      async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
+        const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
+        const told = { tokens: response.usage?.total_tokens, searches: response.meta?.billed_units.search_units };
+        const isBySearch = price?.fees?.[SEARCHES] !== undefined;
+        const estimated = isBySearch ? told.searches === undefined : !told.tokens;
+        const guessed = estimateUsage(request);
+        const used = { tokens: told.tokens || guessed.tokens, searches: told.searches ?? guessed.searches };
+        meter({ ...costOfRerank(used, price), estimated });
+        return response;
+      },
+      isResponse: (value): value is RerankResponse => isObject(value) && Array.isArray(value['results']),
+    });
+    addModelRoutes(api, {
+      ...{ operation: 'rerank', path: 'rerank', also: ['/v2/rerank'], body: REQUEST },
+      summary: 'Documents in the order of how well they answer a query',
+      response: { description: 'The best documents first.', schema: RESPONSE },
+    });
+  },
+});
+
+/** The unit of vendors that bill searches: one query over a hundred documents of 500 tokens. https://cohere.com/pricing */
+const SEARCHES = 'search_units';
+const DOCUMENTS_OF_SEARCH = 100;
+const TOKENS_OF_DOCUMENT = 500;
+
+interface RerankUsage {
+  readonly tokens: number;
+  readonly searches: number;
+}
+
+/** The query is read with each document; a long document counts as several. */
+function estimateUsage({ query, documents }: RerankRequest): RerankUsage {
+  const inQuery = estimateTextTokens(query);
+  let tokens = 0;
+  let pieces = 0;
+  for (const document of documents) {
+    const text = typeof document === 'string' ? document : JSON.stringify(document);
+    const read = inQuery + estimateTextTokens(text);
+    tokens += read;
+    pieces += Math.max(1, Math.ceil(read / TOKENS_OF_DOCUMENT));
+  }
+  return { tokens, searches: Math.ceil(pieces / DOCUMENTS_OF_SEARCH) };
+}
+
+/** By searches where the price has a fee for them, else by tokens. */
+function costOfRerank({ tokens, searches }: RerankUsage, price: Price | undefined): Metered {
+  const isBySearch = price?.fees?.[SEARCHES] !== undefined;
+  const read = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
+  const parts: CostPart[] = [];
+  const cost = costOf(
+    { ...read, ...(isBySearch && { units: { [SEARCHES]: searches } }) },
+    price,
+    undefined,
+    undefined,
+    parts,
+  );
+  return { units: { prompt_tokens: tokens, ...(isBySearch && { [SEARCHES]: searches }) }, cost, parts };
+}

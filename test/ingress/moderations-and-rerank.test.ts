@@ -1,0 +1,177 @@
+import { expect } from 'chai';
+import { moderationsCodec, rerankCodec } from '../../plugins/formats/openai-operations.ts';
+import moderations from '../../plugins/operations/moderations.ts';
+import rerank from '../../plugins/operations/rerank.ts';
+import { testOperation } from '../conformance/index.ts';
+import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+
+/** https://platform.openai.com/docs/api-reference/moderations/create, with two categories. */
+const MODERATED = {
+  id: 'modr-970d409ef3bef3b70c73d8232df86e7d',
+  model: 'omni-moderation-latest',
+  results: [
+    {
+      flagged: true,
+      categories: { violence: true, sexual: false },
+      category_scores: { violence: 0.99, sexual: 0.0001 },
+      category_applied_input_types: { violence: ['text'], sexual: ['text'] },
+    },
+  ],
+};
+/** https://docs.cohere.com/reference/rerank */
+const COHERE = {
+  results: [
+    { index: 1, relevance_score: 0.999071 },
+    { index: 0, relevance_score: 0.32713068 },
+  ],
+  id: '07734bd2-2473-4f07-94e1-0d9f0e6843cf',
+  meta: { api_version: { version: '2' }, billed_units: { search_units: 1 } },
+};
+/** https://jina.ai/reranker */
+const JINA = {
+  model: 'jina-reranker-v2-base-multilingual',
+  usage: { total_tokens: 815 },
+  results: [{ index: 1, document: { text: 'Washington, D.C.' }, relevance_score: 0.8 }],
+};
+const ASKED = { query: 'Which is the capital?', documents: ['Carson City', 'Washington, D.C.'] };
+
+testOperation({
+  plugin: moderations,
+  offer: { codec: moderationsCodec({}) },
+  samples: [
+    {
+      request: { model: 'm', input: ['I want to hit them.'] },
+      vendor: MODERATED,
+      response: MODERATED,
+      units: { prompt_tokens: 5 },
+    },
+    {
+      // https://docs.mistral.ai/api/endpoint/classifiers: no verdict, but what was read
+      request: { model: 'm', input: 'x' },
+      vendor: {
+        ...{ id: 'm-1', model: 'mistral-moderation-latest', usage: { prompt_tokens: 9, total_tokens: 9 } },
+        results: [{ categories: { violence: false }, category_scores: { violence: 0.1 } }],
+      },
+      response: {
+        ...{ id: 'm-1', model: 'mistral-moderation-latest', usage: { prompt_tokens: 9, total_tokens: 9 } },
+        results: [{ flagged: false, categories: { violence: false }, category_scores: { violence: 0.1 } }],
+      },
+      units: { prompt_tokens: 9 },
+    },
+  ],
+});
+
+testOperation({
+  plugin: rerank,
+  offer: { codec: rerankCodec({}) },
+  samples: [
+    {
+      request: { model: 'm', ...ASKED },
+      vendor: COHERE,
+      response: {
+        ...{ id: COHERE.id, model: 'conformance-model', results: COHERE.results },
+        meta: { billed_units: { search_units: 1 } },
+      },
+    },
+    {
+      request: { model: 'm', ...ASKED, return_documents: true },
+      vendor: JINA,
+      response: {
+        ...{ id: 'rerank-conformance', model: JINA.model, results: JINA.results, usage: { total_tokens: 815 } },
+      },
+      units: { prompt_tokens: 815 },
+    },
+  ],
+});
+
+describe('moderations and rerank through a gateway', () => {
+  let rig: IngressRig;
+  let vendor: ScriptedUpstream;
+  let ranked: object = COHERE;
+  before(async () => {
+    vendor = await startScriptedUpstream(({ send }) => send(answer(200, ranked)));
+    const server = { plugin: 'openai-compatible', baseUrl: `${vendor.url}/v1`, apiKey: 'k', models: ['*'] };
+    const prices = {
+      'rerank-v4': { input: 0, output: 0, fees: { search_units: 0.002 } },
+      jina: { input: 0.05, output: 0 },
+    };
+    rig = await startIngressRig({ providers: { server: { ...server, prices } }, models: { ranker: 'server/jina-v2' } });
+  });
+  after(async () => {
+    await rig.stop();
+    await vendor.close();
+  });
+
+  /** Asks for documents in order, and says what was charged. */
+  const rank = async (path: string, model: string, more: object = {}) => {
+    const response = await rig.gateway.post(path, { model, ...ASKED, ...more });
+    const cost = response.headers.get('x-tollgate-cost-usd');
+    return { status: response.status, cost, body: (await response.json()) as Record<string, unknown> };
+  };
+
+  it('E73: Cohere’s and Jina’s ways of asking and of charging work by both surfaces', async () => {
+    ranked = COHERE;
+    for (const path of ['/v1/rerank', '/v2/rerank'])
+      expect(await rank(path, 'server/rerank-v4', { top_n: 2 })).to.deep.include({ status: 200, cost: '0.002' });
+    expect(vendor.requests.at(-1)?.path).to.equal('/v1/rerank');
+    expect(vendor.requests.at(-1)?.json()).to.deep.equal({ model: 'rerank-v4', ...ASKED, top_n: 2 });
+    ranked = JINA;
+    const { cost, body } = await rank('/v1/rerank', 'ranker', { return_documents: true });
+    expect([cost, body['results']]).to.deep.equal(['0.00004075', JINA.results]);
+    expect((await rank('/api/core/server/rerank', 'jina-v2')).body['results']).to.deep.equal([
+      { index: 1, relevance_score: 0.8 },
+    ]);
+    expect((await rank('/openai/v1/rerank', 'ranker')).status).to.equal(200);
+  });
+
+  it('E73: without a price the cost is unknown, and a vendor that counts nothing is estimated', async () => {
+    ranked = { results: JINA.results };
+    expect((await rank('/v1/rerank', 'server/nobody-knows')).cost).to.equal('unknown');
+    const response = await rig.gateway.post('/v1/rerank', { model: 'ranker', ...ASKED });
+    expect(Number(response.headers.get('x-tollgate-cost-usd'))).to.be.greaterThan(0);
+  });
+
+  it('E73: a result that is no document of the request is the vendor’s failure', async () => {
+    for (const index of [2, -1, 0.5, '1', null]) {
+      ranked = { results: [{ index, relevance_score: 1 }] };
+      expect((await rank('/v1/rerank', 'ranker')).status, String(index)).to.equal(503);
+    }
+  });
+
+  it('E73: OpenAI’s SDK asks for a moderation, with the default model and for nothing', async () => {
+    rig.script('openai', answer(200, MODERATED));
+    const openai = rig.gateway.openai();
+    const { data, response } = await openai.moderations.create({ input: 'I want to hit them.' }).withResponse();
+    expect(data).to.deep.equal(MODERATED);
+    expect(response.headers.get('x-tollgate-cost-usd')).to.equal('0.00');
+    expect(rig.lastBody('openai')).to.deep.equal({ model: 'omni-moderation-latest', input: 'I want to hit them.' });
+    expect(rig.sent('openai').at(-1)?.path).to.match(/\/v1\/moderations$/);
+    const parts = [{ type: 'image_url' as const, image_url: { url: 'https://example.com/a.png' } }];
+    await openai.moderations.create({ model: 'openai/omni-moderation-latest', input: parts });
+    expect(rig.lastBody('openai')).to.deep.equal({ model: 'omni-moderation-latest', input: parts });
+  });
+
+  it('E73: a field that no vendor has stays behind and is told', async () => {
+    rig.script('openai', answer(200, MODERATED));
+    const response = await rig.gateway.post('/v1/moderations', { input: 'x', wish: 1 });
+    expect(response.headers.get('x-tollgate-dropped')).to.equal('wish');
+    expect(rig.lastBody('openai')).to.not.have.property('wish');
+  });
+
+  it('E73: bad requests, vendors that have it not, and vendors’ garbage are errors that say so', async () => {
+    const say = async (path: string, body: unknown) => {
+      const response = await rig.gateway.post(path, body);
+      const { error } = (await response.json()) as { error: { code: string; message: string } };
+      return `${response.status} ${error.code} ${error.message}`;
+    };
+    expect(await say('/v1/moderations', { input: [] })).to.match(/^400 invalid_request .*input/);
+    expect(await say('/v1/moderations', { input: [{ type: 'video' }] })).to.match(/^400 .*input\[0\]\.type/);
+    expect(await say('/v1/rerank', { model: 'm', query: 'x', documents: [] })).to.match(/^400 .*documents/);
+    expect(await say('/v1/rerank', { ...ASKED, model: 'openai/gpt-5' })).to.match(/^404 /);
+    rig.script('mistral', answer(200, { results: [{ index: 7, relevance_score: 1 }] }));
+    expect(await say('/v1/moderations', { model: 'mistral/mistral-moderation-latest', input: 'x' })).to.match(
+      /^503 provider_unavailable/,
+    );
+  });
+});
