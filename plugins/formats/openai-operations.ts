@@ -1,18 +1,23 @@
 import {
+  type ApiOfKind,
   isObject,
   type JsonObject,
+  type Offer,
   readArray,
   readCount,
   readObject,
   readString,
   StreamFailure,
 } from '../../core/index.ts';
-import type {
-  JsonCodec,
-  ModerationRequest,
-  ModerationResponse,
-  RerankRequest,
-  RerankResponse,
+import {
+  type ImageOffer,
+  type JsonCodec,
+  type ModerationRequest,
+  type ModerationResponse,
+  multipartBody,
+  type RerankRequest,
+  type RerankResponse,
+  type TranscriptionOffer,
 } from '../providers/kit/index.ts';
 import { failureIn } from './openai-chat/response.ts';
 import type { Differences } from './openai-chat/types.ts';
@@ -22,6 +27,20 @@ type Vendor = Pick<Differences, 'path' | 'errors'>;
 
 function pathOf({ path }: Vendor, operation: string, model: string): string {
   return path?.(operation, model) ?? `/${operation}`;
+}
+
+/** Registers which of these a vendor has. */
+export function offerOperations(
+  api: Pick<ApiOfKind['provider'], 'offer'>,
+  endpoint: Offer,
+  vendor: Pick<Differences, 'path' | 'errors' | 'operations'>,
+): void {
+  const { operations = [] } = vendor;
+  if (operations.includes('images')) api.offer('images', { ...endpoint, codec: imagesCodec(vendor) });
+  if (operations.includes('moderations')) api.offer('moderations', { ...endpoint, codec: moderationsCodec(vendor) });
+  if (operations.includes('rerank')) api.offer('rerank', { ...endpoint, codec: rerankCodec(vendor) });
+  if (operations.includes('transcription'))
+    api.offer('transcription', { ...endpoint, codec: transcriptionCodec(vendor) });
 }
 
 /** The fields of a request that are sent, and the names of those that are not. */
@@ -125,6 +144,76 @@ export function rerankCodec(vendor: Vendor): JsonCodec<RerankRequest, RerankResp
         ...(tokens !== undefined && { usage: { total_tokens: tokens } }),
         ...(searches !== undefined && { meta: { billed_units: { search_units: searches } } }),
       };
+    },
+  };
+}
+
+/** Models that tell the times of what they heard, and with them how long it was; others refuse the format. */
+const TIMED = /whisper/i;
+
+const SOUND_FIELDS = Object.freeze(['language', 'prompt', 'temperature', 'chunking_strategy']);
+
+/** Sources: https://platform.openai.com/docs/api-reference/audio, https://console.groq.com/docs/speech-to-text, https://docs.mistral.ai/capabilities/audio */
+export function transcriptionCodec(vendor: Vendor): TranscriptionOffer['codec'] {
+  return {
+    request(input, bytes, call) {
+      const { task, file, response_format: format, timestamp_granularities, include = [], stream, ...rest } = input;
+      const { body, dropped } = sentOf(rest, SOUND_FIELDS);
+      const hasTimes = format === 'verbose_json' || format === 'srt' || format === 'vtt' || TIMED.test(call.model);
+      const times = hasTimes ? 'verbose_json' : 'json';
+      const fields: (readonly [string, string])[] = [
+        ['model', call.model],
+        ...Object.entries(body).map(([name, value]) => [name, String(value)] as const),
+        ['response_format', format === 'diarized_json' ? format : times],
+        ...(hasTimes ? (timestamp_granularities ?? []) : []).map(
+          (each) => ['timestamp_granularities[]', each] as const,
+        ),
+        ...include.map((each) => ['include[]', each] as const),
+        ...(stream === true ? [['stream', 'true'] as const] : []),
+      ];
+      const { name, contentType } = file;
+      const operation = task === 'translate' ? 'audio/translations' : 'audio/transcriptions';
+      return {
+        path: pathOf(vendor, operation, call.model),
+        ...multipartBody(fields, [{ field: 'file', name, contentType, bytes }], call.id),
+        ...(dropped.length > 0 && { dropped }),
+      };
+    },
+    response(value) {
+      const failure = failureIn(value, vendor.errors);
+      if (failure) throw new StreamFailure(failure);
+      if (!isObject(value) || typeof value['text'] !== 'string') throw wrong('answered without `text`');
+      return value;
+    },
+  };
+}
+
+const IMAGE_FIELDS = Object.freeze([
+  ...['prompt', 'n', 'size', 'quality', 'background', 'output_format', 'output_compression', 'moderation', 'style'],
+  ...['response_format', 'partial_images', 'stream', 'user', 'input_fidelity'],
+]);
+
+/** Source: https://platform.openai.com/docs/api-reference/images */
+export function imagesCodec(vendor: Vendor): ImageOffer['codec'] {
+  return {
+    request({ images, mask: _, ...input }, files, call) {
+      const { body, dropped } = sentOf(input, IMAGE_FIELDS);
+      const told = dropped.length > 0 && { dropped };
+      if (!images) {
+        const path = pathOf(vendor, 'images/generations', call.model);
+        return { path, body: { model: call.model, ...body }, ...told };
+      }
+      const fields = Object.entries({ model: call.model, ...body }).map(
+        ([name, value]) => [name, String(value)] as const,
+      );
+      return { path: pathOf(vendor, 'images/edits', call.model), ...multipartBody(fields, files, call.id), ...told };
+    },
+    response(value, { created }) {
+      const body = bodyOf(value, vendor, 'data');
+      const data = readArray(body['data']);
+      if (data.length === 0 || !data.every((each) => isObject(each) && (each['b64_json'] ?? each['url'])))
+        throw wrong('answered without an image');
+      return { ...body, created: readCount(body['created']) ?? created };
     },
   };
 }

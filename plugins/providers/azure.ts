@@ -26,6 +26,7 @@ export default openaiCompatible({
   keepsStop: true,
   streamOptions: { include_obfuscation: false },
   embeddings: {},
+  operations: ['images', 'transcription'],
   reasoningSummary: 'auto',
   lacks: {
     'reasoning content':

@@ -60,6 +60,7 @@ export default openaiCompatible({
       },
     },
   ],
+  operations: ['transcription'],
   extras: [
     ...['citation_options', 'compound_custom', 'disable_tool_validation', 'documents', 'exclude_domains'],
     ...['include_domains', 'include_reasoning', 'reasoning_format', 'search_settings'],

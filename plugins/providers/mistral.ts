@@ -59,7 +59,7 @@ export default openaiCompatible({
     'log probabilities': 'requests and responses have no field for them',
     'reasoning tokens': 'its usage, a closed schema, does not count them apart',
   },
-  operations: ['moderations'],
+  operations: ['moderations', 'transcription'],
   embeddings: {
     fields: { dimensions: rename('output_dimension'), user: drop() },
     unknown: 'dropped',

@@ -34,7 +34,7 @@ import {
 } from '../formats/openai-chat/tables.ts';
 import { withThinkTags } from '../formats/openai-chat/think-tags.ts';
 import type { CompatibleRules, CompatibleSpec, Differences, FileRules, Variant } from '../formats/openai-chat/types.ts';
-import { moderationsCodec, rerankCodec } from '../formats/openai-operations.ts';
+import { offerOperations } from '../formats/openai-operations.ts';
 import { createResponsesCodec } from '../formats/openai-responses/read-stream.ts';
 import {
   base64ToFloats,
@@ -132,10 +132,7 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
       api.provider(provider);
       const codec = createEmbedCodec(configured);
       if (codec) api.offer('embeddings', { ...provider, codec });
-      const { operations = [] } = configured;
-      if (operations.includes('moderations'))
-        api.offer('moderations', { ...provider, codec: moderationsCodec(configured) });
-      if (operations.includes('rerank')) api.offer('rerank', { ...provider, codec: rerankCodec(configured) });
+      offerOperations(api, provider, configured);
     },
   };
 }
@@ -412,7 +409,7 @@ export default openaiCompatible({
   // Which documents a server takes is its own to say.
   files: { data: ['*'], ids: true },
   embeddings: {},
-  operations: ['moderations', 'rerank'],
+  operations: ['images', 'moderations', 'rerank', 'transcription'],
   requiredOptions: ['baseUrl'],
   hosts: LIVE_HOSTS,
   options: {

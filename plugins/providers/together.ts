@@ -33,7 +33,7 @@ export default openaiCompatible({
   thinkTags: true,
   streamUsage: 'always',
   lacks: { 'reasoning tokens': 'its usage does not count them apart' },
-  operations: ['rerank'],
+  operations: ['images', 'rerank', 'transcription'],
   embeddings: { fields: { user: drop() } },
 });
 

@@ -20,6 +20,7 @@ const FIXED_REASONING = /^grok-4\.20(-\d{4})?-(non-)?reasoning/;
 /** Sources: docs.x.ai (2026), vercel/ai `packages/xai` 4.0. Chat completions are xAI's older interface and go on working. */
 export default openaiCompatible({
   name: 'xai',
+  operations: ['images'],
   baseUrl: 'https://api.x.ai/v1',
   apiKeyEnv: 'XAI_API_KEY',
   fields: {

@@ -1,4 +1,4 @@
-import type { Operation, PluginApi, RequestOf, Route, RouteContext, Schema } from '../../../core/index.ts';
+import type { Operation, PluginApi, RequestOf, ResponseOf, Route, RouteContext, Schema } from '../../../core/index.ts';
 
 /** What an operation's routes are made of: those of both surfaces, whose bodies name a model. */
 interface ModelRoutes<O extends Operation> {
@@ -13,11 +13,13 @@ interface ModelRoutes<O extends Operation> {
   readonly response: { readonly description: string; readonly schema: Schema };
   /** The request that a body makes; the body itself unless set. */
   read?(body: RequestOf<O>): RequestOf<O>;
+  /** Sends the response; as it is unless set. */
+  write?(ctx: RouteContext, response: ResponseOf<O>): Promise<void>;
 }
 
 /** Registers the routes by which an operation is called in JSON. */
 export function addModelRoutes<O extends Operation>(api: PluginApi, routes: ModelRoutes<O>): void {
-  const { operation, path, also = [], summary, description, body, response, read } = routes;
+  const { operation, path, also = [], summary, description, body, response, read, write } = routes;
   const add = (at: string, by: string): void =>
     api.route({
       ...{ method: 'POST', path: at, summary: `${summary}; ${by}`, auth: ['key'], isIdempotent: true, body },
@@ -28,7 +30,8 @@ export function addModelRoutes<O extends Operation>(api: PluginApi, routes: Mode
         const request = read ? read(ctx.state.body) : ctx.state.body;
         const called = await api.call(operation, request, callContext(ctx as RouteContext, request));
         ctx.set(called.headers);
-        ctx.body = called.response;
+        if (write) await write(ctx as RouteContext, called.response);
+        else ctx.body = called.response;
       },
     } as Route);
   add(`/api/core/:provider/${path}`, 'by one provider');

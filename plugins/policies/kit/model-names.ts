@@ -19,9 +19,9 @@ type Offers = ReadonlyMap<string, Offer>;
 
 export function createModelNames(api: ModelNamesApi): ModelNames {
   const { catalog } = api;
-  const offers: readonly Offers[] = (['chat', 'embeddings', 'speech', 'moderations', 'rerank'] as const).map((each) =>
-    api.offers(each),
-  );
+  const offers: readonly Offers[] = (
+    ['chat', 'embeddings', 'speech', 'moderations', 'rerank', 'images', 'transcription'] as const
+  ).map((each) => api.offers(each));
   const all = api.aliases().map(([alias]) => alias);
   const patterns = all.flatMap((alias) => (alias.endsWith('*') ? [alias.slice(0, -1)] : []));
   const aliases = all.filter((alias) => !alias.endsWith('*'));

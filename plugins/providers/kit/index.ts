@@ -41,13 +41,20 @@ export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
 export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
 export { LEGACY_FUNCTIONS, type Leniency, lenientChat } from './lenient-chat.ts';
 export { compatibleFacts, listedModel } from './listed-models.ts';
+export { type FormFile, multipartBody } from './multipart.ts';
 export type {
+  ImageOffer,
+  ImageRequest,
+  ImageResponse,
   JsonCodec,
   JsonOffer,
   ModerationRequest,
   ModerationResponse,
   RerankRequest,
   RerankResponse,
+  TranscriptionOffer,
+  TranscriptionRequest,
+  TranscriptionResponse,
 } from './operations.ts';
 export type { ConfiguredProvider, EndpointDefaults, ProviderConfig } from './options.ts';
 export { checkApiKeys, nativeRows, PROVIDER_OPTIONS, readApiKeys, readProviderOptions } from './options.ts';

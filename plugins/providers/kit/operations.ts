@@ -1,4 +1,5 @@
-import type { CodecCall, HttpRequest, JsonObject, Offer } from '../../../core/index.ts';
+import type { CodecCall, HttpRequest, JsonObject, Offer, UploadedFile } from '../../../core/index.ts';
+import type { FormFile } from './multipart.ts';
 
 /** Translates an operation whose request and response are JSON; every method is pure and called anew for every attempt. */
 export interface JsonCodec<Request, Response> {
@@ -57,6 +58,65 @@ export interface RerankResponse {
   readonly meta?: { readonly billed_units: { readonly search_units: number } };
 }
 
+/** Speech to be written down; the file is read when it is sent. */
+export interface TranscriptionRequest {
+  readonly model: string;
+  /** `translate` writes English, whatever is spoken. */
+  readonly task: 'transcribe' | 'translate';
+  readonly file: UploadedFile;
+  readonly response_format?: 'json' | 'text' | 'srt' | 'verbose_json' | 'vtt' | 'diarized_json';
+  readonly language?: string;
+  readonly prompt?: string;
+  readonly temperature?: number;
+  readonly timestamp_granularities?: readonly string[];
+  readonly include?: readonly string[];
+  readonly stream?: boolean;
+  readonly [field: string]: unknown;
+}
+
+/** One of them: JSON, text, or the events of a stream. */
+export interface TranscriptionResponse {
+  readonly json?: JsonObject;
+  readonly text?: string;
+  readonly events?: AsyncIterable<JsonObject>;
+}
+
+export interface TranscriptionOffer extends Offer {
+  readonly codec: {
+    request(input: TranscriptionRequest, sound: Uint8Array, call: CodecCall): HttpRequest;
+    /** The vendor's JSON, with `text`. Throws `StreamFailure` for what is none. */
+    response(body: unknown): JsonObject;
+  };
+}
+
+/** Images by words; with `images` those are changed. The files are read when they are sent. */
+export interface ImageRequest {
+  readonly model: string;
+  readonly prompt: string;
+  readonly n?: number | null;
+  readonly size?: string | null;
+  readonly quality?: string | null;
+  readonly partial_images?: number | null;
+  readonly stream?: boolean | null;
+  readonly images?: readonly UploadedFile[];
+  readonly mask?: UploadedFile;
+  readonly [field: string]: unknown;
+}
+
+/** One of them: OpenAI's body, or the events of a stream. */
+export interface ImageResponse {
+  readonly json?: JsonObject;
+  readonly events?: AsyncIterable<JsonObject>;
+}
+
+export interface ImageOffer extends Offer {
+  readonly codec: {
+    request(input: ImageRequest, files: readonly FormFile[], call: CodecCall): HttpRequest;
+    /** The vendor's JSON, with `data`. Throws `StreamFailure` for what is none. */
+    response(body: unknown, call: CodecCall): JsonObject;
+  };
+}
+
 declare module '../../../core/contract/call.ts' {
   interface Operations {
     readonly moderations: {
@@ -64,6 +124,12 @@ declare module '../../../core/contract/call.ts' {
       readonly response: ModerationResponse;
       readonly offer: JsonOffer<ModerationRequest, ModerationResponse>;
     };
+    readonly transcription: {
+      readonly request: TranscriptionRequest;
+      readonly response: TranscriptionResponse;
+      readonly offer: TranscriptionOffer;
+    };
+    readonly images: { readonly request: ImageRequest; readonly response: ImageResponse; readonly offer: ImageOffer };
     readonly rerank: {
       readonly request: RerankRequest;
       readonly response: RerankResponse;

@@ -1,0 +1,64 @@
+import {
+  type AttemptResponse,
+  createEventReader,
+  createSseWriter,
+  GatewayError,
+  isObject,
+  type JsonObject,
+  parseJson,
+  type RouteContext,
+  StreamFailure,
+  toGatewayError,
+} from '../../../core/index.ts';
+
+/** The longest event: a whole image in base64. */
+const MAX_EVENT_LENGTH = 32 * 1024 * 1024;
+
+/** The events of a vendor's stream as JSON; one that is none, or an error, is the vendor's failure. */
+export async function* readEvents({ body }: Pick<AttemptResponse, 'body'>): AsyncGenerator<JsonObject> {
+  const reader = createEventReader({ maxEventLength: MAX_EVENT_LENGTH });
+  for await (const bytes of body) for (const { data } of reader.push(bytes)) yield* eventOf(data);
+  for (const { data } of reader.end()) yield* eventOf(data);
+}
+
+function* eventOf(data: string): Generator<JsonObject> {
+  if (data === '[DONE]') return;
+  const event = parseJson(data);
+  if (!isObject(event)) throw failed('The provider sent an event that is no JSON object.');
+  if (event['type'] === 'error' || isObject(event['error'])) throw failed('The provider broke off with an error.');
+  yield event;
+}
+
+function failed(message: string): StreamFailure {
+  return new StreamFailure({ class: 'upstream_error', message });
+}
+
+/** Sends events on as they come. An error before the first one is thrown; after it it is the last event. */
+export async function sendEvents(ctx: RouteContext, events: AsyncIterable<JsonObject>): Promise<void> {
+  const { signal, requestId } = ctx.state;
+  const iterator = events[Symbol.asyncIterator]();
+  let step = await iterator.next();
+  ctx.respond = false;
+  ctx.status = 200;
+  const writer = createSseWriter(ctx.res, { signal });
+  writer.start();
+  try {
+    for (; !step.done && !writer.closed; step = await iterator.next())
+      if (!writer.write(frameOf(step.value))) await writer.drained();
+  } catch (error) {
+    if (!signal.aborted) writer.write(`data: ${JSON.stringify(toGatewayError(error).toBody(requestId))}\n\n`);
+  } finally {
+    writer.end();
+    await iterator.return?.();
+  }
+}
+
+function frameOf(event: JsonObject): string {
+  const type = typeof event['type'] === 'string' && /^[\w.]+$/.test(event['type']) ? `event: ${event['type']}\n` : '';
+  return `${type}data: ${JSON.stringify(event)}\n\n`;
+}
+
+/** The error for a form that lacks its file. */
+export function missingFile(field: string): GatewayError {
+  return new GatewayError('invalid_request', `The form has no file \`${field}\`, or an empty one.`, { param: field });
+}

@@ -1,0 +1,291 @@
+import { readFile } from 'node:fs/promises';
+import {
+  type Attempt,
+  type CostPart,
+  costOf,
+  definePlugin,
+  isObject,
+  type JsonObject,
+  type Metered,
+  type PluginApi,
+  type Price,
+  type RouteContext,
+  readArray,
+  readCount,
+  readObject,
+  readString,
+  type Schema,
+  StreamFailure,
+  type UploadedFile,
+} from '../../core/index.ts';
+import { invalid, type TranscriptionRequest, type TranscriptionResponse } from '../providers/kit/index.ts';
+import { missingFile, readEvents, sendEvents } from './kit/event-stream.ts';
+import { callContext } from './kit/model-routes.ts';
+
+/** OpenAI's limit, which others have taken over. */
+const MAX_FILE_BYTES = 25 * 1024 * 1024;
+
+const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const;
+
+const COMMON = Object.freeze({
+  model: { type: 'string', minLength: 1, maxLength: 256 },
+  language: { type: 'string', maxLength: 64 },
+  prompt: { type: 'string', maxLength: 65_536 },
+  chunking_strategy: { type: 'string', maxLength: 1024 },
+});
+
+const REQUEST: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:TranscriptionRequest',
+  type: 'object',
+  required: ['model', 'task', 'file'],
+  properties: {
+    ...COMMON,
+    task: { enum: ['transcribe', 'translate'] },
+    file: { type: 'object', required: ['path', 'name', 'contentType', 'bytes'] },
+    response_format: { enum: FORMATS },
+    temperature: { type: 'number', minimum: 0, maximum: 1 },
+    timestamp_granularities: { type: 'array', maxItems: 2, items: { enum: ['word', 'segment'] } },
+    include: { type: 'array', maxItems: 8, items: { type: 'string', maxLength: 64 } },
+    stream: { type: 'boolean' },
+  },
+});
+
+const several = { type: ['string', 'array'], maxItems: 8, items: { type: 'string', maxLength: 64 }, maxLength: 64 };
+
+/** The text fields of the form; `file` is a file. */
+const FORM: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:TranscriptionForm',
+  type: 'object',
+  required: ['model'],
+  properties: {
+    ...COMMON,
+    response_format: { enum: FORMATS },
+    temperature: { type: 'string', pattern: '^(?:0?\\.\\d{1,6}|[01](?:\\.0{0,6})?)$', description: '0 to 1.' },
+    'timestamp_granularities[]': several,
+    timestamp_granularities: several,
+    'include[]': several,
+    include: several,
+    stream: { enum: ['true', 'false'] },
+  },
+});
+
+const RESPONSE: Schema = {
+  type: 'object',
+  required: ['text'],
+  properties: { text: { type: 'string' }, usage: { type: 'object' } },
+};
+
+/** Speech as text, in its own language or in English, in OpenAI's shape. */
+export default definePlugin({
+  name: 'transcription',
+  kind: 'operation',
+  apiVersion: 1,
+  configSchema: { type: 'object', additionalProperties: false },
+  setup(api) {
+    api.operation({
+      name: 'transcription',
+      request: REQUEST,
+      estimate: ({ file }, { price }) => costOfSound({ seconds: longest(file) }, price),
+      attempt: transcribe,
+      isResponse: (value): value is TranscriptionResponse =>
+        isObject(value) &&
+        (typeof value['text'] === 'string' || isObject(value['json']) || isIterable(value['events'])),
+    });
+    addRoutes(api);
+  },
+});
+
+function addRoutes(api: PluginApi): void {
+  const add = (path: string, task: TranscriptionRequest['task'], by: string): void =>
+    api.route({
+      ...{ method: 'POST', path, auth: ['key'], body: FORM, form: { maxFileBytes: MAX_FILE_BYTES } },
+      summary: `${task === 'translate' ? 'Speech as English text' : 'Speech as text'}; ${by}`,
+      description:
+        'A form with `file`, 25 MB at most. `text`, `srt` and `vtt` are text, others JSON; events with `stream`.',
+      responses: { 200: { description: 'The text.', schema: RESPONSE } },
+      async handler(context) {
+        const ctx = context as RouteContext;
+        const request = readForm(ctx, task);
+        const { response, headers } = await api.call('transcription', request, callContext(ctx, request));
+        ctx.set(headers);
+        if (response.events) return sendEvents(ctx, response.events);
+        if (response.text !== undefined) ctx.type = 'text/plain; charset=utf-8';
+        ctx.body = response.text ?? response.json;
+      },
+    });
+  for (const [path, task] of [
+    ['audio/transcriptions', 'transcribe'],
+    ['audio/translations', 'translate'],
+  ] as const) {
+    add(`/api/core/:provider/${path}`, task, 'by one provider');
+    add(`/v1/${path}`, task, 'the model is `provider/model` or an alias');
+  }
+}
+
+function readForm({ state }: RouteContext, task: TranscriptionRequest['task']): TranscriptionRequest {
+  const form = state.body as Readonly<Record<string, string | readonly string[]>>;
+  const file = state.files?.find(({ field }) => field === 'file');
+  if (!file || file.bytes === 0) throw missingFile('file');
+  const list = (name: string): readonly string[] => [form[`${name}[]`] ?? form[name] ?? []].flat();
+  const granularities = list('timestamp_granularities');
+  if (granularities.some((each) => each !== 'word' && each !== 'segment'))
+    throw invalid('timestamp_granularities', 'must be `word`, `segment` or both');
+  const { temperature, stream, 'timestamp_granularities[]': _, 'include[]': __, ...rest } = form;
+  return {
+    ...(rest as { readonly model: string }),
+    ...{ task, file, timestamp_granularities: granularities, include: list('include') },
+    ...(temperature !== undefined && { temperature: Number(temperature) }),
+    ...(stream !== undefined && { stream: stream === 'true' }),
+  };
+}
+
+function isIterable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+async function transcribe(attempt: Attempt<'transcription'>): Promise<TranscriptionResponse> {
+  const { request, offer, codecCall, price, meter, whileStreaming } = attempt;
+  const { file, response_format: format = 'json', stream } = request;
+  const sent = offer.codec.request(request, await readFile(file.path), codecCall);
+  const bill = (body: JsonObject): void => meter(meteredOf(body, file, price));
+  if (stream !== true) {
+    const body = offer.codec.response(await attempt.sendForJson(sent));
+    bill(body);
+    return inFormat(body, format);
+  }
+  const response = await attempt.send(sent);
+  // Models that do not stream, such as whisper, respond whole.
+  if (!/^text\/event-stream/i.test(response.headers['content-type'] ?? '')) {
+    const body = offer.codec.response(parsed(await response.readAll()));
+    bill(body);
+    return { events: whileStreaming(eventsOf(body), () => {}) };
+  }
+  let last: JsonObject = {};
+  const watched = async function* (): AsyncGenerator<JsonObject> {
+    for await (const event of readEvents(response)) {
+      if (event['type'] === 'transcript.text.done') last = event;
+      yield event;
+    }
+    if (last['type'] === undefined) throw wrong('ended without its last event');
+  };
+  return { events: whileStreaming(watched(), () => bill(last)) };
+}
+
+function parsed(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A whole transcription as the events of a streamed one. */
+async function* eventsOf(body: JsonObject): AsyncGenerator<JsonObject> {
+  const text = readString(body['text']) ?? '';
+  const usage = isObject(body['usage']) ? { usage: body['usage'] } : {};
+  yield { type: 'transcript.text.delta', delta: text };
+  yield { type: 'transcript.text.done', text, ...usage };
+}
+
+/** What the caller wants, of what the vendor said in JSON. */
+function inFormat(
+  body: JsonObject,
+  format: NonNullable<TranscriptionRequest['response_format']>,
+): TranscriptionResponse {
+  const text = readString(body['text']) ?? '';
+  if (format === 'text') return { text: `${text}\n` };
+  if (format === 'srt' || format === 'vtt') return { text: subtitles(body, format) };
+  if (format !== 'json') return { json: body };
+  const { usage, logprobs, languages } = body;
+  return {
+    json: {
+      text,
+      ...(logprobs !== undefined && { logprobs }),
+      ...(languages !== undefined && { languages }),
+      ...(usage !== undefined && { usage }),
+    },
+  };
+}
+
+/** Sources: https://www.w3.org/TR/webvtt1/, and SubRip as whisper writes it. */
+function subtitles(body: JsonObject, format: 'srt' | 'vtt'): string {
+  const rows = readArray(body['segments']).map((segment, at) => {
+    const { start, end, text } = readObject(segment);
+    if (typeof start !== 'number' || typeof end !== 'number' || typeof text !== 'string')
+      throw wrong('sent a piece without its times');
+    const times = `${timeOf(start, format)} --> ${timeOf(end, format)}`;
+    return `${format === 'srt' ? `${at + 1}\n` : ''}${times}\n${text.trim().replaceAll('-->', '->')}\n\n`;
+  });
+  if (rows.length === 0 && readString(body['text'])) throw wrong('told no times, which subtitles need');
+  return `${format === 'vtt' ? 'WEBVTT\n\n' : ''}${rows.join('')}`;
+}
+
+function timeOf(seconds: number, format: 'srt' | 'vtt'): string {
+  const ms = Math.max(0, Math.round(seconds * 1000));
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const clock = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, Math.floor(ms / 1000) % 60]
+    .map(two)
+    .join(':');
+  return `${clock}${format === 'srt' ? ',' : '.'}${String(ms % 1000).padStart(3, '0')}`;
+}
+
+function wrong(problem: string): StreamFailure {
+  return new StreamFailure({ class: 'upstream_error', message: `The provider ${problem}.` });
+}
+
+/** The unit of models that are charged by time. */
+const SECONDS = 'seconds';
+
+/** The fewest bytes of a second of speech: Opus for telephones, and sound that is not compressed. */
+const BYTES_PER_SECOND = 2000;
+const WAV_BYTES_PER_SECOND = 8000;
+
+/** What OpenAI counts for a second of sound, and about what is said in it. */
+const TOKENS_PER_SECOND = 10;
+const WORD_TOKENS_PER_SECOND = 5;
+
+/** How long a file is at most. */
+function longest({ bytes, contentType, name }: Pick<UploadedFile, 'bytes' | 'contentType' | 'name'>): number {
+  const isWav = /wav/i.test(contentType) || /\.wav$/i.test(name);
+  return Math.ceil(bytes / (isWav ? WAV_BYTES_PER_SECOND : BYTES_PER_SECOND));
+}
+
+interface SoundUsage {
+  readonly seconds: number;
+  readonly tokens?: { readonly input: number; readonly output: number; readonly audio: number };
+}
+
+function meteredOf({ usage, duration }: JsonObject, file: UploadedFile, price: Price | undefined): Metered {
+  const told = readObject(usage);
+  const input = readCount(told['input_tokens']) ?? readCount(told['prompt_tokens']);
+  const output = readCount(told['output_tokens']) ?? readCount(told['completion_tokens']) ?? 0;
+  const details = readObject(told['input_token_details'] ?? told['prompt_tokens_details']);
+  const length = [told['seconds'], told['prompt_audio_seconds'], duration]
+    .map(Number)
+    .find((each) => each > 0 && each < 1e6);
+  const tokens = input
+    ? { input, output, audio: Math.min(input, readCount(details['audio_tokens']) ?? input) }
+    : undefined;
+  const seconds = length === undefined ? longest(file) : Math.ceil(length);
+  const isByTime = price?.fees?.[SECONDS] !== undefined;
+  const estimated = isByTime ? length === undefined : tokens === undefined;
+  return { ...costOfSound({ seconds, ...(tokens && { tokens }) }, price), estimated };
+}
+
+/** By seconds where the price has a fee for them, else by tokens. */
+function costOfSound({ seconds, tokens }: SoundUsage, price: Price | undefined): Metered {
+  const parts: CostPart[] = [];
+  if (price?.fees?.[SECONDS] !== undefined) {
+    const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    const cost = costOf({ ...none, units: { [SECONDS]: seconds } }, price, undefined, undefined, parts);
+    return { units: { [SECONDS]: seconds }, cost, parts };
+  }
+  const guess = { input: seconds * TOKENS_PER_SECOND, output: seconds * WORD_TOKENS_PER_SECOND };
+  const { input, output, audio } = tokens ?? { ...guess, audio: guess.input };
+  const usage = {
+    ...{ prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+    prompt_tokens_details: { audio_tokens: audio },
+  };
+  const cost = costOf(usage, price, undefined, undefined, parts);
+  return { units: { prompt_tokens: input, completion_tokens: output }, cost, parts };
+}

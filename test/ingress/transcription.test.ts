@@ -1,0 +1,225 @@
+import { expect } from 'chai';
+import type OpenAI from 'openai';
+import { toFile } from 'openai';
+import { transcriptionCodec } from '../../plugins/formats/openai-operations.ts';
+import transcription from '../../plugins/operations/transcription.ts';
+import { testOperation } from '../conformance/index.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import {
+  answer,
+  type Script,
+  type ScriptedUpstream,
+  sse,
+  startScriptedUpstream,
+} from '../support/vendors/scripted-upstream.ts';
+import { eventually } from '../support/wait.ts';
+
+/** https://platform.openai.com/docs/api-reference/audio/verbose-json-object, shortened. */
+const VERBOSE = {
+  task: 'transcribe',
+  language: 'english',
+  duration: 8.47,
+  text: 'The beach was a popular spot. People were swimming.',
+  segments: [
+    { id: 0, start: 0, end: 3.32, text: ' The beach was a popular spot.', tokens: [50364], avg_logprob: -0.28 },
+    { id: 1, start: 3.32, end: 3725.5, text: ' People were swimming.' },
+  ],
+  usage: { type: 'duration', seconds: 9 },
+};
+/** https://platform.openai.com/docs/api-reference/audio/json-object */
+const TOKENS = {
+  text: 'Imagine the wildest idea.',
+  usage: {
+    ...{ type: 'tokens', input_tokens: 14, output_tokens: 45, total_tokens: 59 },
+    input_token_details: { text_tokens: 0, audio_tokens: 14 },
+  },
+};
+/** Whichever file there is. */
+const FILE = { field: 'file', name: 'a.mp3', contentType: 'audio/mpeg', bytes: 4000, path: import.meta.filename };
+const EVENTS = [
+  { type: 'transcript.text.delta', delta: 'Imagine ' },
+  { type: 'transcript.text.delta', delta: 'it.' },
+  { type: 'transcript.text.done', text: 'Imagine it.', usage: TOKENS.usage },
+];
+
+testOperation({
+  plugin: transcription,
+  offer: { codec: transcriptionCodec({}) },
+  samples: [
+    {
+      request: { model: 'm', task: 'transcribe', file: FILE },
+      vendor: TOKENS,
+      response: { json: TOKENS },
+      units: { prompt_tokens: 14, completion_tokens: 45 },
+    },
+    {
+      request: { model: 'm', task: 'translate', file: FILE, response_format: 'text' },
+      vendor: VERBOSE,
+      response: { text: `${VERBOSE.text}\n` },
+    },
+  ],
+});
+
+describe('POST /v1/audio/transcriptions and translations', () => {
+  let vendor: ScriptedUpstream;
+  let gateway: TestGateway;
+  let openai: OpenAI;
+  let script: Script | Uint8Array = answer(200, VERBOSE);
+
+  before(async () => {
+    vendor = await startScriptedUpstream((wire) => (typeof script === 'function' ? script(wire) : wire.send(script)));
+    gateway = await startGateway({
+      providers: {
+        openai: { apiKey: 'k', baseUrl: `${vendor.url}/v1` },
+        other: { plugin: 'openai-compatible', apiKey: 'k', baseUrl: `${vendor.url}/v1`, models: ['*'] },
+      },
+      models: { ears: 'openai/whisper-1' },
+    });
+    openai = gateway.openai();
+  });
+  after(async () => {
+    await gateway.stop();
+    await vendor.close();
+  });
+
+  const sound = () => toFile(Buffer.alloc(4000, 7), 'speech "1".mp3', { type: 'audio/mpeg' });
+  /** The fields of the form that the vendor got, and its file. */
+  const arrived = async () => {
+    const { body = Buffer.alloc(0), headers } = vendor.requests.at(-1) ?? {};
+    const type = String(headers?.['content-type']);
+    const form = await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData();
+    const file = form.get('file') as File;
+    form.delete('file');
+    return { file: { name: file.name, type: file.type, size: file.size }, fields: [...form.entries()] };
+  };
+  const post = async (fields: Record<string, string | Blob>, path = '/v1/audio/transcriptions') => {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(fields)) form.append(name, value);
+    const headers = { authorization: `Bearer ${gateway.key}` };
+    return fetch(gateway.url + path, { method: 'POST', headers, body: form });
+  };
+  const file = new Blob([Buffer.alloc(4000, 7)], { type: 'audio/mpeg' });
+
+  it('E73: OpenAI’s SDK gets JSON, and the vendor is asked for the length, which is charged', async () => {
+    script = answer(200, VERBOSE);
+    const { data, response } = await openai.audio.transcriptions
+      .create({ model: 'openai/whisper-1', file: await sound(), language: 'en', temperature: 0.2 })
+      .withResponse();
+    expect(data).to.deep.equal({ text: VERBOSE.text, usage: VERBOSE.usage });
+    expect(response.headers.get('x-tollgate-cost-usd')).to.equal('0.0009');
+    expect(vendor.requests.at(-1)?.path).to.equal('/v1/audio/transcriptions');
+    expect(vendor.requests.at(-1)?.headers['authorization']).to.equal('Bearer k');
+    expect(await arrived()).to.deep.equal({
+      file: { name: 'speech_1_.mp3', type: 'audio/mpeg', size: 4000 },
+      fields: [
+        ['model', 'whisper-1'],
+        ['language', 'en'],
+        ['temperature', '0.2'],
+        ['response_format', 'verbose_json'],
+      ],
+    });
+  });
+
+  it('E73: text, subtitles and JSON with times are made of what the vendor said', async () => {
+    script = answer(200, VERBOSE);
+    const model = 'ears';
+    const create = async (response_format: 'text' | 'srt' | 'vtt' | 'verbose_json') =>
+      openai.audio.transcriptions.create({ model, file: await sound(), response_format });
+    expect(await create('text')).to.equal(`${VERBOSE.text}\n`);
+    expect(await create('srt')).to.equal(
+      '1\n00:00:00,000 --> 00:00:03,320\nThe beach was a popular spot.\n\n2\n00:00:03,320 --> 01:02:05,500\nPeople were swimming.\n\n',
+    );
+    expect(await create('vtt')).to.match(/^WEBVTT\n\n00:00:00\.000 --> 00:00:03\.320\nThe beach/);
+    expect(await create('verbose_json')).to.deep.equal(VERBOSE);
+  });
+
+  it('E73: models that count tokens are asked for JSON, and charged by those', async () => {
+    script = answer(200, TOKENS);
+    const { data, response } = await openai.audio.transcriptions
+      .create({ model: 'openai/gpt-4o-transcribe', file: await sound(), include: ['logprobs'] })
+      .withResponse();
+    expect(data).to.deep.equal(TOKENS);
+    // 14 tokens of sound at 2.5 and 45 of text at 10 dollars a million.
+    expect(response.headers.get('x-tollgate-cost-usd')).to.equal('0.000485');
+    expect((await arrived()).fields).to.deep.include.members([
+      ['response_format', 'json'],
+      ['include[]', 'logprobs'],
+    ]);
+    const subtitles = await post({ model: 'openai/gpt-4o-transcribe', file, response_format: 'srt' });
+    expect(subtitles.status, 'no times, no subtitles').to.equal(503);
+  });
+
+  it('E73: a stream comes as events, and its cost is in the books', async () => {
+    script = sse(...EVENTS);
+    const seen: object[] = [];
+    const model = 'openai/gpt-4o-transcribe';
+    for await (const event of await openai.audio.transcriptions.create({ model, file: await sound(), stream: true }))
+      seen.push(event);
+    expect(seen).to.deep.equal(EVENTS);
+    const line = () =>
+      gateway.logs.findLast(({ msg, model: named }) => msg === 'request' && named === 'gpt-4o-transcribe');
+    await eventually(async () => expect(line()).to.include({ cost_usd: '0.000485' }));
+    script = answer(200, VERBOSE);
+    const whole: string[] = [];
+    for await (const event of await openai.audio.transcriptions.create({
+      model: 'ears',
+      file: await sound(),
+      stream: true,
+    }))
+      whole.push(event.type);
+    expect(whole, 'a model that does not stream').to.deep.equal(['transcript.text.delta', 'transcript.text.done']);
+  });
+
+  it('E73: a stream that breaks off, or ends without its end, ends in an error', async () => {
+    for (const events of [EVENTS.slice(0, 1), [EVENTS[0] ?? {}, { error: { message: 'secret reason' } }]]) {
+      script = sse(...events);
+      const response = await post({ model: 'openai/gpt-4o-transcribe', file, stream: 'true' });
+      const text = await response.text();
+      expect(text)
+        .to.include('Imagine')
+        .and.to.match(/data: \{"error":/);
+      expect(text).to.not.include('secret reason');
+    }
+  });
+
+  it('E73: translations go their own way, by both surfaces', async () => {
+    script = answer(200, VERBOSE);
+    const said = await openai.audio.translations.create({ model: 'ears', file: await sound() });
+    expect(said.text).to.equal(VERBOSE.text);
+    expect(vendor.requests.at(-1)?.path).to.equal('/v1/audio/translations');
+    const other = await post({ model: 'faster-whisper', file }, '/api/core/other/audio/translations');
+    expect([other.status, other.headers.get('x-tollgate-cost-usd')]).to.deep.equal([200, 'unknown']);
+  });
+
+  it('E73: forms that cannot be are refused with the place, before anything is sent', async () => {
+    const before = vendor.requests.length;
+    const say = async (fields: Record<string, string | Blob>) => {
+      const response = await post(fields);
+      const { error } = (await response.json()) as { error: { message: string; param: string | null } };
+      return `${response.status} ${error.param} ${error.message}`;
+    };
+    const model = 'ears';
+    expect(await say({ model })).to.match(/^400 file /);
+    expect(await say({ model, file: new Blob([]) })).to.match(/^400 /);
+    expect(await say({ file })).to.match(/^400 model /);
+    expect(await say({ model, file, temperature: '7' })).to.match(/^400 temperature /);
+    expect(await say({ model, file, response_format: 'mp3' })).to.match(/^400 response_format /);
+    expect(await say({ model, file, 'timestamp_granularities[]': 'hour' })).to.match(/^400 timestamp_granularities /);
+    expect(await say({ model, file: new Blob([Buffer.alloc(25 * 1024 * 1024 + 1)]) })).to.match(/^413 /);
+    expect(await say({ model: 'echo/echo', file })).to.match(/^404 /);
+    expect(vendor.requests.length).to.equal(before);
+  });
+
+  it('E73: what the vendor says of a bad file reaches the caller', async () => {
+    script = answer(400, {
+      error: {
+        message: 'Invalid file format. Supported formats: flac, mp3',
+        type: 'invalid_request_error',
+        param: 'file',
+      },
+    });
+    const response = await post({ model: 'ears', file });
+    expect(response.status).to.equal(400);
+    expect(await response.text()).to.include('Invalid file format');
+  });
+});
