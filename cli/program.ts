@@ -67,9 +67,16 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'import',
-    summary: 'Read a file of "export" into the store of this configuration, which must be empty',
-    args: [['<file>', 'what "export" wrote']],
-    load: async () => (await import('./move-store.ts')).runImport,
+    summary: 'Read a file of "export" into an empty store, or the configuration of another gateway',
+    args: [
+      ['<what>', 'what "export" wrote; or litellm, portkey or bifrost'],
+      ['[source]', 'the file or folder of that gateway'],
+    ],
+    options: [
+      ['--out <folder>', 'where the configuration is written, else here'],
+      ['--force', 'replace files that exist'],
+    ],
+    load: async () => (await import('./import/index.ts')).runImport,
   },
   {
     name: 'init',

@@ -1,0 +1,232 @@
+import {
+  createDraft,
+  type Draft,
+  type DraftTarget,
+  type FieldRule,
+  type Fields,
+  type Imported,
+  importedVariable,
+  listOf,
+  noteFields,
+  type Options,
+  objectOf,
+} from './draft.ts';
+import { findVendor } from './vendors.ts';
+
+/**
+ * Reads a `config.json` of Bifrost. Its callers write `provider/model`, which works as it is; a provider with several keys becomes
+ * an instance for each, and an alias for each model.
+ *
+ * @see https://docs.getbifrost.ai/deployment-guides/config-json/schema-reference
+ */
+export function importBifrost(file: Fields): Imported {
+  const draft = createDraft((text) => /^env\.([A-Za-z_][A-Za-z0-9_]*)$/.exec(text)?.[1]);
+  for (const [name, provider] of Object.entries(objectOf(file['providers'])))
+    readProvider(draft, name, objectOf(provider));
+  readClient(draft, objectOf(file['client']));
+  readGovernance(draft, objectOf(file['governance']));
+  readPlugins(draft, file['plugins']);
+  noteFields(draft, file, '', { rules: SECTIONS, read: ['$schema', 'providers', 'client', 'governance', 'plugins'] });
+  return draft.result();
+}
+
+const SECTIONS: Readonly<Record<string, FieldRule>> = Object.freeze({
+  encryption_key: [
+    'impossible',
+    'Tollgate keeps no vendor’s keys, so there is nothing to encrypt; they stay in the environment',
+  ],
+  config_store: ['emulated', 'the file is the configuration, and store: keeps keys and money: docs/stores.md'],
+  logs_store: ['kept', 'the policy usage keeps a record of each call'],
+  vector_store: ['impossible', 'responseCache knows the same request, not a similar one'],
+  mcp: ['impossible', 'Tollgate is no gateway for MCP servers'],
+  framework: ['emulated', 'tollgate models update brings prices up to date'],
+  websocket: ['kept', 'websockets are on'],
+  guardrails_config: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
+});
+
+const PROVIDER: Readonly<Record<string, FieldRule>> = Object.freeze({
+  concurrency_and_buffer_size: [
+    'impossible',
+    'plans and keys limit calls at once; the policy overload keeps the gateway from taking more than it can work on',
+  ],
+  proxy_config: ['emulated', 'the option proxy of the provider: docs/operate.md'],
+  send_back_raw_response: [
+    'impossible',
+    'what a vendor answers beyond the format is passed on where the format lets it',
+  ],
+  send_back_raw_request: ['impossible', 'tollgate start --log-level debug tells about requests, never their texts'],
+  pricing_overrides: ['emulated', 'the option prices of the provider, in US dollars per million tokens'],
+});
+
+const NETWORK: Readonly<Record<string, FieldRule>> = Object.freeze({
+  max_retries: ['emulated', 'Tollgate decides by itself what is tried again: docs/routing.md#retries'],
+  retry_backoff_initial: ['emulated', 'docs/routing.md#retries'],
+  retry_backoff_max: ['emulated', 'docs/routing.md#retries'],
+  insecure_skip_verify: [
+    'impossible',
+    'certificates are always checked; the option tls names an authority of your own',
+  ],
+  ca_cert_pem: ['emulated', 'the option tls: { ca } of the provider'],
+});
+
+const KEY: Readonly<Record<string, FieldRule>> = Object.freeze({
+  id: ['kept', 'not needed'],
+  description: ['kept', 'not needed'],
+  use_for_batch_api: ['impossible', 'a key is used for all that its provider does'],
+  bedrock_key_config: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
+  vertex_key_config: ['emulated', 'Google’s credentials are found as its tools find them'],
+});
+
+function readProvider(draft: Draft, name: string, provider: Fields): void {
+  const at = `providers.${name}`;
+  const network = objectOf(provider['network_config']);
+  const custom = objectOf(provider['custom_provider_config'])['base_provider_type'];
+  const vendor = typeof custom === 'string' ? custom : name;
+  if (custom !== undefined) draft.note('kept', `${at}.custom_provider_config`, 'the vendor whose interface it has');
+  noteFields(draft, provider, at, { rules: PROVIDER, read: ['keys', 'network_config', 'custom_provider_config'] });
+  noteFields(draft, network, `${at}.network_config`, {
+    rules: NETWORK,
+    read: ['base_url', 'extra_headers', 'default_request_timeout_in_seconds'],
+  });
+  const keys = listOf(provider['keys']);
+  const found = (keys.length > 0 ? keys : [{}]).flatMap((key, index) =>
+    readKey(draft, objectOf(key), { at: `${at}.keys[${index}]`, vendor, network }),
+  );
+  if (found.length < 2) return;
+  const models = new Set(found.flatMap((each) => each.models));
+  for (const model of models) {
+    const targets = found
+      .filter((each) => each.models.includes(model))
+      .map(({ instance, weight }): DraftTarget => ({ to: `${instance}/${model}`, weight }));
+    if (targets.length < 2 || model === '*') continue;
+    draft.alias(model, { targets, strategy: 'weighted' });
+    draft.note(
+      'emulated',
+      `${at}.keys`,
+      `the alias "${model}" shares its calls between the keys by weight; "${name}/${model}" uses the first one`,
+    );
+  }
+}
+
+interface Found {
+  readonly instance: string;
+  readonly weight: number;
+  readonly models: readonly string[];
+}
+
+function readKey(
+  draft: Draft,
+  key: Fields,
+  { at, vendor, network }: { at: string; vendor: string; network: Fields },
+): readonly Found[] {
+  const azure = objectOf(key['azure_key_config']);
+  const seconds = network['default_request_timeout_in_seconds'];
+  const [deployment] = Object.entries(objectOf(key['aliases'] ?? azure['deployments']));
+  const found = findVendor({
+    vendor,
+    apiKey: draft.secret(key['value'], `${at}.value`, importedVariable(vendor, 'API_KEY')),
+    baseUrl: draft.text(azure['endpoint'] ?? network['base_url']),
+    apiVersion: draft.text(azure['api_version']),
+    ...(deployment && typeof deployment[1] === 'string' && { deployment: [deployment[1], deployment[0]] as const }),
+    region: draft.text(objectOf(key['bedrock_key_config'])['region'] ?? objectOf(key['vertex_key_config'])['region']),
+    project: draft.text(objectOf(key['vertex_key_config'])['project_id']),
+    headers: readHeaders(draft, network, at, vendor),
+    timeouts: typeof seconds === 'number' && seconds > 0 ? { total: `${Math.round(seconds)}s` } : {},
+  });
+  if (typeof found === 'string') {
+    draft.note('impossible', at, found);
+    return [];
+  }
+  noteFields(draft, key, at, {
+    rules: KEY,
+    read: ['name', 'value', 'models', 'weight', 'azure_key_config', 'aliases'],
+  });
+  const instance = draft.provider(found);
+  const models = listOf(key['models']).filter((model): model is string => typeof model === 'string');
+  for (const model of models) draft.model(instance, model);
+  draft.note('kept', at, `the provider "${instance}"`);
+  const weight = key['weight'];
+  return [{ instance, weight: typeof weight === 'number' && weight >= 0 ? weight : 1, models }];
+}
+
+function readHeaders(draft: Draft, network: Fields, at: string, vendor: string): Options {
+  const headers = Object.entries(objectOf(network['extra_headers'])).flatMap(([name, value]) => {
+    // Headers often hold keys, and their names do not say so.
+    const text = draft.secret(value, `${at}: extra_headers.${name}`, importedVariable(vendor, name));
+    return text === undefined ? [] : [[name, text] as const];
+  });
+  return Object.fromEntries(headers);
+}
+
+const CLIENT: Readonly<Record<string, FieldRule>> = Object.freeze({
+  drop_excess_requests: ['emulated', 'the policy overload refuses what the gateway cannot work on'],
+  initial_pool_size: ['kept', 'connections are made when they are needed'],
+  enable_logging: ['kept', 'the policies access-log and usage are on'],
+  disable_content_logging: ['kept', 'the log holds no prompts and answers'],
+  enable_governance: ['kept', 'accounts, budgets and limits are on'],
+  enforce_governance_header: ['kept', 'a call needs a key'],
+  enforce_auth_on_inference: ['kept', 'a call needs a key'],
+  allow_direct_keys: [
+    'impossible',
+    'a caller’s own key of a vendor is not passed on, but for passThroughAuth of anthropic',
+  ],
+  log_retention_days: ['emulated', 'the policy usage says how long records are kept: docs/money.md'],
+  prometheus_labels: ['impossible', 'the labels of /metrics are fixed, so that they stay few'],
+  header_filter_config: ['impossible', 'headers of callers go to no vendor'],
+  enable_litellm_fallbacks: ['impossible', 'aliases say what comes next'],
+});
+
+function readClient(draft: Draft, client: Fields): void {
+  const origins = listOf(client['allowed_origins']).filter((each): each is string => typeof each === 'string');
+  const megabytes = client['max_request_body_size_mb'];
+  if (origins.length > 0) {
+    draft.section('server', 'cors', { origins });
+    draft.note('kept', 'client.allowed_origins', 'server.cors.origins');
+  }
+  if (typeof megabytes === 'number' && megabytes > 0) {
+    draft.section('server', 'bodyLimit', `${Math.ceil(megabytes)}mb`);
+    draft.note('kept', 'client.max_request_body_size_mb', 'server.bodyLimit');
+  }
+  noteFields(draft, client, 'client', { rules: CLIENT, read: ['allowed_origins', 'max_request_body_size_mb'] });
+}
+
+const GOVERNANCE: Readonly<Record<string, FieldRule>> = Object.freeze({
+  virtual_keys: [
+    'emulated',
+    'make keys with the same limits: tollgate keys create, docs/keys.md; keys that begin with tg_ are the only ones that work',
+  ],
+  budgets: ['emulated', 'budgets of keys, accounts and plans: docs/money.md#budgets'],
+  rate_limits: ['emulated', 'rpm and tpm of keys and plans: docs/keys.md'],
+  customers: ['emulated', 'accounts: docs/money.md'],
+  teams: ['emulated', 'teams and tags: docs/keys.md'],
+  routing_rules: ['emulated', 'aliases, and `when` of policies: docs/routing.md'],
+  auth_config: ['emulated', 'keys with a role, or people who sign in: docs/keys.md#scopes-and-roles'],
+});
+
+function readGovernance(draft: Draft, governance: Fields): void {
+  noteFields(draft, governance, 'governance', { rules: GOVERNANCE });
+}
+
+const PLUGINS: Readonly<Record<string, FieldRule>> = Object.freeze({
+  telemetry: ['kept', '/metrics, for keys with the scope metrics:read'],
+  prometheus: ['kept', '/metrics, for keys with the scope metrics:read'],
+  logging: ['kept', 'the policies access-log and usage are on'],
+  governance: ['kept', 'accounts, budgets and limits are on'],
+  otel: ['emulated', 'policies: { otel: { endpoint } }: docs/operate.md'],
+  semantic_cache: ['emulated', 'responseCache knows the same request, not a similar one'],
+  datadog: ['emulated', 'the policy otel sends spans to Datadog: docs/operate.md'],
+});
+
+function readPlugins(draft: Draft, list: unknown): void {
+  for (const [index, plugin] of listOf(list).entries()) {
+    const { name, enabled } = objectOf(plugin);
+    if (enabled === false || typeof name !== 'string') continue;
+    const rule = Object.hasOwn(PLUGINS, name) ? PLUGINS[name] : undefined;
+    if (name === 'semantic_cache') draft.section('responseCache', 'ttl', '1h');
+    draft.note(
+      rule?.[0] ?? 'impossible',
+      `plugins[${index}]`,
+      rule?.[1] ?? 'it is written in Go; a plugin of ours is TypeScript: docs/plugins.md',
+    );
+  }
+}

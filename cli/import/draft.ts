@@ -1,0 +1,209 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isObject, type Json } from '../../core/contract/json.ts';
+
+/** A map of a configuration. */
+export type Options = { readonly [key: string]: Json };
+
+/** What became of a field of another gateway's configuration: it works as it did, works in our way, or has no counterpart. */
+export type FindingKind = 'kept' | 'emulated' | 'impossible';
+
+export interface Finding {
+  /** Where it stands in the file that was read, such as `model_list[0].litellm_params.rpm`. */
+  readonly at: string;
+  readonly kind: FindingKind;
+  /** How it is kept or emulated, or why it cannot be; never a value of the file. */
+  readonly note: string;
+}
+
+/** What an import comes to. */
+export interface Imported {
+  /** The configuration, as `tollgate.config.yaml` gets it. */
+  readonly config: Options;
+  readonly findings: readonly Finding[];
+  /** Secrets that stood in the file as they are, by the variables that stand for them now. */
+  readonly secrets: ReadonlyMap<string, string>;
+}
+
+/** A target of an alias before it is written down. */
+export interface DraftTarget {
+  /** `instance/model`. */
+  readonly to: string;
+  readonly weight?: number;
+  readonly order?: number;
+}
+
+/** An alias before it is written down. */
+export interface DraftAlias {
+  readonly targets: readonly DraftTarget[];
+  readonly strategy?: 'fallback' | 'weighted' | 'least-latency';
+  readonly onOverflow?: string;
+  readonly timeouts?: Options;
+}
+
+/** What a vendor is called with. */
+export interface DraftProvider {
+  readonly plugin: string;
+  readonly options: Options;
+}
+
+/** A configuration that grows while another gateway's file is read. */
+export interface Draft {
+  note(kind: FindingKind, at: string, note: string): void;
+  /**
+   * What stands for a secret in the new configuration: a reference to the variable that the file names, or to `variable`, which no
+   * environment may have yet.
+   */
+  secret(value: unknown, at: string, variable: string): string | undefined;
+  /** A text of the file, with its variable as a reference. */
+  text(value: unknown): string | undefined;
+  /** The name of the instance with this plugin and these options; each is there once. */
+  provider(wanted: DraftProvider): string;
+  /** The instance whose models a name would be one of. */
+  ownerOf(name: string): string | undefined;
+  /** Lets an instance take a model. */
+  model(instance: string, model: string): void;
+  alias(name: string, alias: DraftAlias): void;
+  /** What is set of the rest of the configuration, by section and name: `policies`, `pii`. */
+  section(section: string, name: string, options: Json): void;
+  result(): Imported;
+}
+
+/** An alias has at most this many targets. */
+const MAX_TARGETS = 16;
+
+/** Starts a draft; `variableOf` says which variable a text of the file stands for, if it stands for one. */
+export function createDraft(variableOf: (text: string) => string | undefined): Draft {
+  const findings: Finding[] = [];
+  const secrets = new Map<string, string>();
+  const providers = new Map<string, DraftProvider>();
+  const models = new Map<string, Set<string>>();
+  const aliases = new Map<string, DraftAlias>();
+  const sections = new Map<string, Record<string, Json>>();
+
+  const note: Draft['note'] = (kind, at, text) => void findings.push({ at, kind, note: text });
+  const text: Draft['text'] = (value) => {
+    if (typeof value !== 'string' || value === '') return undefined;
+    const variable = variableOf(value);
+    return variable === undefined ? value.replaceAll('${', () => '$${') : `\${${variable}}`;
+  };
+
+  return {
+    note,
+    text,
+    secret(value, at, variable) {
+      if (typeof value !== 'string' || value === '') return undefined;
+      const named = variableOf(value);
+      if (named !== undefined) return `\${${named}}`;
+      const name = freeName(variable, '_', (each) => secrets.has(each) && secrets.get(each) !== value);
+      secrets.set(name, value);
+      note('emulated', at, `the secret itself is in .env as ${name}, and the configuration names that variable`);
+      return `\${${name}}`;
+    },
+    provider(wanted) {
+      for (const [name, each] of providers) if (isDeepStrictEqual(each, wanted)) return name;
+      const name = freeName(wanted.plugin, '-', (each) => providers.has(each));
+      providers.set(name, wanted);
+      return name;
+    },
+    ownerOf: (name) => [...providers.keys()].find((instance) => name.startsWith(`${instance}/`)),
+    model(instance, model) {
+      models.set(instance, (models.get(instance) ?? new Set()).add(model));
+    },
+    alias: (name, alias) => void aliases.set(name, alias),
+    section(section, name, options) {
+      sections.set(section, { ...sections.get(section), [name]: options });
+    },
+    result: () => ({
+      config: {
+        providers: Object.fromEntries(
+          [...providers].map(([name, given]) => [name, writeProvider(name, given, models.get(name) ?? new Set())]),
+        ),
+        ...(aliases.size > 0 && {
+          models: Object.fromEntries([...aliases].map(([name, alias]) => [name, writeAlias(alias)])),
+        }),
+        ...Object.fromEntries(sections),
+      },
+      findings,
+      secrets,
+    }),
+  };
+}
+
+/** The name, or the first of `name2`, `name3`, … that is not taken. */
+function freeName(name: string, separator: string, isTaken: (name: string) => boolean): string {
+  for (let count = 1; ; count += 1) {
+    const free = count === 1 ? name : `${name}${separator}${count}`;
+    if (!isTaken(free)) return free;
+  }
+}
+
+function writeProvider(name: string, { plugin, options }: DraftProvider, models: ReadonlySet<string>): Options {
+  const any = models.has('*') || plugin === 'openai-compatible';
+  // A name that the built-in list has already is the same model; with `+` an older or finer name works too.
+  const list = any ? ['*'] : [...models].map((model) => `+${model}`);
+  const open = OPEN_PLUGINS.has(plugin) || list.length === 0;
+  return { ...(name !== plugin && { plugin }), ...options, ...(!open && { models: list }) };
+}
+
+/** Plugins that take any name of a model by themselves. */
+const OPEN_PLUGINS: ReadonlySet<string> = new Set(['azure', 'ollama', 'openrouter']);
+
+function writeAlias({ targets, strategy, onOverflow, timeouts }: DraftAlias): Json {
+  const kept = targets.slice(0, MAX_TARGETS);
+  const isPlain = kept.every(({ weight, order }) => weight === undefined && (order ?? 1) === 1);
+  const list = kept.map(({ to, weight, order }) =>
+    weight === undefined && (order ?? 1) === 1
+      ? to
+      : { to, ...(weight !== undefined && { weight }), ...(order !== undefined && order > 1 && { order }) },
+  );
+  const rules = {
+    ...(strategy !== undefined && strategy !== 'fallback' && list.length > 1 && { strategy }),
+    ...(onOverflow !== undefined && { onOverflow }),
+    ...(timeouts && Object.keys(timeouts).length > 0 && { timeouts }),
+  };
+  if (!isPlain || Object.keys(rules).length > 0) return { ...rules, targets: list };
+  return list.length === 1 ? (list[0] ?? '') : list;
+}
+
+/** What is done with a field that no rule needs to look at. */
+export type FieldRule = readonly [kind: FindingKind, note: string];
+
+/**
+ * Tells what becomes of the fields of a map that a table has a rule for; of others that nothing is known of them. `read` has those
+ * that the import reads itself, which say what they come to.
+ */
+export function noteFields(
+  draft: Draft,
+  value: unknown,
+  at: string,
+  { rules, read = [] }: { readonly rules: Readonly<Record<string, FieldRule>>; readonly read?: readonly string[] },
+): void {
+  if (!isObject(value)) return;
+  for (const field of Object.keys(value)) {
+    if (read.includes(field)) continue;
+    const place = at === '' ? field : `${at}.${field}`;
+    const rule = Object.hasOwn(rules, field) ? rules[field] : undefined;
+    draft.note(rule?.[0] ?? 'impossible', place, rule?.[1] ?? 'this import does not know the field: it is left out');
+  }
+}
+
+/** What is known of a map of another gateway: nothing. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** The value as a map; an empty one for anything else. */
+export function objectOf(value: unknown): Fields {
+  return isObject(value) ? value : {};
+}
+
+/** The value as a list; an empty one for anything else. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** A variable for a secret that stood in a file: not the usual one, which the file may name for another secret. */
+export function importedVariable(...words: readonly string[]): string {
+  return `IMPORTED_${words
+    .join('_')
+    .toUpperCase()
+    .replace(/[^A-Z0-9]+/g, '_')}`;
+}

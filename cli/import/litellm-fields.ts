@@ -1,0 +1,162 @@
+import type { FieldRule } from './draft.ts';
+
+// What becomes of fields of LiteLLM’s configuration that need no further look; from https://docs.litellm.ai/docs/proxy/config_settings.
+
+const RETRIES: FieldRule = ['emulated', 'Tollgate decides by itself what is tried again: docs/routing.md#retries'];
+
+const HEALTH: FieldRule = ['emulated', 'targets rest by what they answer: docs/routing.md#health'];
+
+const LOGS: FieldRule = ['kept', 'the log holds no prompts, answers or keys, and is JSON where no terminal reads it'];
+
+/** Sections that have no counterpart. */
+export const SECTIONS: Readonly<Record<string, FieldRule>> = Object.freeze({
+  mcp_servers: ['impossible', 'Tollgate is no gateway for MCP servers'],
+  callback_settings: ['impossible', 'the policy otel has options of its own: docs/operate.md'],
+  prompts: ['impossible', 'Tollgate keeps no prompts; a system message of an alias is an option of alias-parameters'],
+  vector_store_registry: ['impossible', 'the agent rag searches a folder of yours instead'],
+  search_tools: [
+    'impossible',
+    'Tollgate runs no search of its own; a vendor’s web search is passed on where a key may use it',
+  ],
+});
+
+/** `litellm_settings`. */
+export const LITELLM_SETTINGS: Readonly<Record<string, FieldRule>> = Object.freeze({
+  drop_params: [
+    'kept',
+    'what a target does not take is left out and told, where it is a wish; what changes the meaning is refused',
+  ],
+  modify_params: ['kept', 'requests are fitted to their target'],
+  num_retries: RETRIES,
+  allowed_fails: HEALTH,
+  cooldown_time: HEALTH,
+  set_verbose: ['emulated', 'logging: { level: debug }'],
+  json_logs: LOGS,
+  turn_off_message_logging: LOGS,
+  redact_user_api_key_info: LOGS,
+  redact_messages_in_exceptions: LOGS,
+  max_budget: ['emulated', 'make a budget over all accounts: tollgate budgets create, docs/money.md#budgets'],
+  budget_duration: ['emulated', 'the period of that budget'],
+  max_end_user_budget: ['emulated', 'budgets of a plan hold for each account: docs/money.md#budgets'],
+  default_internal_user_params: ['emulated', 'the limits of defaultPlan'],
+  default_team_settings: ['impossible', 'spans go to one collector for all teams; tell teams apart there by tag'],
+  key_generation_settings: ['emulated', 'roles and scopes say who makes keys: docs/keys.md#scopes-and-roles'],
+  upperbound_key_generate_params: ['emulated', 'a key has at most what its maker has'],
+  mcp_aliases: ['impossible', 'Tollgate is no gateway for MCP servers'],
+  force_ipv4: ['impossible', 'Node tries both families and keeps the one that answers'],
+  ssl_verify: [
+    'emulated',
+    'the option tls of a provider names an authority of your own; certificates are always checked',
+  ],
+});
+
+/** `router_settings`. */
+export const ROUTER_SETTINGS: Readonly<Record<string, FieldRule>> = Object.freeze({
+  num_retries: RETRIES,
+  retry_after: RETRIES,
+  retry_policy: RETRIES,
+  model_group_retry_policy: RETRIES,
+  max_fallbacks: RETRIES,
+  allowed_fails: HEALTH,
+  allowed_fails_policy: HEALTH,
+  cooldown_time: HEALTH,
+  disable_cooldowns: ['impossible', 'a target that fails always rests; with one target it is tried all the same'],
+  enable_pre_call_checks: ['kept', 'a prompt that does not fit goes to onOverflow or the next target'],
+  redis_host: ['emulated', 'store: redis://… shares keys, limits and the health of targets'],
+  redis_port: ['emulated', 'part of store: redis://…'],
+  redis_password: ['emulated', 'part of store: redis://…'],
+  redis_url: ['emulated', 'store: redis://…'],
+  routing_strategy_args: HEALTH,
+  enable_tag_filtering: ['impossible', 'make an alias for each tag, and name it in the models of keys'],
+  tag_filtering_match_any: ['impossible', 'make an alias for each tag, and name it in the models of keys'],
+  set_verbose: ['emulated', 'logging: { level: debug }'],
+});
+
+/** `general_settings`. */
+export const GENERAL_SETTINGS: Readonly<Record<string, FieldRule>> = Object.freeze({
+  master_key: [
+    'emulated',
+    'make a key for operators: tollgate keys create --user <you> --admin. The old key opens nothing',
+  ],
+  database_url: [
+    'emulated',
+    'store: postgres://… names a database for Tollgate’s own tables; virtual keys come with tollgate keys import',
+  ],
+  database_connection_pool_limit: ['impossible', 'each process has a few connections of its own'],
+  database_connection_timeout: ['impossible', 'deadlines of the store are fixed: docs/stores.md'],
+  store_model_in_db: ['impossible', 'models stand in the file, which a running gateway reads anew'],
+  store_prompts_in_spend_logs: ['emulated', 'policies: { usage: { … } } keeps texts where it says so: docs/money.md'],
+  disable_spend_logs: ['impossible', 'money is always booked'],
+  forward_client_headers_to_llm_api: [
+    'impossible',
+    'headers of callers go to no vendor; headers of a provider are an option',
+  ],
+  enable_jwt_auth: ['emulated', 'auth: { jwt: { issuer, audience } }: docs/keys.md'],
+  litellm_jwtauth: ['emulated', 'auth: { jwt: … }: docs/keys.md'],
+  alerting: ['emulated', 'policies: { notices: … } sends to Slack, Teams, mail and webhooks: docs/plugins/notices.md'],
+  alerting_threshold: ['emulated', 'policies: { notices: … }: docs/plugins/notices.md'],
+  alerting_args: ['emulated', 'policies: { notices: … }: docs/plugins/notices.md'],
+  background_health_checks: HEALTH,
+  health_check_interval: HEALTH,
+  max_parallel_requests: ['emulated', 'concurrency of a plan'],
+  global_max_parallel_requests: [
+    'emulated',
+    'the policy overload keeps a gateway from taking more than it can work on',
+  ],
+  max_request_size_mb: ['emulated', 'server: { bodyLimit }'],
+  allowed_routes: ['emulated', 'scopes and models of keys: docs/keys.md'],
+  allowed_ips: ['emulated', 'addresses of keys: docs/keys.md'],
+  custom_auth: ['impossible', 'it is Python; a plugin of the kind auth does the same: docs/plugins.md'],
+  completion_model: ['impossible', 'a request without a model is refused'],
+  infer_model_from_keys: ['impossible', 'models are listed by provider and alias'],
+  ui_access_mode: ['emulated', 'roles of people and keys: docs/console.md'],
+});
+
+/** `litellm_params` of a deployment. */
+export const PARAMS: Readonly<Record<string, FieldRule>> = Object.freeze({
+  max_retries: RETRIES,
+  num_retries: RETRIES,
+  drop_params: ['kept', 'what a target does not take is left out and told'],
+  max_tokens: ['impossible', 'the limit is the caller’s; a budget or the guardrail max-cost bounds a call'],
+  tags: ['impossible', 'make an alias for each tag, and name it in the models of keys'],
+  max_parallel_requests: ['impossible', 'Tollgate has limits by key, plan and provider, not by deployment'],
+  mock_response: ['impossible', 'the provider echo answers without a vendor'],
+  aws_access_key_id: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
+  aws_secret_access_key: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
+  aws_session_token: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
+  vertex_credentials: ['emulated', 'Google’s credentials are found as its tools find them'],
+  tenant_id: ['emulated', 'the option entra of azure'],
+  client_id: ['emulated', 'the option entra of azure'],
+  client_secret: ['emulated', 'the option entra of azure'],
+  litellm_credential_name: ['impossible', 'write the key of the provider as a reference to a variable'],
+});
+
+/** `model_info` of a deployment. */
+export const INFO: Readonly<Record<string, FieldRule>> = Object.freeze({
+  id: ['emulated', 'the instance and the model name a target'],
+  mode: ['kept', 'the route says what a model is asked for'],
+  max_tokens: ['kept', 'the table of models knows its limits'],
+  max_input_tokens: ['kept', 'the table of models knows its limits'],
+  max_output_tokens: ['kept', 'the table of models knows its limits'],
+  version: ['kept', 'not needed'],
+  description: ['kept', 'not needed'],
+  access_groups: ['emulated', 'models of keys and plans'],
+  supports_vision: ['kept', 'the table of models knows it'],
+  supports_function_calling: ['kept', 'the table of models knows it'],
+});
+
+/** Callbacks by name. */
+export const CALLBACKS: Readonly<Record<string, FieldRule>> = Object.freeze({
+  prometheus: ['kept', '/metrics, for keys with the scope metrics:read'],
+  otel: ['emulated', 'policies: { otel } sends spans to OTEL_EXPORTER_OTLP_ENDPOINT'],
+  langfuse: ['emulated', 'the policy otel sends spans to Langfuse: docs/operate.md'],
+  langfuse_otel: ['emulated', 'the policy otel sends spans to Langfuse: docs/operate.md'],
+  arize_phoenix: ['emulated', 'the policy otel sends spans to Phoenix: docs/operate.md'],
+  datadog: ['emulated', 'the policy otel sends spans to Datadog: docs/operate.md'],
+});
+
+/** Guardrails by kind: the policy that does the same, and how. */
+export const GUARDRAILS: Readonly<Record<string, readonly [policy: string, note: string]>> = Object.freeze({
+  presidio: ['pii', 'the guardrail pii masks by forms and check digits, without a service'],
+  'hide-secrets': ['pii', 'the guardrail pii masks secrets of known forms'],
+});

@@ -1,0 +1,408 @@
+import {
+  createDraft,
+  type Draft,
+  type DraftAlias,
+  type DraftTarget,
+  type FieldRule,
+  type Fields,
+  type Imported,
+  importedVariable,
+  listOf,
+  noteFields,
+  type Options,
+  objectOf,
+} from './draft.ts';
+import {
+  CALLBACKS,
+  GENERAL_SETTINGS,
+  GUARDRAILS,
+  INFO,
+  LITELLM_SETTINGS,
+  PARAMS,
+  ROUTER_SETTINGS,
+  SECTIONS,
+} from './litellm-fields.ts';
+import { findVendor } from './vendors.ts';
+
+/**
+ * Reads a `config.yaml` of the LiteLLM proxy.
+ *
+ * @see https://docs.litellm.ai/docs/proxy/config_settings
+ */
+export function importLitellm(file: Readonly<Record<string, unknown>>): Imported {
+  const draft = createDraft((text) => /^os\.environ\/([A-Za-z_][A-Za-z0-9_]*)$/.exec(text)?.[1]);
+  const settings = objectOf(file['litellm_settings']);
+  const router = objectOf(file['router_settings']);
+  const groups = readDeployments(draft, file['model_list'], settings);
+  writeAliases(draft, groups, router, settings);
+  readCallbacks(draft, settings);
+  readCache(draft, settings);
+  readGuardrails(draft, file['guardrails']);
+  readVariables(draft, file['environment_variables']);
+  noteFields(draft, settings, 'litellm_settings', { rules: LITELLM_SETTINGS, read: SETTINGS_READ });
+  noteFields(draft, router, 'router_settings', { rules: ROUTER_SETTINGS, read: ROUTER_READ });
+  noteFields(draft, file['general_settings'], 'general_settings', { rules: GENERAL_SETTINGS });
+  noteFields(draft, file, '', { rules: SECTIONS, read: SECTIONS_READ });
+  return draft.result();
+}
+
+const SECTIONS_READ = [
+  'model_list',
+  'litellm_settings',
+  'router_settings',
+  'general_settings',
+  'environment_variables',
+  'guardrails',
+];
+const SETTINGS_READ = [
+  'callbacks',
+  'success_callback',
+  'failure_callback',
+  'service_callbacks',
+  'cache',
+  'cache_params',
+  'fallbacks',
+  'default_fallbacks',
+  'context_window_fallbacks',
+  'content_policy_fallbacks',
+  'request_timeout',
+];
+const ROUTER_READ = [
+  'routing_strategy',
+  'fallbacks',
+  'default_fallbacks',
+  'context_window_fallbacks',
+  'content_policy_fallbacks',
+  'model_group_alias',
+  'timeout',
+  'stream_timeout',
+];
+
+/** Fields of `litellm_params` that are read. */
+const PARAMS_READ = [
+  'model',
+  'api_key',
+  'api_base',
+  'base_url',
+  'api_version',
+  'organization',
+  'extra_headers',
+  'headers',
+  'timeout',
+  'stream_timeout',
+  'rpm',
+  'tpm',
+  'weight',
+  'order',
+  'aws_region_name',
+  'vertex_project',
+  'vertex_location',
+  'input_cost_per_token',
+  'output_cost_per_token',
+  'temperature',
+  'top_p',
+  'reasoning_effort',
+];
+
+interface Deployment extends DraftTarget {
+  readonly share: number | undefined;
+  readonly clocks: Options;
+  readonly parameters: Options;
+}
+type Groups = ReadonlyMap<string, readonly Deployment[]>;
+
+function readDeployments(draft: Draft, list: unknown, settings: Fields): Groups {
+  const groups = new Map<string, readonly Deployment[]>();
+  for (const [index, entry] of listOf(list).entries()) {
+    const at = `model_list[${index}]`;
+    const name = objectOf(entry)['model_name'];
+    const params = objectOf(objectOf(entry)['litellm_params']);
+    if (typeof name !== 'string' || typeof params['model'] !== 'string') {
+      draft.note('impossible', at, 'it has no model_name or no litellm_params.model');
+      continue;
+    }
+    const deployment = readDeployment(draft, entry, at, settings);
+    if (deployment) groups.set(name, [...(groups.get(name) ?? []), deployment]);
+  }
+  return groups;
+}
+
+function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fields): Deployment | undefined {
+  const params = objectOf(objectOf(entry)['litellm_params']);
+  const info = objectOf(objectOf(entry)['model_info']);
+  const place = `${at}.litellm_params`;
+  const { vendor, model } = splitModel(String(params['model']));
+  const base = info['base_model'];
+  const found = findVendor({
+    vendor,
+    apiKey: draft.secret(params['api_key'], `${place}.api_key`, importedVariable(vendor, 'API_KEY')),
+    baseUrl: draft.text(params['api_base'] ?? params['base_url']),
+    apiVersion: draft.text(params['api_version']),
+    ...(typeof base === 'string' && { deployment: [model, base.slice(base.indexOf('/') + 1)] as const }),
+    region: draft.text(params['aws_region_name'] ?? params['vertex_location']),
+    project: draft.text(params['vertex_project']),
+    headers: readHeaders(draft, params, place, vendor),
+  });
+  if (typeof found === 'string') return void draft.note('impossible', `${place}.model`, found);
+  const prices = readPrices(draft, { ...info, ...params }, place, model);
+  const instance = draft.provider(prices ? { ...found, options: { ...found.options, prices } } : found);
+  draft.model(instance, model);
+  draft.note('kept', `${place}.model`, `it is a target of the provider "${instance}"`);
+  noteFields(draft, params, place, { rules: PARAMS, read: PARAMS_READ });
+  noteFields(draft, info, `${at}.model_info`, {
+    rules: INFO,
+    read: ['base_model', 'input_cost_per_token', 'output_cost_per_token'],
+  });
+  const share = [params['weight'], params['rpm'], params['tpm']].find((each) => typeof each === 'number' && each >= 0);
+  for (const field of ['rpm', 'tpm'])
+    if (params[field] !== undefined)
+      draft.note(
+        'emulated',
+        `${place}.${field}`,
+        'the weight of the target, where the strategy is weighted; a target rests after a 429 of its vendor',
+      );
+  const order = params['order'];
+  return {
+    to: `${instance}/${model}`,
+    share: typeof share === 'number' ? Math.min(share, 1_000_000) : undefined,
+    ...(typeof order === 'number' && order >= 1 && order <= 16 && { order: Math.trunc(order) }),
+    clocks: readClocks(draft, params, place, settings),
+    parameters: readAliasParameters(draft, params, place),
+  };
+}
+
+/** `vendor/model`; a name without a vendor belongs to the one whose models begin so. */
+function splitModel(text: string): { readonly vendor: string; readonly model: string } {
+  const cut = text.indexOf('/');
+  if (cut > 0) return { vendor: text.slice(0, cut), model: text.slice(cut + 1) };
+  const vendor = BEGINNINGS.find(([begin]) => begin.test(text))?.[1] ?? 'openai';
+  return { vendor, model: text };
+}
+
+const BEGINNINGS: readonly (readonly [RegExp, string])[] = [
+  [/^claude/, 'anthropic'],
+  [/^gemini/, 'vertex_ai'],
+  [/^command/, 'cohere'],
+];
+
+function readHeaders(draft: Draft, params: Fields, place: string, vendor: string): Options {
+  const given = { ...objectOf(params['headers']), ...objectOf(params['extra_headers']) };
+  const entries = Object.entries(given).flatMap(([name, value]) => {
+    // Headers often hold keys, and their names do not say so.
+    const text = draft.secret(value, `${place}.extra_headers.${name}`, importedVariable(vendor, name));
+    return text === undefined ? [] : [[name, text] as const];
+  });
+  const organization = draft.text(params['organization']);
+  return { ...(organization !== undefined && { 'openai-organization': organization }), ...Object.fromEntries(entries) };
+}
+
+function readPrices(draft: Draft, fields: Fields, place: string, model: string): Options | undefined {
+  const [input, output] = [fields['input_cost_per_token'], fields['output_cost_per_token']];
+  if (typeof input !== 'number' || typeof output !== 'number') return undefined;
+  draft.note('kept', `${place}.input_cost_per_token`, 'prices of the provider, in US dollars per million tokens');
+  return { [model]: { input: perMillion(input), output: perMillion(output) } };
+}
+
+/** A price of one token as that of a million, without the noise of binary fractions. */
+function perMillion(price: number): number {
+  return Number((price * 1_000_000).toPrecision(12));
+}
+
+function readClocks(draft: Draft, params: Fields, place: string, settings: Fields): Options {
+  const total = params['timeout'] ?? settings['request_timeout'];
+  const stream = params['stream_timeout'];
+  const clocks = {
+    ...(isSeconds(total) && { total: secondsOf(total) }),
+    ...(isSeconds(stream) && { firstToken: secondsOf(stream) }),
+  };
+  if (Object.keys(clocks).length > 0) draft.note('kept', `${place}.timeout`, 'timeouts of the alias');
+  return clocks;
+}
+
+function secondsOf(seconds: number): string {
+  return Number.isInteger(seconds) ? `${seconds}s` : `${Math.round(seconds * 1000)}ms`;
+}
+
+function isSeconds(value: unknown): value is number {
+  return typeof value === 'number' && value > 0 && value <= 3600;
+}
+
+/** What calls of the alias are sent with where the caller says nothing. */
+function readAliasParameters(draft: Draft, params: Fields, place: string): Options {
+  const chosen = ['temperature', 'top_p', 'reasoning_effort'].filter((field) => params[field] !== undefined);
+  if (chosen.length > 0)
+    draft.note('kept', `${place}.${chosen[0]}`, 'parameters of the alias, by the policy alias-parameters');
+  return Object.fromEntries(chosen.map((field) => [field, params[field] as number | string]));
+}
+
+const STRATEGY: Readonly<Record<string, readonly [NonNullable<DraftAlias['strategy']>, FieldRule]>> = Object.freeze({
+  'simple-shuffle': ['weighted', ['kept', 'strategy: weighted']],
+  'latency-based-routing': ['least-latency', ['kept', 'strategy: least-latency']],
+  'least-busy': [
+    'least-latency',
+    ['emulated', 'strategy: least-latency, by how quick targets are instead of how many calls they have'],
+  ],
+  'usage-based-routing': ['weighted', ['emulated', 'strategy: weighted; what a vendor refuses with 429 rests']],
+  'usage-based-routing-v2': ['weighted', ['emulated', 'strategy: weighted; what a vendor refuses with 429 rests']],
+  'cost-based-routing': [
+    'weighted',
+    ['impossible', 'set onlyWhenCheaper on targets that are to be used when they cost less'],
+  ],
+});
+
+function writeAliases(draft: Draft, groups: Groups, router: Fields, settings: Fields): void {
+  const named = String(router['routing_strategy'] ?? 'simple-shuffle');
+  const [strategy, rule] = STRATEGY[named] ?? STRATEGY['simple-shuffle'] ?? (['weighted', ['kept', '']] as const);
+  if (router['routing_strategy'] !== undefined)
+    draft.note(
+      STRATEGY[named] ? rule[0] : 'impossible',
+      'router_settings.routing_strategy',
+      STRATEGY[named] ? rule[1] : 'not known; strategy: weighted is set',
+    );
+  const next = readFallbacks(draft, router, settings, ['fallbacks', 'content_policy_fallbacks']);
+  const overflow = readFallbacks(draft, router, settings, ['context_window_fallbacks']);
+  const parameters = [...groups].flatMap(([name, [first]]) =>
+    first && Object.keys(first.parameters).length > 0 ? [[name, first.parameters] as const] : [],
+  );
+  if (parameters.length > 0) draft.section('policies', 'alias-parameters', { models: Object.fromEntries(parameters) });
+  const last = [...listOf(settings['default_fallbacks']), ...listOf(router['default_fallbacks'])].map(String);
+  if (last.length > 0) draft.note('kept', 'litellm_settings.default_fallbacks', 'the last group of each alias');
+  for (const [name, deployments] of groups) {
+    const others = [...(next.get(name) ?? []), ...last.filter((each) => each !== name)];
+    const alias = composeAlias(groups, deployments, [...new Set(others)], strategy);
+    const fits = overflow.get(name)?.flatMap((each) => groups.get(each)?.[0]?.to ?? [])[0];
+    writeAlias(draft, name, { ...alias, ...(fits !== undefined && { onOverflow: fits }) });
+  }
+  for (const [name, to] of Object.entries(objectOf(router['model_group_alias']))) {
+    const group = typeof to === 'string' ? to : String(objectOf(to)['model'] ?? '');
+    const deployments = groups.get(group);
+    const at = `router_settings.model_group_alias.${name}`;
+    if (!deployments) draft.note('impossible', at, 'it names a model that model_list has not');
+    else {
+      draft.note('kept', at, 'an alias with the same targets');
+      writeAlias(draft, name, composeAlias(groups, deployments, next.get(group) ?? [], strategy));
+    }
+  }
+}
+
+function composeAlias(
+  groups: Groups,
+  deployments: readonly Deployment[],
+  others: readonly string[],
+  strategy: NonNullable<DraftAlias['strategy']>,
+): DraftAlias {
+  const own = new Set(deployments.map(({ to }) => to));
+  const after = Math.max(...deployments.map(({ order = 1 }) => order));
+  const rest = others.flatMap((name, at) =>
+    (groups.get(name) ?? []).map(({ to, share }) => ({ to, share, order: after + 1 + at })),
+  );
+  const all = [...deployments, ...rest.filter(({ to }) => !own.has(to))];
+  const targets = all.map(({ to, share, order = 1 }) => ({
+    to,
+    order: Math.min(order, 16),
+    ...(share !== undefined && strategy === 'weighted' && all.length > 1 && { weight: share }),
+  }));
+  return { targets, strategy, timeouts: deployments[0]?.clocks ?? {} };
+}
+
+/** An alias of the name, unless it is what a provider’s own model is called anyway. */
+function writeAlias(draft: Draft, name: string, alias: DraftAlias): void {
+  const [only] = alias.targets;
+  if (alias.targets.length === 1 && only?.to === name) return;
+  const owner = draft.ownerOf(name);
+  if (owner !== undefined)
+    return void draft.note(
+      'impossible',
+      `model_list: ${printable(name)}`,
+      `the name is that of a model of the provider "${owner}", which its calls go to; an alias needs another one`,
+    );
+  const star = name.indexOf('*');
+  if (star >= 0 && star < name.length - 1)
+    return void draft.note('impossible', `model_list: ${printable(name)}`, 'an alias may have one * at its end only');
+  // A star of theirs stands for what a star of the name stands for; one of ours for the whole name behind its last slash.
+  const targets = alias.targets.map((target) => ({ ...target, to: target.to.replace(/\/[^/*]*\*$/, '/*') }));
+  draft.alias(name, { ...alias, targets });
+}
+
+function readFallbacks(
+  draft: Draft,
+  router: Fields,
+  settings: Fields,
+  fields: readonly string[],
+): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, readonly string[]>();
+  const places = [['litellm_settings', settings] as const, ['router_settings', router] as const];
+  for (const field of fields)
+    for (const [section, values] of places) {
+      const rows = listOf(values[field]).flatMap((row) => Object.entries(objectOf(row)));
+      for (const [name, names] of rows) {
+        const known = found.get(name) ?? [];
+        found.set(name, [
+          ...known,
+          ...listOf(names).filter((each): each is string => typeof each === 'string' && !known.includes(each)),
+        ]);
+      }
+      if (rows.length > 0)
+        draft.note(
+          'kept',
+          `${section}.${field}`,
+          field === 'context_window_fallbacks'
+            ? 'onOverflow of the aliases'
+            : 'further groups of targets (order) of the aliases',
+        );
+    }
+  return found;
+}
+
+function readCallbacks(draft: Draft, settings: Fields): void {
+  for (const field of ['callbacks', 'success_callback', 'failure_callback', 'service_callbacks'])
+    for (const name of [settings[field]].flat()) {
+      if (typeof name !== 'string') continue;
+      const rule = Object.hasOwn(CALLBACKS, name) ? CALLBACKS[name] : undefined;
+      draft.note(
+        rule?.[0] ?? 'impossible',
+        `litellm_settings.${field}`,
+        `${printable(name)}: ${rule?.[1] ?? 'a callback in Python; a plugin or the policy otel sees the same: docs/plugins.md'}`,
+      );
+      if (name === 'otel')
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
+        draft.section('policies', 'otel', { endpoint: '${OTEL_EXPORTER_OTLP_ENDPOINT:-http://127.0.0.1:4318}' });
+    }
+}
+
+/** What may stand in a report: short, without control characters. */
+function printable(text: string): string {
+  return text.replace(/[^\w.:/ -]/g, '?').slice(0, 60);
+}
+
+function readCache(draft: Draft, settings: Fields): void {
+  if (settings['cache'] !== true) return;
+  const { ttl, type } = objectOf(settings['cache_params']);
+  draft.section('responseCache', 'ttl', isSeconds(ttl) ? secondsOf(ttl) : '1h');
+  const isSame = type === undefined || type === 'local';
+  draft.note(
+    isSame ? 'kept' : 'emulated',
+    'litellm_settings.cache',
+    `responseCache keeps whole responses in the memory of each process${isSame ? '' : ', not in another program, and by the same request, not by a similar one'}`,
+  );
+}
+
+function readGuardrails(draft: Draft, list: unknown): void {
+  for (const [index, entry] of listOf(list).entries()) {
+    const kind = String(objectOf(objectOf(entry)['litellm_params'])['guardrail'] ?? '');
+    const known = Object.hasOwn(GUARDRAILS, kind) ? GUARDRAILS[kind] : undefined;
+    if (known) draft.section('policies', known[0], { action: 'mask' });
+    draft.note(
+      known ? 'emulated' : 'impossible',
+      `guardrails[${index}]`,
+      known?.[1] ?? 'the guardrail http-guardrail asks any service: docs/plugins/guardrails.md',
+    );
+  }
+}
+
+function readVariables(draft: Draft, variables: unknown): void {
+  for (const [name, value] of Object.entries(objectOf(variables)))
+    if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && ['string', 'number', 'boolean'].includes(typeof value))
+      draft.secret(String(value), `environment_variables.${name}`, name);
+    else draft.note('impossible', `environment_variables.${printable(name)}`, 'it is no variable of an environment');
+}

@@ -1,0 +1,246 @@
+import {
+  createDraft,
+  type Draft,
+  type DraftTarget,
+  type FieldRule,
+  type Fields,
+  type Imported,
+  importedVariable,
+  listOf,
+  noteFields,
+  type Options,
+  objectOf,
+} from './draft.ts';
+import { findVendor, variableOf } from './vendors.ts';
+
+/**
+ * Reads configs of the Portkey gateway, as they stand in `x-portkey-config` or come from its API: each becomes an alias of its name.
+ *
+ * @see https://portkey.ai/docs/api-reference/inference-api/config-object
+ */
+export function importPortkey(configs: ReadonlyMap<string, Fields>): Imported {
+  const draft = createDraft(() => undefined);
+  for (const [name, file] of configs) {
+    // Its API wraps a config, and some write the fields in camelCase.
+    const config = snakeCase(objectOf(file['config'] ?? file));
+    const at = configs.size === 1 ? '' : `${name}: `;
+    const found = readStep(draft, config, { at, order: 1, inherited: {} });
+    const targets = found.map(({ to, order, weight }) => ({
+      to,
+      order: Math.min(order, 16),
+      ...(weight !== undefined && { weight }),
+    }));
+    if (targets.length === 0) {
+      draft.note('impossible', `${at}targets`, 'no target of it can be called, so there is no alias');
+      continue;
+    }
+    const isWeighted = targets.some(({ weight }) => weight !== undefined);
+    const takesAny = targets.every(({ to }) => to.endsWith('/*'));
+    const timeout = config['request_timeout'];
+    draft.alias(takesAny ? `${name}/*` : name, {
+      targets: takesAny ? targets : targets.filter(({ to }) => !to.endsWith('/*')),
+      strategy: isWeighted ? 'weighted' : 'fallback',
+      timeouts: typeof timeout === 'number' && timeout > 0 ? { total: `${Math.round(timeout)}ms` } : {},
+    });
+    if (timeout !== undefined) draft.note('kept', `${at}request_timeout`, 'timeouts of the alias');
+    if (takesAny)
+      draft.note(
+        'emulated',
+        `${at}targets`,
+        'the config names no model: call it with the name of the alias before the model, such as name/model',
+      );
+  }
+  return draft.result();
+}
+
+interface Step {
+  readonly at: string;
+  /** The group of an alias that its targets stand in. */
+  readonly order: number;
+  readonly weight?: number;
+  /** What targets have of the config around them. */
+  readonly inherited: Fields;
+}
+
+type Found = DraftTarget & { readonly order: number };
+
+const STEP_READ = [
+  'strategy',
+  'targets',
+  'provider',
+  'api_key',
+  'virtual_key',
+  'override_params',
+  'custom_host',
+  'weight',
+  'cache',
+  'request_timeout',
+  'resource_name',
+  'deployment_id',
+  'api_version',
+  'azure_resource_name',
+  'azure_deployment_id',
+  'azure_api_version',
+  'azure_model_name',
+  'aws_region',
+  'vertex_project_id',
+  'vertex_region',
+  'openai_organization',
+  'forward_headers',
+  'id',
+  'name',
+  'version',
+  'is_default',
+  'slug',
+];
+
+const STEP: Readonly<Record<string, FieldRule>> = Object.freeze({
+  retry: ['emulated', 'Tollgate decides by itself what is tried again: docs/routing.md#retries'],
+  input_guardrails: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
+  output_guardrails: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
+  before_request_hooks: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
+  after_request_hooks: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
+  default_input_guardrails: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
+  default_output_guardrails: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
+  metadata: ['emulated', 'tags of keys and requests: docs/money.md'],
+  strict_open_ai_compliance: ['kept', 'responses are always those of OpenAI’s interface'],
+  aws_access_key_id: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
+  aws_secret_access_key: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
+  aws_session_token: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
+  vertex_service_account_json: ['emulated', 'Google’s credentials are found as its tools find them'],
+});
+
+/** The targets of a config, or of a target that has targets itself. */
+function readStep(draft: Draft, given: Fields, step: Step): readonly Found[] {
+  const { at } = step;
+  const config = { ...step.inherited, ...given };
+  noteFields(draft, given, at.replace(/[.: ]+$/, ''), { rules: STEP, read: STEP_READ });
+  readCache(draft, given, at);
+  const targets = listOf(given['targets']);
+  if (targets.length === 0) return readTarget(draft, config, step);
+  const { targets: _, strategy, weight: __, ...inherited } = config;
+  const mode = String(objectOf(strategy)['mode'] ?? objectOf(strategy)['type'] ?? 'single');
+  if (mode === 'conditional') {
+    draft.note('impossible', `${at}strategy`, 'make an alias for each target, and let callers name it');
+    return [];
+  }
+  if (objectOf(strategy)['on_status_codes'] !== undefined)
+    draft.note(
+      'emulated',
+      `${at}strategy.on_status_codes`,
+      'each failure of a provider goes to the next target: docs/routing.md',
+    );
+  const isShared = mode === 'loadbalance';
+  draft.note('kept', `${at}strategy`, isShared ? 'strategy: weighted' : 'targets in this order');
+  let order = step.order;
+  return targets.flatMap((target, index) => {
+    const next = snakeCase(objectOf(target));
+    const own = next['weight'];
+    const weight = isShared ? (typeof own === 'number' && own >= 0 ? own : 1) : step.weight;
+    const found = readStep(draft, next, {
+      at: `${at}targets[${index}].`,
+      order,
+      inherited,
+      ...(weight !== undefined && { weight }),
+    });
+    if (!isShared) order = Math.max(order, ...found.map((each) => each.order)) + (mode === 'single' ? 0 : 1);
+    return mode === 'single' && index > 0 ? [] : found;
+  });
+}
+
+function readCache(draft: Draft, config: Fields, at: string): void {
+  if (config['cache'] === undefined) return;
+  const { mode, max_age } = objectOf(config['cache']);
+  draft.section('responseCache', 'ttl', typeof max_age === 'number' && max_age > 0 ? `${max_age}ms` : '1h');
+  draft.note(
+    mode === 'semantic' ? 'emulated' : 'kept',
+    `${at}cache`,
+    'responseCache gives whole responses again, for all aliases, to the same request and not to a similar one',
+  );
+}
+
+function readTarget(draft: Draft, config: Fields, { at, order, weight }: Step): readonly Found[] {
+  const named = config['virtual_key'] ?? config['provider'];
+  if (typeof named !== 'string' || named === '') {
+    draft.note('impossible', `${at}provider`, 'it has neither a provider nor a virtual key');
+    return [];
+  }
+  const slug = named.replace(/^@/, '');
+  const isSlug = config['virtual_key'] !== undefined || named.startsWith('@');
+  const vendor =
+    isSlug && typeof config['provider'] === 'string' && config['provider'] !== named
+      ? config['provider']
+      : isSlug
+        ? vendorOfSlug(slug)
+        : slug;
+  const overrides = snakeCase(objectOf(config['override_params']));
+  const model = typeof overrides['model'] === 'string' ? overrides['model'].replace(/^@[^/]+\//, '') : '*';
+  const deployment = textOf(config['azure_deployment_id'] ?? config['deployment_id']);
+  const found = findVendor({
+    vendor,
+    apiKey: isSlug
+      ? keyOfSlug(draft, slug, at)
+      : (draft.secret(config['api_key'], `${at}api_key`, importedVariable(vendor, 'API_KEY')) ??
+        `\${${variableOf(vendor)}}`),
+    baseUrl: draft.text(config['custom_host']),
+    apiVersion: draft.text(config['azure_api_version'] ?? config['api_version']),
+    resource: textOf(config['azure_resource_name'] ?? config['resource_name']),
+    region: textOf(config['aws_region'] ?? config['vertex_region']),
+    project: textOf(config['vertex_project_id']),
+    headers: readOrganization(draft, config),
+  });
+  if (typeof found === 'string') {
+    draft.note('impossible', `${at}${isSlug ? 'virtual_key' : 'provider'}`, found);
+    return [];
+  }
+  const instance = draft.provider(found);
+  const called = deployment ?? model;
+  draft.model(instance, called);
+  draft.note('kept', `${at}${isSlug ? 'virtual_key' : 'provider'}`, `the provider "${instance}"`);
+  for (const field of Object.keys(overrides))
+    if (field !== 'model')
+      draft.note(
+        'impossible',
+        `${at}override_params.${field}`,
+        'parameters of an alias are options of the policy alias-parameters, for all its targets',
+      );
+  return [{ to: `${instance}/${called}`, order, ...(weight !== undefined && { weight }) }];
+}
+
+/** Names that people give virtual keys begin with the vendor’s, as Portkey proposes. */
+function vendorOfSlug(slug: string): string {
+  const words = slug.split('-');
+  const ends = words.map((_, at) => words.slice(0, words.length - at).join('-'));
+  return ends.find((name) => typeof findVendor({ vendor: name, resource: 'x' }) !== 'string') ?? slug;
+}
+
+function keyOfSlug(draft: Draft, slug: string, at: string): string {
+  const variable = `${slug
+    .toUpperCase()
+    .replace(/[^A-Z0-9]+/g, '_')
+    .replace(/^(?=\d)/, '_')}_KEY`;
+  draft.note(
+    'emulated',
+    `${at}virtual_key`,
+    `Portkey keeps the vendor’s key itself: set the variable ${variable} to it`,
+  );
+  return `\${${variable}}`;
+}
+
+function readOrganization(draft: Draft, config: Fields): Options {
+  const organization = draft.text(config['openai_organization']);
+  return organization === undefined ? {} : { 'openai-organization': organization };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function snakeCase(config: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(config).map(([name, value]) => [
+      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      value,
+    ]),
+  );
+}

@@ -1,0 +1,221 @@
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect } from 'chai';
+import { runImport } from '../../cli/import/index.ts';
+import { CliError } from '../../cli/io.ts';
+import { parseYaml } from '../../config/sources.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { startGateway } from '../support/gateways/gateway.ts';
+import { captureTerminal } from '../support/processes/plugin-command.ts';
+import { answer, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+
+const FIXTURES = path.join(import.meta.dirname, '..', 'fixtures', 'import');
+const OK = {
+  id: 'c1',
+  object: 'chat.completion',
+  created: 1,
+  model: 'facebook/opt-125m',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 1_000_000, completion_tokens: 100_000, total_tokens: 1_100_000 },
+};
+
+interface Finding {
+  readonly at: string;
+  readonly kind: string;
+  readonly note: string;
+}
+
+describe('the import from another gateway', () => {
+  const folder = useTempFolder('import');
+
+  async function importFrom(what: string, source: string, options: Record<string, string | boolean> = {}) {
+    const out = path.join(folder, what);
+    const { terminal, out: stdout, err } = captureTerminal();
+    const given = { out, force: true, ...options };
+    await runImport({ terminal, globals: { json: true }, args: [what, source], options: given });
+    const { data } = JSON.parse(stdout()) as { data: { findings: Finding[]; counts: Record<string, number> } };
+    const text = await readFile(path.join(out, 'tollgate.config.yaml'), 'utf8');
+    return { out, text, config: parseYaml(text).value as Record<string, Record<string, unknown>>, ...data, err: err() };
+  }
+
+  const refusal = async (run: Promise<unknown>): Promise<CliError> => {
+    const error = await run.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).to.be.instanceOf(CliError);
+    return error as CliError;
+  };
+
+  const write = async (name: string, text: string): Promise<string> => {
+    const file = path.join(folder, name);
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, text);
+    return file;
+  };
+
+  it('makes aliases, providers, prices and fallbacks of LiteLLM’s, with a finding for each field', async () => {
+    const { config, findings, counts, err } = await importFrom('litellm', path.join(FIXTURES, 'litellm.yaml'));
+    expect(config['server']).to.deep.equal({ port: 4000 });
+    expect(config['providers']).to.deep.include({
+      azure: {
+        resource: 'my-endpoint-europe',
+        apiVersion: '2024-10-21',
+        deployments: { 'gpt-4o-eu': 'gpt-4o' },
+        apiKey: `\${AZURE_API_KEY_EU}`,
+      },
+      'azure-2': { plugin: 'azure', resource: 'my-endpoint-canada', apiKey: `\${AZURE_API_KEY_CA}` },
+    });
+    expect(config['models']).to.deep.include({
+      claude: {
+        strategy: 'least-latency',
+        timeouts: { total: '10s' },
+        targets: [
+          'anthropic/claude-sonnet-5',
+          { to: 'azure/gpt-4o-eu', order: 2 },
+          { to: 'azure-2/gpt-4o-ca', order: 2 },
+        ],
+      },
+    });
+    expect(config['models']?.['gpt-4o']).to.deep.include({ onOverflow: 'anthropic/claude-sonnet-5' });
+    expect(config['models']?.['gpt-4']).to.deep.include({ targets: ['azure/gpt-4o-eu', 'azure-2/gpt-4o-ca'] });
+    expect(config['policies']).to.deep.include({ 'alias-parameters': { models: { claude: { temperature: 0.2 } } } });
+    expect(config['responseCache']).to.deep.equal({ ttl: '600s' });
+    const of = (at: string) => findings.filter((each) => each.at === at).map(({ kind }) => kind);
+    expect(of('litellm_settings.drop_params')).to.deep.equal(['kept']);
+    expect(of('litellm_settings.callbacks')).to.deep.equal(['kept', 'emulated', 'impossible']);
+    expect(of('litellm_settings.nonsense')).to.deep.equal(['impossible']);
+    expect(of('general_settings.master_key')).to.deep.equal(['emulated']);
+    expect(of('guardrails[0]')).to.deep.equal(['emulated']);
+    expect(counts['impossible']).to.be.greaterThan(3);
+    expect(err).to.include('tollgate start').and.not.include('Before it can start');
+  });
+
+  it('puts secrets that stood in the file into .env, which its owner alone reads, and nowhere else', async () => {
+    const { out, text, findings, err } = await importFrom('litellm', path.join(FIXTURES, 'litellm.yaml'));
+    const env = path.join(out, '.env');
+    expect(await readFile(env, 'utf8')).to.include('IMPORTED_ANTHROPIC_API_KEY="sk-ant-123456789"');
+    expect((await stat(env)).mode & 0o777).to.equal(0o600);
+    const said = text + JSON.stringify(findings) + err;
+    for (const secret of ['sk-ant-123456789', 'sk-1234', 'u:secret']) expect(said).not.to.include(secret);
+    // A key of the environment with the usual name stays another one.
+    expect(text).to.include(`\${ANTHROPIC_API_KEY}`).and.include(`\${IMPORTED_ANTHROPIC_API_KEY}`);
+  });
+
+  it('runs: a caller of LiteLLM’s model is answered by its vendor, at LiteLLM’s price', async () => {
+    const upstream = await startScriptedUpstream();
+    const file = await write(
+      'live.yaml',
+      (await readFile(path.join(FIXTURES, 'litellm.yaml'), 'utf8')).replace('http://vendor.example', upstream.url),
+    );
+    const { config, out } = await importFrom('litellm', file);
+    const { server: _, auth: __, ...rest } = config;
+    const gateway = await startGateway(rest, { files: { '.env': await readFile(path.join(out, '.env'), 'utf8') } });
+    try {
+      upstream.script(answer(200, OK));
+      const body = { model: 'vllm-models', messages: [{ role: 'user', content: 'Hi' }] };
+      const response = await gateway.post('/v1/chat/completions', body);
+      expect(await response.json()).to.have.nested.property('choices[0].message.content', 'hello');
+      expect(upstream.requests[0]?.headers['authorization']).to.equal('Bearer none');
+      expect(response.headers.get('x-tollgate-cost-usd')).to.match(/^3\.50*$/);
+    } finally {
+      await gateway.stop();
+      await upstream.close();
+    }
+  });
+
+  it('makes an alias of a config of Portkey, whose virtual keys become providers', async () => {
+    const { config, findings } = await importFrom('portkey', path.join(FIXTURES, 'portkey.json'));
+    expect(config['providers']).to.have.all.keys('openai', 'azure', 'anthropic');
+    expect(config['providers']?.['openai']).to.deep.include({ apiKey: `\${OPENAI_VIRTUAL_KEY_1_KEY}` });
+    expect(config['models']).to.deep.equal({
+      portkey: {
+        strategy: 'weighted',
+        targets: [
+          { to: 'openai/gpt-5-mini', weight: 0.7 },
+          { to: 'azure/d1', weight: 0.3 },
+          { to: 'anthropic/claude-sonnet-5', order: 2 },
+        ],
+      },
+    });
+    expect(findings).to.deep.include({
+      at: 'targets[0].targets[0].virtual_key',
+      kind: 'emulated',
+      note: 'Portkey keeps the vendor’s key itself: set the variable OPENAI_VIRTUAL_KEY_1_KEY to it',
+    });
+  });
+
+  it('makes an alias of each file in a folder of Portkey’s', async () => {
+    await write('configs/cheap.json', '{"provider":"openai","override_params":{"model":"gpt-5-mini"}}');
+    await write('configs/any.json', '{"provider":"groq"}');
+    await write('configs/notes.txt', 'not a config');
+    const { config } = await importFrom('portkey', path.join(folder, 'configs'));
+    expect(config['models']).to.deep.equal({ cheap: 'openai/gpt-5-mini', 'any/*': 'groq/*' });
+  });
+
+  it('makes a provider of each key of Bifrost, and says which variables it needs', async () => {
+    const { config, err } = await importFrom('bifrost', path.join(FIXTURES, 'bifrost.json'));
+    expect(config['server']).to.deep.equal({ port: 8080, cors: { origins: ['*'] }, bodyLimit: '100mb' });
+    expect(config['models']).to.deep.equal({
+      'gpt-5': {
+        strategy: 'weighted',
+        targets: [
+          { to: 'openai/gpt-5', weight: 0.7 },
+          { to: 'openai-2/gpt-5', weight: 0.3 },
+        ],
+      },
+    });
+    expect(err).to.include('Before it can start').and.include('AZ_ENDPOINT');
+  });
+
+  it('refuses what it cannot read, and writes nothing then', async () => {
+    const empty = await write('empty.yaml', 'model_list: []\n');
+    const broken = await write('broken.yaml', 'a: [1\nb: }');
+    const list = await write('list.yaml', '- 1\n');
+    const cases: [string[], RegExp][] = [
+      [['litellm', path.join(folder, 'gone.yaml')], /does not exist/],
+      [['litellm'], /the file of LiteLLM is missing/],
+      [['helicone', 'x.yaml'], /no import from "helicone"/],
+      [['litellm', empty], /names no vendor/],
+      [['litellm', broken], /broken\.yaml:\d+:\d+ /],
+      [['bifrost', list], /holds no map/],
+      [['bifrost', FIXTURES], /has no configuration of Bifrost/],
+    ];
+    const out = path.join(folder, 'never');
+    for (const [args, words] of cases) {
+      const { terminal } = captureTerminal();
+      const error = await refusal(runImport({ terminal, globals: {}, args, options: { out } }));
+      expect(error.message, args.join(' ')).to.match(words);
+    }
+    expect(await stat(out).catch(() => undefined)).to.equal(undefined);
+  });
+
+  it('replaces nothing without --force', async () => {
+    const source = path.join(FIXTURES, 'bifrost.json');
+    const { out } = await importFrom('bifrost', source);
+    const { terminal } = captureTerminal();
+    const again = runImport({ terminal, globals: {}, args: ['bifrost', source], options: { out } });
+    expect((await refusal(again)).message).to.match(/tollgate\.config\.yaml exist/);
+  });
+
+  it('takes names that would be code or another field for what they are', async () => {
+    const odd = await write(
+      'odd.yaml',
+      `model_list:
+  - model_name: "\${HOME}"
+    litellm_params: { model: "openai/a", api_base: "https://own.example/\${HOME}", api_key: "x" }
+  - { model_name: x }
+  - nonsense
+environment_variables: { "A B": 1, __proto__: y }
+`,
+    );
+    const { text, findings } = await importFrom('litellm', odd);
+    expect(text).to.include(`https://own.example/$\${HOME}`);
+    expect(
+      findings.filter(({ at }) => at.startsWith('model_list[')).map(({ at, kind }) => [at, kind]),
+    ).to.deep.include.members([
+      ['model_list[1]', 'impossible'],
+      ['model_list[2]', 'impossible'],
+    ]);
+  });
+});
