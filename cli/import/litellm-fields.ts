@@ -80,7 +80,7 @@ export const GENERAL_SETTINGS: Readonly<Record<string, FieldRule>> = Object.free
   ],
   database_url: [
     'emulated',
-    'store: postgres://… names a database for Tollgate’s own tables; virtual keys come with tollgate keys import',
+    'store: postgres://… names a database for Tollgate’s own tables; virtual keys come with tollgate keys import: docs/config.md#from-another-gateway',
   ],
   database_connection_pool_limit: ['impossible', 'each process has a few connections of its own'],
   database_connection_timeout: ['impossible', 'deadlines of the store are fixed: docs/stores.md'],

@@ -51,6 +51,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'keys unblock': { good: [':key'], bad: ['nobody'] },
   'keys rotate': { good: [':key'], bad: [':key', '--overlap', 'x'] },
   'keys accept-pepper': { good: ['--yes'], bad: [] },
+  'keys import': { good: [], bad: ['no-such-file.json'] },
   'keys revoke': { good: [':key'], bad: ['nobody'] },
   'accounts credit': { good: ['ann', '5'], bad: ['ann', 'much'] },
   'accounts show': { good: ['ann'], bad: [''] },

@@ -1,6 +1,7 @@
 import { definePlugin, isGatewayError, type PluginApi, problemsOf, type UserRecord } from '../../../core/index.ts';
 import { createPlanBook, KEY_ORIGINS, type KeyOrigin, USERS } from '../../policies/kit/index.ts';
 import { KEY_PATTERN } from './format.ts';
+import { createImportedKeys } from './imported-keys.ts';
 import { createKeyIndex } from './key-index.ts';
 import { checkNames } from './key-limits.ts';
 import { readOperatorKeyFor, watchEnds } from './key-rights.ts';
@@ -63,6 +64,11 @@ export default definePlugin({
         description:
           'How long a key with a role or scopes lasts whose maker names no end, 1d or more. Before its end the log and `tollgate_operator_keys_ending` say so for 14 days.',
       },
+      importedKeys: {
+        enum: ['litellm'],
+        description:
+          'Takes keys of LiteLLM that `tollgate keys import` took over, so that their holders change nothing. Nothing else than keys of this gateway is looked up unless set.',
+      },
       bootstrap: {
         type: 'boolean',
         description:
@@ -109,8 +115,9 @@ export default definePlugin({
       noteOrigins: createNoteOrigins(api),
     });
 
+    const imported = config.importedKeys && createImportedKeys(api, { verifier, readPeppers: readCheckedPeppers });
     api.hook('authenticate', (request) =>
-      request.credential.startsWith('tg_') ? verifier.verify(request) : undefined,
+      request.credential.startsWith('tg_') ? verifier.verify(request) : imported?.verify(request),
     );
     const readPlans = createPlanBook(api);
     const check = async (limits: KeyLimits) => checkNames(api, limits, [...(await readPlans()).keys()]);
@@ -122,7 +129,7 @@ export default definePlugin({
       countCreation: (maker, now) => countCreation({ counters, creationsPerHour }, maker, now),
     });
     const giveUp = async () => acceptPepper(sets, await readOwnPeppers());
-    registerKeys(api, { keyring, check, acceptPepper: giveUp, operatorKeyForMs: readOperatorKeyFor(config) });
+    registerKeys(api, { keyring, check, imported, acceptPepper: giveUp, operatorKeyForMs: readOperatorKeyFor(config) });
     watchEnds(api, index, records);
     for (const data of personalKeys({ keyring, index, records })) api.personalData(data);
     api.onReady(() =>

@@ -19,6 +19,7 @@ import {
 } from '../../policies/kit/resource.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';
+import { type ImportedKeys, importKeysCommand } from './imported-keys.ts';
 import { describeNewKey, formatKey, ISSUED, KEY_INFO, MADE, shownInAudit, stateOf } from './info.ts';
 import { RIGHTS_FIELDS, RIGHTS_OPTIONS, readRightsOptions, refuseMore, rightsOfKey, withEnd } from './key-rights.ts';
 import { type IssuedKey, type Keyring, mapKeys } from './manage-keys.ts';
@@ -70,12 +71,16 @@ interface Parts {
   /** Throws for a plan, a provider, a model or a tag that there is not. */
   readonly check: (limits: KeyLimits) => Promise<void>;
   readonly acceptPepper: () => Promise<number>;
+  readonly imported: ImportedKeys | undefined;
   /** How long keys for operators last whose maker says nothing else. */
   readonly operatorKeyForMs: number;
 }
 
 /** `/api/core/admin/keys` and `tollgate keys`: all keys, for operators. */
-export function registerKeys(api: PluginApi, { keyring, check, acceptPepper, operatorKeyForMs }: Parts): void {
+export function registerKeys(
+  api: PluginApi,
+  { keyring, check, imported, acceptPepper, operatorKeyForMs }: Parts,
+): void {
   const changes = createChanges(keyring);
   const table: Resource<StoredKey, string> = {
     ...{ name: 'key', path: '/api/core/admin/keys', id: 'id', schema: KEY_INFO },
@@ -84,7 +89,7 @@ export function registerKeys(api: PluginApi, { keyring, check, acceptPepper, ope
     command: {
       ...{ name: 'keys', summary: 'API keys' },
       id: { name: '<id>', summary: 'the id of the key, its tg_ prefix, or the whole (leaked) key' },
-      order: ['create', 'list', 'show', 'update', 'block', 'unblock', 'rotate', 'revoke', 'accept-pepper'],
+      order: ['create', 'list', 'show', 'update', 'block', 'unblock', 'rotate', 'revoke', 'import', 'accept-pepper'],
     },
     async find(reference) {
       const value = await findKey(keyring, reference);
@@ -101,6 +106,7 @@ export function registerKeys(api: PluginApi, { keyring, check, acceptPepper, ope
     revokeAction(make, keyring, changes),
     createAction(make, { keyring, check, operatorKeyForMs }),
     updateAction(make, changes, check),
+    { subcommand: importKeysCommand({ keyring, check, imported, audit: api.audit }) },
     { subcommand: acceptPepperCommand(acceptPepper, api.audit) },
   ]);
 }
@@ -243,7 +249,10 @@ function revokeAction(make: Make, keyring: Keyring, { changed }: Changes): Actio
   });
 }
 
-function createAction(make: Make, { keyring, check, operatorKeyForMs }: Omit<Parts, 'acceptPepper'>): Action {
+function createAction(
+  make: Make,
+  { keyring, check, operatorKeyForMs }: Omit<Parts, 'acceptPepper' | 'imported'>,
+): Action {
   return make.create({
     word: 'create',
     http: {

@@ -18,6 +18,8 @@ interface Pepper {
 /** The pepper new keys are made with, and those that older keys may still be under. */
 export interface Peppers {
   readonly current: Pepper;
+  /** The current one first. */
+  readonly all: readonly Pepper[];
   find(id: string): Pepper | undefined;
 }
 
@@ -40,7 +42,7 @@ export async function readPeppers(
   const current = createPepper(config.pepper ?? (await readOrMake(folder, warn)));
   const previous = (config.previousPeppers ?? []).map(createPepper);
   const byId = new Map([current, ...previous].map((pepper) => [pepper.id, pepper]));
-  return { current, find: (id) => byId.get(id) };
+  return { current, all: [current, ...previous], find: (id) => byId.get(id) };
 }
 
 /** Throws an {@link OptionError} for the first configured pepper that can be guessed. */

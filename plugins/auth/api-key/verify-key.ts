@@ -16,6 +16,8 @@ export interface Verifier {
    * looked up, any other one only as often as `beforeLookup` lets it.
    */
   verify(request: Pick<AuthRequest, 'credential' | 'now' | 'address' | 'beforeLookup'>): Principal | Promise<Principal>;
+  /** The same for a key whose holder was proved in another way, by its id. */
+  admit(id: string, request: Pick<AuthRequest, 'now' | 'address'>): Promise<Principal>;
   /** Makes this node read the store again: at once, also for look-ups that are under way. */
   forget(id: string): void;
 }
@@ -31,8 +33,12 @@ export function createVerifier(
   const loader = createLoader(records, readPeppers, (key) => (key.stored ? known : unknown).set(key.id, key));
 
   /** Only who holds the secret learns that a key is revoked or expired. */
-  const accept = (key: CachedKey, { credential, now, address }: Parameters<Verifier['verify']>[0]): Principal => {
-    if (!matchesHash(key, credential) || !key.principal) throw invalidKey();
+  const accept = (key: CachedKey, request: Parameters<Verifier['verify']>[0]): Principal => {
+    if (!matchesHash(key, request.credential)) throw invalidKey();
+    return open(key, request);
+  };
+  const open = (key: CachedKey, { now, address }: Parameters<Verifier['admit']>[1]): Principal => {
+    if (!key.principal) throw invalidKey();
     const { revokedAt, blockedAt, expiresAt } = key.stored ?? {};
     if (revokedAt !== undefined)
       throw new GatewayError('revoked_api_key', 'This API key was revoked. Use another key, or make a new one.');
@@ -66,6 +72,9 @@ export function createVerifier(
       if (!last || !matchesHash(last, credential)) request.beforeLookup();
       return loader.load(id, now).then((loaded) => accept(loaded, request));
     },
+    async admit(id, request) {
+      return open(ifFresh(known.get(id), KNOWN_MS, request.now) ?? (await loader.load(id, request.now)), request);
+    },
     forget(id) {
       known.delete(id);
       unknown.delete(id);
@@ -89,7 +98,8 @@ function matchesHash(key: CachedKey, credential: string): boolean {
   return true;
 }
 
-function invalidKey(): GatewayError {
+/** Of a key that opens nothing here. */
+export function invalidKey(): GatewayError {
   return new GatewayError(
     'invalid_api_key',
     'This API key is not valid here: check that it was copied whole, and that it belongs to this gateway.',

@@ -16,7 +16,7 @@ function startVerifier() {
   const withId = () => createKey((size) => (size === idBytes.length ? idBytes : randomBytes(size)));
   const right = withId();
   const pepper = { id: 'p', hash: (text: string) => (text === right.text ? HASH : OTHER) };
-  const peppers: Peppers = { current: pepper, find: () => pepper };
+  const peppers: Peppers = { current: pepper, all: [pepper], find: () => pepper };
   const record: KeyRecord = {
     version: 1,
     ...{ id: right.id, userId: 'ann', account: 'ann', name: '', hash: HASH.toString('hex') },
