@@ -14,7 +14,7 @@ interface Gateway {
   readonly title: string;
   /** The port that its callers know, so that they change nothing. */
   readonly port: number;
-  /** What its file is called where a folder is named; every YAML and JSON file of it unless set. */
+  /** What its file is called where a folder is named; by default each YAML and JSON file of it. */
   readonly file?: readonly string[];
   load(): Promise<(files: ReadonlyMap<string, Fields>) => Imported>;
 }

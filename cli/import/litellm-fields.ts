@@ -24,7 +24,7 @@ export const SECTIONS: Readonly<Record<string, FieldRule>> = Object.freeze({
 export const LITELLM_SETTINGS: Readonly<Record<string, FieldRule>> = Object.freeze({
   drop_params: [
     'kept',
-    'what a target does not take is left out and told, where it is a wish; what changes the meaning is refused',
+    'what a target does not take is left out and named in a header, where it is a wish; what changes the meaning is refused',
   ],
   modify_params: ['kept', 'requests are fitted to their target'],
   num_retries: RETRIES,
@@ -109,14 +109,14 @@ export const GENERAL_SETTINGS: Readonly<Record<string, FieldRule>> = Object.free
   custom_auth: ['impossible', 'it is Python; a plugin of the kind auth does the same: docs/plugins.md'],
   completion_model: ['impossible', 'a request without a model is refused'],
   infer_model_from_keys: ['impossible', 'models are listed by provider and alias'],
-  ui_access_mode: ['emulated', 'roles of people and keys: docs/console.md'],
+  ui_access_mode: ['emulated', 'roles of people and keys: docs/keys.md#scopes-and-roles'],
 });
 
 /** `litellm_params` of a deployment. */
 export const PARAMS: Readonly<Record<string, FieldRule>> = Object.freeze({
   max_retries: RETRIES,
   num_retries: RETRIES,
-  drop_params: ['kept', 'what a target does not take is left out and told'],
+  drop_params: ['kept', 'what a target does not take is left out and named in a header'],
   max_tokens: ['impossible', 'the limit is the caller’s; a budget or the guardrail max-cost bounds a call'],
   tags: ['impossible', 'make an alias for each tag, and name it in the models of keys'],
   max_parallel_requests: ['impossible', 'Tollgate has limits by key, plan and provider, not by deployment'],

@@ -65,7 +65,7 @@ export interface VendorCall {
   readonly timeouts?: Options | undefined;
 }
 
-/** The plugin and its options for a vendor of another gateway, or why there is none. */
+/** The plugin and its options for a vendor of another gateway, or the reason why it cannot be called. */
 export function findVendor(call: VendorCall): { readonly plugin: string; readonly options: Options } | string {
   const vendor = vendorOf(call.vendor);
   const baseUrl = call.baseUrl?.replace(/\/+$/, '');

@@ -24,7 +24,7 @@ const FOREIGN = /^sk-[\x21-\x7e]{4,500}$/;
 const TOKEN = /^[0-9a-f]{64}$/;
 const MAX_BYTES = 100 * 1024 * 1024;
 const KNOWN_MAX = 10_000;
-/** How long a note that was read counts; what it points to is read as often as any key. */
+/** How long a note that was read counts; what it points to is read anew as for each of our keys. */
 const NOTED_MS = 60_000;
 const UNKNOWN_MS = 1000;
 
