@@ -267,6 +267,8 @@ const WHEN = {
 export interface InstanceScope {
   readonly when?: FromSchema<typeof WHEN>;
   readonly mode?: 'enforce' | 'log';
+  /** Whether calls go on while its `prepare` hooks look at their requests, and wait for them before their responses. */
+  readonly beside?: boolean;
 }
 
 /** The options of core that policies take. */
@@ -276,6 +278,10 @@ const SCOPE_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
     enum: ['enforce', 'log'],
     description:
       'Whether its hooks change and refuse (`enforce`, the default), or what they would do is only logged (`log`).',
+  },
+  beside: {
+    type: 'boolean',
+    description: 'Whether calls go on to providers while it looks at requests; responses wait for it. Default false.',
   },
 });
 

@@ -29,7 +29,7 @@ import { compileHooks } from '../plugins/compile-hooks.ts';
 import { type Foundation, runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/foundation.ts';
 import { describeStore, STORE_TOPIC } from '../plugins/gather.ts';
 import { DEFAULT_RULES, HookBook, type HookRules } from '../plugins/hook-guard.ts';
-import { createScope, type PlanNameOf } from '../plugins/hook-scope.ts';
+import { createScope, type PlanNameOf, verdictHooks } from '../plugins/hook-scope.ts';
 import { createInstanceStore, createRecordBook } from '../plugins/instance-store.ts';
 import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
 import {
@@ -129,7 +129,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
         api: createPluginApi(apiDeps, instance),
       })),
     );
-    for (const { name, plugin, hooks } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind, hooks);
+    for (const { name, plugin, bounds } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind, bounds);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const routing = keep('routing', () => openRouting(foundation.store, ownStore.counters));
@@ -245,10 +245,10 @@ function configuredTargets({ routes, partsOf }: CallDeps): (target: Target) => b
 
 /** The instances of a configuration with their plugins. */
 function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
-  return config.instances.map(({ group, name, config: own, hooks, egress }, at) => {
+  return config.instances.map(({ group, name, config: own, hooks = {}, scope = {}, egress }, at) => {
     const plugin = plugins[at];
     if (!plugin) throw new PluginError(name, 'was not imported');
-    return { group, name, plugin, config: own, hooks, egress };
+    return { group, name, plugin, config: own, bounds: { hooks, scope }, egress };
   });
 }
 
@@ -313,6 +313,7 @@ function createCallDeps(
 ): CallDeps {
   const { shared } = createInstanceStore(() => store, registry, CORE_INSTANCE);
   const planOf = createPlanFinder({ settings: loaded.settings, shared, records });
+  const allHooks = [...registry.hooks, ...verdictHooks(loaded.config.instances)];
   const everyHook = hookParts(log, loaded, book, pending, planOf);
   const hooksOf = (
     operation: Operation,
@@ -321,7 +322,7 @@ function createCallDeps(
     definition?: OperationDefinition,
   ) => {
     const isRequest = requests.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
-    return compileHooks(registry.hooks, { operation, isRequest, isResponse, ...everyHook });
+    return compileHooks(allHooks, { operation, isRequest, isResponse, ...everyHook });
   };
   const offersOf = (operation: Operation): Pick<OperationParts, 'offers' | 'catalog'> => {
     const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);

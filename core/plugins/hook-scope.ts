@@ -1,5 +1,5 @@
-import type { InstanceScope } from '../../config/core-schema.ts';
-import type { Call, CallHook, Principal } from '../contract/call.ts';
+import type { InstanceScope, PluginInstance } from '../../config/core-schema.ts';
+import { type Call, type CallHook, COUNT, type Principal } from '../contract/call.ts';
 import type { ChatChunk, ChatRequest } from '../contract/chat.ts';
 import { isGatewayError } from '../contract/errors.ts';
 import type { HookName, StreamTransform } from '../contract/hooks.ts';
@@ -22,8 +22,9 @@ const WATCHING: ReadonlySet<HookName> = new Set(['attempt', 'finish']);
 
 /** Makes what limits the hooks of one instance to some calls, and what keeps them from acting where it only logs; undefined for neither. */
 export function createScope(scope: InstanceScope, parts: ScopeParts): ((entry: HookEntry) => Handler) | undefined {
-  const { when, mode } = scope;
-  if (!when && mode !== 'log') return undefined;
+  const { when, mode, beside } = scope;
+  if (!when && mode !== 'log' && !beside) return undefined;
+  const verdicts = new Verdicts();
   // Decided once a call, so that what a hook began the next one ends.
   const decided = new WeakMap<object, boolean | Promise<boolean>>();
   const isMeant = (call: Call): boolean | Promise<boolean> => {
@@ -35,6 +36,14 @@ export function createScope(scope: InstanceScope, parts: ScopeParts): ((entry: H
     return is;
   };
   return (entry) => {
+    if (entry.handler === awaitVerdict) return (call) => verdicts.of(call as Call);
+    const meant = bind(entry);
+    // A count of tokens has no response that could wait.
+    const isBeside = beside && entry.name === 'prepare' && !entry.operations?.includes(COUNT);
+    return isBeside ? verdicts.note(meant) : meant;
+  };
+
+  function bind(entry: HookEntry): Handler {
     const run = mode === 'log' && !WATCHING.has(entry.name) ? onlyLog(entry, parts.onVerdict) : entry.handler;
     if (!when) return run;
     if (WITHOUT_CALL.has(entry.name)) return () => undefined;
@@ -43,7 +52,51 @@ export function createScope(scope: InstanceScope, parts: ScopeParts): ((entry: H
       if (isPromise(is)) return is.then((known) => (known ? run(...args) : undefined));
       return is ? run(...args) : undefined;
     };
-  };
+  }
+}
+
+/** Stands for what waits, before the response of a call, for the policies that look at its request meanwhile. */
+function awaitVerdict(): undefined {
+  return undefined;
+}
+
+/** The hooks at which responses wait for policies that run beside their calls. */
+export function verdictHooks(instances: readonly Pick<PluginInstance, 'name' | 'scope'>[]): readonly HookEntry[] {
+  return instances
+    .filter(({ scope }) => scope?.beside)
+    .flatMap(({ name: owner }) =>
+      (['receive', 'stream'] as const).map((name) => ({ owner, name, handler: awaitVerdict })),
+    );
+}
+
+/** What one policy found of calls that went on meanwhile. */
+class Verdicts {
+  readonly #running = new WeakMap<object, Promise<unknown>>();
+
+  /** What a response waits for: it rejects where the policy refuses its call. */
+  of(call: Call): Promise<unknown> | undefined {
+    return this.#running.get(call);
+  }
+
+  /** Lets a hook run beside its call. What it refuses at once is refused at once. */
+  note(run: Handler): Handler {
+    return (...args) => {
+      const [call] = args as readonly [Call];
+      const work = run(...args);
+      if (!isPromise(work)) return refuseChange(work);
+      const verdict = Promise.all([this.#running.get(call), work.then(refuseChange)]).then(() => undefined);
+      this.#running.set(call, verdict);
+      // A call that ends without a response waits for nobody.
+      verdict.catch(() => undefined);
+      return undefined;
+    };
+  }
+}
+
+/** The request is with the provider already. */
+function refuseChange(result: unknown): undefined {
+  if (result === undefined) return undefined;
+  throw new TypeError('changed a request beside which it runs: with "beside" a policy may refuse and change nothing');
 }
 
 type When = NonNullable<InstanceScope['when']>;

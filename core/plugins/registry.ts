@@ -234,7 +234,11 @@ export class Registry {
   }
 
   /** Refuses an instance that its kind makes useless: a provider that nobody can call, an auth plugin that checks nobody. */
-  assertTakesPart(owner: string, kind: PluginKind, bounds: PluginInstance['hooks'] = {}): void {
+  assertTakesPart(
+    owner: string,
+    kind: PluginKind,
+    { hooks: bounds = {}, scope = {} }: Pick<PluginInstance, 'hooks' | 'scope'>,
+  ): void {
     const has = (table: Table<unknown>): boolean => [...table.values()].some((entry) => entry.owner === owner);
     const missing =
       (kind === 'provider' && !has(this.offers) && 'provider: it calls neither api.provider() nor api.offer()') ||
@@ -248,6 +252,7 @@ export class Registry {
     if (bounds.timeoutMs !== undefined && own.length === 0) refuseBound(owner, 'timeout', 'hook');
     if (bounds.onFailure !== undefined && own.every(({ name }) => HOOKS[name].kind === 'observe'))
       refuseBound(owner, 'onFailure', 'hook that a call waits for');
+    if (scope.beside && own.every(({ name }) => name !== 'prepare')) refuseBound(owner, 'beside', '"prepare" hook');
   }
 
   #assertOpen(owner: string, what: string): void {

@@ -93,6 +93,11 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     why: 'the verb: to answer a request with an error',
   },
   {
+    word: 'beside',
+    files: ['config/core-schema.ts', 'config/read.ts'],
+    why: 'the option of policies that run beside their calls',
+  },
+  {
     word: 'answer',
     files: ['plugins/guardrails/injection.ts'],
     why: 'a word of attacks that are looked for',

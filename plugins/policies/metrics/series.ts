@@ -30,6 +30,7 @@ export function countCalls(
       metrics.attempts.inc({ provider: name });
       if (key !== undefined) metrics.keyAttempts.inc({ provider: name, key, failure });
     }
+    for (const { plugin, hook, action } of outcome.hooks ?? []) metrics.verdicts.inc({ plugin, hook, action });
     if (firstByteMs !== undefined) metrics.firstByteSeconds.observe({ operation, provider }, firstByteMs / 1000);
     const { firstTokenMs, lastTokenMs } = outcome;
     if (firstTokenMs !== undefined) metrics.firstTokenSeconds.observe({ provider, model }, firstTokenMs / 1000);
@@ -68,6 +69,11 @@ function createMetrics(registry: Registry) {
       'error',
       'stream',
     ]),
+    verdicts: counter(
+      'tollgate_plugin_verdicts_total',
+      'Calls that a hook of a plugin changed, refused, answered, routed or failed, or would have where it only logs.',
+      ['plugin', 'hook', 'action'],
+    ),
     seconds: histogram('tollgate_call_duration_seconds', 'Model calls, to the last byte.', [
       'operation',
       'provider',
