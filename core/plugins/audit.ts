@@ -22,8 +22,11 @@ const DAY_MS = 86_400_000;
 /** The days that have entries, and under each of them the ids of that day: sets are read in ascending order only. */
 const DAYS = 'audit-days';
 const PAGE = 1000;
-/** How much of a long day is looked at first, from its end. */
-const FIRST_SPAN_MS = 10_000;
+/** How many ids a span of a long day may hold. */
+const SPAN_PAGE = 250;
+/** How much longer the next span of a long day is after one with few entries, and how much shorter where one has too many. */
+const SPAN_GROWS = 4;
+const SPAN_SHRINKS = 16;
 const MAX_DAYS = 10_000;
 /** How many entries one search looks at, and how much CPU it takes for that. */
 const MAX_SCANNED = 5000;
@@ -116,21 +119,27 @@ function matches({ actor, action, subject }: AuditEntry, wanted: AuditQuery): bo
 
 /**
  * The ids of a day from `lowest` to before `before`, the newest first. Sets are read upwards, so a day with many is read in spans of time
- * that grow while they hold few: one page reads not much more than it shows, however long the day's list is.
+ * that hold a few: a page reads not much more than it shows, however long the day's list is and however dense at any moment.
  */
 async function* newestIds({ sets }: AuditParts['store'], day: string, lowest: string, before: string) {
-  const first = await sets.list(idsOf(day), { limit: PAGE });
   const startMs = Date.parse(day);
-  let spanMs = first.length < PAGE ? DAY_MS : FIRST_SPAN_MS;
-  let end = Math.min(startMs + DAY_MS, before === '~' ? Infinity : Number.parseInt(before.slice(0, 9), 36) + 1);
-  while (end > startMs) {
-    const from = Math.max(end - spanMs, startMs);
-    const ids = await listIds({ sets }, day, timePart(from), timePart(end));
-    const fitting = ids.filter((id) => id >= lowest && id < before);
+  let spanMs = DAY_MS;
+  let endMs = Math.min(startMs + DAY_MS, before === '~' ? Infinity : Number.parseInt(before.slice(0, 9), 36) + 1);
+  while (endMs > startMs) {
+    const fromMs = Math.max(endMs - spanMs, startMs);
+    const [from, end] = [timePart(fromMs), timePart(endMs)];
+    const page = await sets.list(idsOf(day), { limit: SPAN_PAGE, after: from });
+    const isMore = page.length === SPAN_PAGE && (page.at(-1) ?? '') < end;
+    if (isMore && endMs - fromMs > 1) {
+      spanMs = Math.ceil((endMs - fromMs) / SPAN_SHRINKS);
+      continue;
+    }
+    const ids = isMore ? await listIds({ sets }, day, from, end) : page;
+    const fitting = ids.filter((id) => id >= lowest && id < before && id < end);
     for (let at = fitting.length; at > 0; at -= AT_ONCE)
       yield fitting.slice(Math.max(at - AT_ONCE, 0), at).toReversed();
-    if (ids.length < PAGE) spanMs *= 4;
-    end = from;
+    if (fitting.length < SPAN_PAGE / SPAN_GROWS) spanMs *= SPAN_GROWS;
+    endMs = fromMs;
   }
 }
 
