@@ -37,7 +37,10 @@ export interface Memory {
   book(owner: string, heapBytes?: number): Hold;
   /** Starts to watch how fast bytes come; `onSlow` gets the error that ends the request, once. */
   readonly watchRate: (onSlow: (error: GatewayError) => void) => RateWatch;
-  /** Waits, with a body of so many bytes, until its owner may have it parsed; undefined for one that need not wait. */
+  /**
+   * Waits, with a body of so many bytes, until its owner may have it parsed; undefined for one that need not wait. Rejects with
+   * `rate_limited` where the owner has so much waiting that it would take too long.
+   */
   turn(bytes: number, of?: Pick<Hold, 'owner'>): Promise<void> | undefined;
 }
 
@@ -58,14 +61,18 @@ const LEAST_RATE: LeastRate = Object.freeze({ bytes: 5000, everyMs: 10_000 });
  */
 const HELD_PER_FREE = 2;
 
-/** Bodies over this are parsed one in each turn of the event loop, so that others are answered in between. */
+/** Bodies over this are large: not read for a caller whose limits are known to be used up, and what they took is measured. */
 export const LARGE_BYTES = 128 * 1024;
-/**
- * How long the large bodies of an owner rest after each, as a multiple of what it took, while others have requests too: so that they have
- * three quarters of the time.
- */
+/** Bodies over this are parsed one in each turn of the event loop, so that others are answered in between. */
+const QUEUED_BYTES = 8 * 1024;
+/** How long the bodies of an owner rest after each while others have requests too: its bytes at this rate (4 MB a second). */
+const BYTES_PER_MS = 4000;
+/** After a large one also a multiple of what it took, so that others have three quarters of the time. */
 const REST = 3;
-const LONGEST_REST_MS = 2000;
+/** The longest rest: that after the largest body of `server.bodyLimit` as it is by default. */
+const LONGEST_REST_MS = 10_000;
+/** What would wait longer than this behind other bodies of its owner is refused. */
+const LONGEST_WAIT_MS = 5000;
 
 /** The owner of what a caller's requests need: the account, however many users and keys it has. */
 export function ownerOf({ account }: Pick<Principal, 'account'>): string {
@@ -119,29 +126,55 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
         },
       };
     },
-    turn: createTurns((owner) => general.hasOthers(owner) || floor.hasOthers(owner)),
+    turn: createTurns([general, floor]),
   };
 }
 
-/** Makes what large bodies wait for: one in each turn of the event loop, and those of an owner rest in between where there are others. */
-function createTurns(hasOthers: (owner: string) => boolean): Memory['turn'] {
+/** The bodies of an owner that wait or rest. */
+interface Queue {
+  /** When the next one may be parsed. */
+  free: Promise<void>;
+  /** Of all that wait or rest. */
+  bytes: number;
+  /** {@link Pool.changes} when others were looked for last. */
+  changes: number;
+}
+
+/** Makes what queued bodies wait for: one in each turn of the event loop, and those of an owner rest in between where there are others. */
+function createTurns(pools: readonly Pool[]): Memory['turn'] {
   let lastTurn: Promise<void> = Promise.resolve();
-  /** By owner, when the next large body may be parsed. */
-  const rests = new Map<string, Promise<void>>();
+  const queues = new Map<string, Queue>();
+  const countChanges = (): number => pools.reduce((sum, pool) => sum + pool.changes, 0);
+  /** Whether others have requests, or had some since this was asked last. */
+  function hasOthers(owner: string, queue: Queue): boolean {
+    const before = queue.changes;
+    queue.changes = countChanges();
+    return queue.changes !== before || pools.some((pool) => pool.hasOthers(owner));
+  }
   /** Rests from the body that is parsed in this turn. */
-  async function rest(owner: string): Promise<void> {
+  async function rest(owner: string, queue: Queue, bytes: number): Promise<void> {
     const beganMs = performance.now();
     await nextTurn();
-    const restMs = (performance.now() - beganMs) * REST;
-    if (hasOthers(owner)) await pause(Math.min(restMs, LONGEST_REST_MS));
+    const tookMs = bytes > LARGE_BYTES ? performance.now() - beganMs : 0;
+    const restMs = Math.max(tookMs * REST, bytes / BYTES_PER_MS);
+    if (hasOthers(owner, queue)) await pause(Math.min(restMs, LONGEST_REST_MS), undefined, { ref: false });
   }
-  return (size, of) => {
-    if (size <= LARGE_BYTES) return undefined;
+  return (bytes, of) => {
+    if (bytes <= QUEUED_BYTES) return undefined;
     const { owner = '' } = of ?? {};
-    const turn = (rests.get(owner) ?? Promise.resolve()).then(() => (lastTurn = lastTurn.then(() => nextTurn())));
-    const rested = turn.then(() => rest(owner));
-    rests.set(owner, rested);
-    void rested.then(() => rests.get(owner) === rested && rests.delete(owner));
+    const queue = queues.get(owner) ?? { free: Promise.resolve(), bytes: 0, changes: countChanges() };
+    const waitMs = queue.bytes / BYTES_PER_MS;
+    if (waitMs > LONGEST_WAIT_MS && hasOthers(owner, queue))
+      return Promise.reject(new GatewayError('rate_limited', TOO_MUCH_WAITS, { retryAfterMs: waitMs }));
+    queues.set(owner, queue);
+    queue.bytes += bytes;
+    const turn = queue.free.then(() => (lastTurn = lastTurn.then(() => nextTurn())));
+    queue.free = turn
+      .then(() => rest(owner, queue, bytes))
+      .then(() => {
+        queue.bytes -= bytes;
+        if (queue.bytes === 0) queues.delete(owner);
+      });
     return turn;
   };
 }
@@ -151,7 +184,10 @@ class Pool {
   /** The most that one owner may hold while it is alone. */
   readonly largest: number;
   readonly #limit: number;
+  /** How often an owner came after another one. */
+  changes = 0;
   readonly #byOwner = new Map<string, number>();
+  #newest = '';
   #used = 0;
 
   constructor(limit: number) {
@@ -174,6 +210,9 @@ class Pool {
     const own = (this.#byOwner.get(owner) ?? 0) + bytes;
     if (own === 0) this.#byOwner.delete(owner);
     else this.#byOwner.set(owner, own);
+    if (this.#newest === owner) return;
+    this.#newest = owner;
+    this.changes += 1;
   }
 
   /** Why so many bytes do not fit: too large also in an empty pool, too many of this owner, or too many of others. */
@@ -190,6 +229,8 @@ class Pool {
 const TOO_LARGE = 'This needs more memory than the gateway gives to one request. Send a smaller body.';
 const OWN_SHARE =
   'The requests of this account that are under way take all the memory that one account may have. Wait until some of them are over.';
+const TOO_MUCH_WAITS =
+  'Large bodies of this account wait for their turn already, and others have requests too. Wait until some of them are over.';
 const NO_ROOM =
   'The requests that are under way take all the memory that the gateway has for them. Try again in a moment.';
 

@@ -5,37 +5,70 @@ import {
   installGateway,
   workedMs,
 } from '../support/gateways/gateway-process.ts';
+import { openAiVendor } from '../support/vendors/openai-vendor.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
-/** Bodies of one account that are under way at once. */
-const ATTACKERS = 4;
-const CALLS = 150;
-const TURNS = 10_000;
+const CALLS = 60;
+/** What others may wait for the gateway's own work more than they do alone: the 95th percentile, in milliseconds. */
+const MOST_MS = 100;
+/** How often it is measured: on a busy machine calls take long, and more of them have a body of the other account beside them. */
+const ATTEMPTS = 3;
 
-/** 1.7 MB of tool calls and their results. */
-function toolTurns(): string {
-  const messages: object[] = [{ role: 'user', content: 'go' }];
-  for (let at = 0; at < TURNS; at += 1) {
-    const call = { id: `call_${at}`, type: 'function', function: { name: 'look', arguments: '{"at":1}' } };
-    messages.push({ role: 'assistant', content: null, tool_calls: [call] });
-    messages.push({ role: 'tool', tool_call_id: `call_${at}`, content: 'found' });
-  }
-  messages.push({ role: 'user', content: 'done' });
-  return JSON.stringify({ model: 'echo/echo', messages });
+const ask = (messages: readonly object[]): string => JSON.stringify({ model: 'vendor/m', messages });
+const say = (content: string): object => ({ role: 'user', content });
+
+/** Calls of tools and their results; 10,000 are 2 MB. */
+function toolTurns(count: number): string {
+  const turns = Array.from({ length: count }, (_, at) => [
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: `call_${at}`, type: 'function', function: { name: 'look', arguments: '{"at":1}' } }],
+    },
+    { role: 'tool', tool_call_id: `call_${at}`, content: 'found' },
+  ]);
+  return ask([say('go'), ...turns.flat()]);
 }
 
-describe('large bodies of one account', function () {
+/** What one account sends over and over, and how many at once. */
+const SENT: Readonly<Record<string, readonly [body: string, lanes: number]>> = {
+  '10,000 calls of tools': [toolTurns(10_000), 4],
+  'a hundred calls of tools': [toolTurns(100), 64],
+  '79,000 messages': [ask(Array.from({ length: 79_000 }, () => say('a'))), 4],
+  '4,000 messages': [ask(Array.from({ length: 4000 }, () => say('a'))), 64],
+  'a text of 6 MB': [ask([say('x '.repeat(3_000_000))]), 4],
+  'a text of 30 MB': [ask([say('x '.repeat(15_000_000))]), 2],
+};
+
+const ANSWER = {
+  ...{ id: 'c1', object: 'chat.completion', created: 1, model: 'm' },
+  choices: [{ index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 5, completion_tokens: 1, total_tokens: 6 },
+};
+
+describe('bodies of one account', function () {
   this.timeout(900_000);
+  let vendor: ScriptedUpstream;
   let installation: Installation;
   let gateway: GatewayProcess;
   let keys: readonly [greedy: string, victim: string];
+  let alone: number;
   before(async () => {
-    installation = await installGateway({ store: 'sqlite:./data', providers: { echo: {} } });
+    vendor = await startScriptedUpstream();
+    vendor.script(answer(200, JSON.stringify(ANSWER), { 'content-type': 'application/json' }));
+    installation = await installGateway({ store: 'sqlite:./data', providers: { vendor: openAiVendor(vendor) } });
     const make = async (user: string): Promise<string> =>
       (await installation.command('keys', 'create', '--user', user)).api_key;
     keys = [await make('greedy'), await make('victim')];
     gateway = await installation.start();
+    await post(keys[0], toolTurns(1000));
+    await p95();
+    alone = await p95();
   });
-  after(() => installation.remove());
+  after(async () => {
+    await installation.remove();
+    await vendor.close();
+  });
 
   const post = async (key: string, body: string): Promise<number> => {
     const response = await fetch(`${gateway.url}/v1/chat/completions`, {
@@ -49,7 +82,7 @@ describe('large bodies of one account', function () {
 
   /** The 95th percentile of how long the gateway worked while a small call waited, in milliseconds: what others take of the machine is not its own. */
   async function p95(): Promise<number> {
-    const body = JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'hi' }] });
+    const body = ask([say('hi')]);
     const took: number[] = [];
     for (let at = 0; at < CALLS; at += 1) {
       const began = workedMs(gateway.pid);
@@ -60,24 +93,26 @@ describe('large bodies of one account', function () {
     return took.sort((a, b) => a - b)[Math.floor(CALLS * 0.95)] ?? 0;
   }
 
-  it('leave the small calls of others nearly as fast as they are alone (E30)', async () => {
-    const large = toolTurns();
-    expect(await post(keys[0], large)).to.equal(200);
-    await p95();
-    const alone = await p95();
-    let isOver = false;
-    let sent = 0;
-    const attack = Array.from({ length: ATTACKERS }, async () => {
-      while (!isOver) {
-        expect(await post(keys[0], large)).to.be.oneOf([200, 429]);
-        sent += 1;
-      }
+  for (const [what, [body, lanes]] of Object.entries(SENT))
+    it(`leave the small calls of others nearly as fast as they are alone: ${lanes} at once of ${what} (E30)`, async () => {
+      let isOver = false;
+      let sent = 0;
+      const attack = Array.from({ length: lanes }, async () => {
+        while (!isOver) {
+          const status = await post(keys[0], body);
+          expect(status).to.be.oneOf([200, 429]);
+          sent += 1;
+          // As clients do that are told to wait.
+          if (status === 429) await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+      });
+      let beside = Number.POSITIVE_INFINITY;
+      for (let at = 0; at < ATTEMPTS && beside - alone >= MOST_MS; at += 1) beside = Math.min(beside, await p95());
+      isOver = true;
+      await Promise.all(attack);
+      expect(sent).to.be.above(0);
+      if (process.env['ATTACK_FIGURES'])
+        process.stdout.write(`| ${what}, ${lanes} at once | ${alone.toFixed(0)} | ${beside.toFixed(0)} |\n`);
+      expect(beside - alone, `${Math.round(beside)} ms beside, ${Math.round(alone)} alone`).to.be.below(MOST_MS);
     });
-    const beside = await p95();
-    isOver = true;
-    await Promise.all(attack);
-    expect(sent).to.be.above(0);
-    // Some 60; 730 where bodies come first whose bytes came first.
-    expect(beside - alone, `${Math.round(beside)} ms beside, ${Math.round(alone)} alone`).to.be.below(300);
-  });
 });

@@ -14,6 +14,8 @@ import { drop, OPENAI_ONLY, openaiCompatible, refuse } from '../openai-compatibl
 const DEFAULT_DIMENSIONS = 64;
 const MAX_DIMENSIONS = 4096;
 const MAX_CHOICES = 16;
+/** The most words that it says. */
+const MAX_OUTPUT = 100_000;
 
 /** A vendor that lives in this process and speaks OpenAI's wire. `delayMs` is waited before every word. */
 function echoTransport({ delayMs }: { readonly delayMs: number }): Transport {
@@ -43,17 +45,16 @@ interface Reply {
 function readChat(body: Readonly<Record<string, unknown>>): Reply {
   const messages = Array.isArray(body['messages']) ? body['messages'].filter(isObject) : [];
   const last = messages.findLast((message) => message['role'] === 'user');
-  const said = splitWords(formatted(cutAtStop(contentText(last?.['content']), body['stop']), body['response_format']));
-  const limit =
-    wholeNumber(body['max_completion_tokens']) ?? wholeNumber(body['max_tokens']) ?? Number.POSITIVE_INFINITY;
-  const words = said.slice(0, limit);
+  const said = formatted(cutAtStop(contentText(last?.['content']), body['stop']), body['response_format']);
+  const limit = wholeNumber(body['max_completion_tokens']) ?? wholeNumber(body['max_tokens']) ?? MAX_OUTPUT;
+  const words = splitWords(said, Math.min(limit, MAX_OUTPUT));
   const choices = Math.min(Math.max(wholeNumber(body['n']) ?? 1, 1), MAX_CHOICES);
-  const prompt = messages.reduce((sum, message) => sum + splitWords(contentText(message['content'])).length, 0);
+  const prompt = messages.reduce((sum, message) => sum + countWords(contentText(message['content'])), 0);
   const completed = words.length * choices;
   return {
     model: readString(body['model']) ?? 'echo',
     words,
-    finish: words.length < said.length ? 'length' : 'stop',
+    finish: words.length < countWords(said) ? 'length' : 'stop',
     choices,
     usage: { prompt_tokens: prompt, completion_tokens: completed, total_tokens: prompt + completed },
   };
@@ -89,7 +90,7 @@ function embed(body: Readonly<Record<string, unknown>>): TransportResponse {
   const wanted = wholeNumber(body['dimensions']) ?? DEFAULT_DIMENSIONS;
   const dimensions = Math.min(Math.max(wanted, 1), MAX_DIMENSIONS);
   const texts = inputs.map((item) => (typeof item === 'string' ? item : JSON.stringify(item)));
-  const tokens = texts.reduce((sum, item) => sum + Math.max(splitWords(item).length, 1), 0);
+  const tokens = texts.reduce((sum, item) => sum + Math.max(countWords(item), 1), 0);
   return json({
     object: 'list',
     data: texts.map((item, index) => ({ object: 'embedding', index, embedding: embedWords(item, dimensions) })),
@@ -106,11 +107,34 @@ function formatted(said: string, format: unknown): string {
   return isObject(schema) ? JSON.stringify(minimalInstance(schema, said)) : said;
 }
 
-/** Words with the space before them, the last also with what follows; joined they are the text again. */
-function splitWords(said: string): readonly string[] {
-  const words = said.trimEnd().match(/\s*\S+/g) ?? [];
-  const rest = said.slice(words.join('').length);
-  return rest === '' ? words : [...words.slice(0, -1), `${words.at(-1) ?? ''}${rest}`];
+/** The first words with the space before them, the last of all also with what follows; all of them joined are the text again. */
+function splitWords(said: string, most: number): readonly string[] {
+  const words: string[] = [];
+  let chars = 0;
+  for (const [word] of said.matchAll(/\s*\S+/g)) {
+    if (words.length === most) return words;
+    words.push(word);
+    chars += word.length;
+  }
+  const last = words.pop();
+  return last === undefined ? words : [...words, last + said.slice(chars)];
+}
+
+/** How many there are. A prompt may have millions, so none is made. */
+function countWords(said: string): number {
+  let count = 0;
+  let isInWord = false;
+  for (let at = 0; at < said.length; at += 1) {
+    const isSpace = isWhitespace(said, at);
+    if (isInWord && isSpace) count += 1;
+    isInWord = !isSpace;
+  }
+  return isInWord ? count + 1 : count;
+}
+
+function isWhitespace(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code < 0x80 ? code === 0x20 || (code >= 0x09 && code <= 0x0d) : /\s/.test(text.charAt(at));
 }
 
 function contentText(content: unknown): string {
@@ -172,7 +196,7 @@ export default openaiCompatible({
   baseUrl: 'http://echo.invalid/v1',
   keyRequired: false,
   models: [
-    { id: 'echo', kind: 'chat', contextWindow: 1_000_000, maxOutput: 100_000, price: { input: 0, output: 0 } },
+    { id: 'echo', kind: 'chat', contextWindow: 1_000_000, maxOutput: MAX_OUTPUT, price: { input: 0, output: 0 } },
     { id: 'echo-embedding', kind: 'embeddings', contextWindow: 1_000_000, price: { input: 0, output: 0 } },
   ],
   fields: {

@@ -255,27 +255,29 @@ const SCRIPTS = Object.freeze({ put: SET, add: ADD, count: NEXT });
 
 /** The part of its memory that Redis fills with what is kept for accounts: the rest is for its books and counters. */
 const KEPT_SHARE = 0.75;
+/** The part of the machine's memory that is taken for its memory where it has no `maxmemory`: others are on that machine too. */
+const MACHINE_SHARE = 0.5;
 
-/**
- * Finds how much of `maxmemory` is left for what is kept; undefined where the server has none, is a cluster or may not be asked. Warns
- * when it ends.
- */
+/** Finds how much memory is left for what is kept; undefined where the server is a cluster or may not be asked. Warns when it ends. */
 function createRoomFinder(connection: Connection, log: Log | undefined): () => Promise<number | undefined> {
   let isFull = false;
   return async () => {
-    const info = await connection.read(async (client) => ('info' in client ? client.info('memory') : ''));
-    const read = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
-    const most = read('maxmemory');
-    if (most === 0) return undefined;
-    const room = most * KEPT_SHARE - read('used_memory');
-    if (!isFull && room <= 0)
+    const room = roomOf(await connection.read(async (client) => ('info' in client ? client.info('memory') : '')));
+    if (!isFull && room !== undefined && room <= 0)
       log?.warn(
-        { store: 'redis', maxmemory: most },
-        'Redis has filled three quarters of its maxmemory: accounts keep next to nothing new until it has room; raise maxmemory, or lower keepPerAccount of the store',
+        { store: 'redis' },
+        'Redis has filled three quarters of its maxmemory, or of half of its machine where it has none: accounts keep next to nothing new until it has room; set or raise maxmemory, or lower keepPerAccount of the store',
       );
-    isFull = room <= 0;
+    isFull = room !== undefined && room <= 0;
     return room;
   };
+}
+
+/** What `INFO memory` says of the room for what is kept, in bytes. */
+export function roomOf(info: string): number | undefined {
+  const read = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  const most = read('maxmemory') || read('total_system_memory') * MACHINE_SHARE;
+  return most === 0 ? undefined : most * KEPT_SHARE - read('used_memory');
 }
 
 const PROBE_MS = 5_000;

@@ -1,4 +1,4 @@
-import { access, chmod, constants, mkdir, open, stat } from 'node:fs/promises';
+import { access, chmod, constants, mkdir, open, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { KeyvStoreAdapter } from 'keyv';
 import {
@@ -200,6 +200,14 @@ function createWalk(database: Database, table: string, key: string, end: string,
   };
 }
 
+/** The part of what its disk has left that what is kept for accounts may take: books and calls go on when that is full. */
+const KEPT_SHARE = 0.5;
+
+async function findDiskRoom(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize * KEPT_SHARE;
+}
+
 /** Purges every few seconds; returns what stops it. */
 function startPurge(writer: Writer, purge: (now: number) => void): () => void {
   const timer = setInterval(() => {
@@ -236,6 +244,7 @@ export async function openSqlite(options: DatabaseOptions, observe?: StoreWatche
     ...withKept(
       { keyv: createDocuments(createDocumentAdapters(database, writer)), sets: createSqliteSets(database, writer) },
       options.keepPerAccount,
+      () => findDiskRoom(options.folder),
     ),
     ledger,
     transfer: () => createSqliteTransfer(database, writer, ledger),

@@ -120,6 +120,33 @@ describe('the memory in flight', () => {
     expect(order).to.deep.equal(['one', 'other', 'two', 'three']);
     expect((at[3] ?? 0) - (at[2] ?? 0)).to.be.above(60);
   });
+
+  it('lets the bodies of an owner rest by their bytes where another one came meanwhile, and refuses what would wait for seconds (E30)', async () => {
+    const memory = createMemory();
+    const owner = 'greedy';
+    const first = memory.turn(2_000_000, { owner });
+    memory.book('small', 10).release();
+    await first;
+    const began = performance.now();
+    await memory.turn(40_000, { owner });
+    expect(performance.now() - began).to.be.above(450);
+    memory.book('small', 10);
+    void memory.turn(25_000_000, { owner });
+    const refused = await Promise.resolve(memory.turn(40_000, { owner })).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    expect(refused).to.include({ code: 'rate_limited' }).and.to.have.property('retryAfterMs').above(5000);
+    await memory.turn(40_000, { owner: 'another' });
+  });
+
+  it('has an owner wait for nobody who is alone', async () => {
+    const memory = createMemory();
+    memory.book('greedy', 10);
+    const began = performance.now();
+    for (let at = 0; at < 10; at += 1) await memory.turn(20_000_000, { owner: 'greedy' });
+    expect(performance.now() - began).to.be.below(2000);
+  });
 });
 
 describe('the least rate', () => {

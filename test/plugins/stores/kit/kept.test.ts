@@ -1,6 +1,12 @@
+import fs, { mkdtemp, rm } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
 import { expect } from 'chai';
 import { withKept } from '../../../../plugins/stores/kit/kept.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
+import { roomOf } from '../../../../plugins/stores/redis/index.ts';
+import { openSqlite } from '../../../../plugins/stores/sqlite/index.ts';
 
 const KB = 1024;
 const HOUR_MS = 3_600_000;
@@ -33,6 +39,33 @@ async function measuredStore(findRoom?: (bytes: number) => number) {
 }
 
 describe('what accounts keep in a store', () => {
+  it('E29: is no more than half of what the disk of sqlite has left, whatever each account may keep', async () => {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-room-'));
+    const store = await openSqlite({ folder });
+    const { statfs } = fs;
+    fs.statfs = (async () => ({ bavail: 4, bsize: 512 * KB })) as never;
+    syncBuiltinESMExports();
+    try {
+      const kept = store.kept('test');
+      for (const account of ['ann', 'bob', 'cid'])
+        for (let at = 0; at < 5; at += 1) await kept.set(account, `${account}-${at}`, 'x'.repeat(400 * KB), HOUR_MS);
+      expect(kept.known.bytes).to.be.within(400 * KB, 3 * 1024 * KB);
+      expect(await kept.set('dan', 'small', 'done', HOUR_MS), 'that something was done').to.equal(true);
+    } finally {
+      fs.statfs = statfs;
+      syncBuiltinESMExports();
+      await store.close();
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it('E29: is no more than three quarters of half of its machine in a Redis without maxmemory', () => {
+    expect(roomOf('used_memory:100\r\nmaxmemory:1000\r\ntotal_system_memory:8000\r\n')).to.equal(650);
+    expect(roomOf('used_memory:100\r\nmaxmemory:0\r\ntotal_system_memory:8000\r\n')).to.equal(2900);
+    expect(roomOf('used_memory:4000\r\nmaxmemory:0\r\ntotal_system_memory:8000\r\n')).to.equal(-1000);
+    expect(roomOf('')).to.equal(undefined);
+  });
+
   it('E29: is no more than the bound of an account, however many documents of it are written at once', async () => {
     const { kept, bytes } = await measuredStore();
     const outcomes = await Promise.all(
