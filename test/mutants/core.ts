@@ -239,7 +239,7 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'redaction',
-    file: 'core/calls/attempt.ts',
+    file: 'core/calls/redaction.ts',
     tests: ['test/core/calls/failures.test.ts', 'test/faults/secrets.test.ts'],
     mutants: [
       [
