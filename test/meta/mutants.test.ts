@@ -40,6 +40,11 @@ describe('the lists of mutants (E59)', () => {
     expect(mutantsOf([KITS]).length).to.be.at.least(60);
   });
 
+  it('have a wrong line for each of E25 to E41 and E54 to E59', () => {
+    const wanted = [...Array.from({ length: 17 }, (_, at) => at + 25), 54, 55, 56, 57, 58, 59].map((at) => `E${at}:`);
+    expect(wanted.filter((number) => !MUTANTS.some(({ wrong }) => wrong.startsWith(number)))).to.deep.equal([]);
+  });
+
   it('have the seven that once survived, and sixty more', () => {
     expect(MUTANTS.filter(({ wrong }) => wrong.startsWith('E59:')).length).to.be.at.least(7);
     expect(MUTANTS.length).to.be.at.least(67);

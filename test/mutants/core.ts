@@ -24,7 +24,7 @@ export const CORE: readonly MutatedFile[] = [
       ],
       ['users of one account share keys', '[account, userId, path, key]', '[account, path, key]'],
       ['errors are kept', 'if (statusCode < 200 || statusCode > 299) return undefined;', ''],
-      ['a replay is not checked as a call', 'await checkAgain(deps, state, principal, opened);', ''],
+      ['E33: a replay is not checked as a call', 'await checkAgain(deps, state, principal, opened);', ''],
       ['a replay tells a cost', "ctx.set('x-tollgate-cost-usd', '0');", "ctx.set('x-tollgate-lane', 'native');"],
       [
         'a key stays taken when its request failed',
@@ -38,7 +38,7 @@ export const CORE: readonly MutatedFile[] = [
     file: 'core/http/memory.ts',
     tests: ['test/core/http/memory.test.ts'],
     mutants: [
-      ['one owner may hold nearly all', 'const HELD_PER_FREE = 2;', 'const HELD_PER_FREE = 200;'],
+      ['E25: one owner may hold nearly all', 'const HELD_PER_FREE = 2;', 'const HELD_PER_FREE = 200;'],
       ['nothing is kept for small bodies', 'const FLOOR_SHARE = 1 / 8;', 'const FLOOR_SHARE = 0;'],
       [
         'large bodies use the part for small ones',
@@ -52,7 +52,7 @@ export const CORE: readonly MutatedFile[] = [
         "? new GatewayError('overloaded', OWN_SHARE",
       ],
       [
-        'a body may come as slowly as it likes',
+        'E25: a body may come as slowly as it likes',
         'if (each.bytes < bytes) {',
         'if (each.bytes < 0) {',
         ['test/core/http/slow-bodies.test.ts', 'test/core/http/memory.test.ts'],
@@ -150,7 +150,7 @@ export const CORE: readonly MutatedFile[] = [
     tests: ['test/core/calls/facts.test.ts'],
     mutants: [
       ['link-local addresses are public', "'127.0.0.0/8', '169.254.0.0/16', ", "'127.0.0.0/8', "],
-      ['6to4 addresses are public', "'2002::/16', ", ''],
+      ['E35: 6to4 addresses are public', "'2002::/16', ", ''],
       ['`.lan` is public', 'localdomain|lan|corp', 'localdomain|corp'],
     ],
   },
@@ -173,7 +173,7 @@ export const CORE: readonly MutatedFile[] = [
     tests: ['test/core/http/paths.test.ts', 'test/app/paths.test.ts'],
     mutants: [
       [
-        'routes of operators have many spellings',
+        'E36: routes of operators have many spellings',
         'matched.length > 0 && matched.every((layer) => !exact.has(layer.path))',
         'matched.length > 0',
       ],
@@ -190,7 +190,7 @@ export const CORE: readonly MutatedFile[] = [
     tests: ['test/core/http/failed-credentials.test.ts', 'test/app/failed-credentials.test.ts'],
     mutants: [
       [
-        'wrong keys of one address are not limited',
+        'E34: wrong keys of one address are not limited',
         'if (minute.failed <= limit) throw error;',
         'if (minute.failed >= 0) throw error;',
       ],
@@ -215,7 +215,7 @@ export const CORE: readonly MutatedFile[] = [
     file: 'core/http/operator-rights.ts',
     tests: ['test/core/http/operator-rights.test.ts'],
     mutants: [
-      ['any scope opens any route', "return scope === 'any' || (", 'return scope !== undefined || ('],
+      ['E41: any scope opens any route', "return scope === 'any' || (", 'return scope !== undefined || ('],
       [
         'what is for admins alone is for every operator',
         "if (isAdmin === true || scopes === undefined) return isAdmin === true;\n  return scope === 'any' ||",
@@ -343,7 +343,7 @@ export const CORE: readonly MutatedFile[] = [
         ['test/egress/answers.test.ts'],
       ],
       [
-        'an answer may need all memory',
+        'E28: answers of vendors may need all memory',
         'if (budget.reservedBytes + bytes > budget.limitBytes)',
         'if (budget.reservedBytes + bytes < 0)',
         ['test/egress/response-budget.test.ts'],

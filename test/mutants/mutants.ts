@@ -7,6 +7,7 @@ import { CORE } from './core.ts';
 import { KITS } from './kits.ts';
 import { POLICIES } from './policies.ts';
 import { ROUTING } from './routing.ts';
+import { TRUST } from './trust.ts';
 
 /**
  * One wrong line: what becomes wrong by it, the text of the file that is replaced, by what, and the tests that notice, where they are not
@@ -31,7 +32,7 @@ export interface Mutant extends Pick<MutatedFile, 'room' | 'file' | 'tests'> {
 }
 
 /** All lists. */
-export const LISTS: readonly (readonly MutatedFile[])[] = Object.freeze([ROUTING, CORE, POLICIES, KITS, BILL]);
+export const LISTS: readonly (readonly MutatedFile[])[] = Object.freeze([ROUTING, CORE, POLICIES, KITS, BILL, TRUST]);
 
 export function mutantsOf(lists: typeof LISTS): readonly Mutant[] {
   return lists

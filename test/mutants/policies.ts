@@ -268,7 +268,7 @@ export const POLICIES: readonly MutatedFile[] = [
     tests: ['test/plugins/policies/overload.test.ts'],
     mutants: [
       [
-        'other processes’ work refuses calls',
+        'E31: other processes’ work refuses calls',
         'const busyMs = Math.min(now - last, ownMs);',
         'const busyMs = Math.max(now - last, ownMs);',
       ],
@@ -378,7 +378,7 @@ export const POLICIES: readonly MutatedFile[] = [
     tests: ['test/plugins/stores/memory.test.ts'],
     mutants: [
       [
-        'an account keeps as much as it likes',
+        'E29: an account keeps as much as it likes',
         'entry.expiresAt > now && bytes + entry.bytes <= room && count < MAX_ENTRIES',
         'entry.expiresAt > now',
       ],

@@ -66,7 +66,7 @@ export const ROUTING: readonly MutatedFile[] = [
     tests: ['test/routing/health-book.test.ts'],
     mutants: [
       [
-        'names that callers make up take the places of targets',
+        'E58: names that callers make up take the places of targets',
         'const hasPlace = this.#known.has(name) || this.#deserves(name, after);',
         'const hasPlace = this.#known.has(name) || name !== "" || this.#deserves(name, after);',
       ],
@@ -114,7 +114,7 @@ export const ROUTING: readonly MutatedFile[] = [
     mutants: [
       ['a target is tried a third time', '|| this.wasRetried ||', '||'],
       [
-        'what a caller sent opens a target',
+        'E56: what a caller sent opens a target',
         'invalid_request: undefined,\n});',
         "invalid_request: 'failures',\n});",
         ['test/app/target-health.test.ts'],
@@ -143,7 +143,7 @@ export const ROUTING: readonly MutatedFile[] = [
         "content_filter: row('content_filtered', undefined)",
       ],
       [
-        'an answer is parsed however many values it holds',
+        'E28: an answer is parsed however many values it holds',
         'if (exceeded !== undefined) throw invalidResponse(EXCEEDED[exceeded]);',
         '',
         ['test/app/vendor-answers.test.ts'],

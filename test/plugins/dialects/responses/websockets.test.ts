@@ -26,7 +26,10 @@ describe('the memory of websockets', () => {
   let memory: Memory;
   let url: string;
 
-  async function start(limits: Partial<MemoryLimits>, bounds: { readonly perUser?: number } = {}): Promise<void> {
+  async function start(
+    limits: Partial<MemoryLimits>,
+    bounds: Partial<Record<keyof typeof SOCKET_LIMITS, number>> = {},
+  ): Promise<void> {
     server = http.createServer();
     memory = createMemory({ floorBytes: 0, ...limits });
     const rules = {
@@ -112,11 +115,15 @@ describe('the memory of websockets', () => {
     expect(slow.texts()).to.deep.equal(['{"refused":408,"body":"request_timeout"}']);
   });
 
-  it('E26: counts the websockets of a user over all keys', async () => {
-    await start({}, { perUser: 2 });
-    await Promise.all(['a-u1-1', 'a-u1-2'].map(open));
-    const refused = await open('a-u1-3').catch((error: Error) => error.message);
-    expect(refused).to.match(/^HTTP\/1\.1 429 /);
-    await open('a-u2-4');
-  });
+  for (const [whose, bounds, within, beyond, elsewhere] of [
+    ['of a user over all keys', { perUser: 2 }, ['a-u1-1', 'a-u1-2'], 'a-u1-3', 'a-u2-4'],
+    ['of a key', { perKey: 2 }, ['a-u1-1', 'a-u1-1'], 'a-u1-1', 'a-u1-2'],
+  ] as const)
+    it(`E26: counts the websockets ${whose}`, async () => {
+      await start({}, bounds);
+      await Promise.all(within.map(open));
+      const refused = await open(beyond).catch((error: Error) => error.message);
+      expect(refused).to.match(/^HTTP\/1\.1 429 /);
+      await open(elsewhere);
+    });
 });
