@@ -31,20 +31,6 @@ export const TRUST: readonly MutatedFile[] = [
     ],
   },
   {
-    ...{
-      room,
-      file: 'plugins/dialects/responses/socket-session.ts',
-      tests: ['test/plugins/dialects/responses/websockets.test.ts', 'test/app/websockets.test.ts'],
-    },
-    mutants: [
-      [
-        'E26: what waits on a websocket is booked nowhere',
-        'const hold = memory.book(bytes * memory.heapPerByte);',
-        'const hold = memory.book(0);',
-      ],
-    ],
-  },
-  {
     ...{ room, file: 'core/plugins/audit.ts', tests: ['test/core/plugins/audit.test.ts'] },
     mutants: [
       [
