@@ -107,7 +107,7 @@ function formatted(said: string, format: unknown): string {
   return isObject(schema) ? JSON.stringify(minimalInstance(schema, said)) : said;
 }
 
-/** The first words with the space before them, the last of all also with what follows; all of them joined are the text again. */
+/** The first words with the space before them, the last of all also with what follows, which is all of a text of spaces; joined they are the text again. */
 function splitWords(said: string, most: number): readonly string[] {
   const words: string[] = [];
   let chars = 0;
@@ -116,8 +116,8 @@ function splitWords(said: string, most: number): readonly string[] {
     words.push(word);
     chars += word.length;
   }
-  const last = words.pop();
-  return last === undefined ? words : [...words, last + said.slice(chars)];
+  const last = words.pop() ?? '';
+  return said === '' ? words : [...words, last + said.slice(chars)];
 }
 
 /** How many there are. A prompt may have millions, so none is made. */
@@ -129,7 +129,8 @@ function countWords(said: string): number {
     if (isInWord && isSpace) count += 1;
     isInWord = !isSpace;
   }
-  return isInWord ? count + 1 : count;
+  if (isInWord) count += 1;
+  return count === 0 && said !== '' ? 1 : count;
 }
 
 function isWhitespace(text: string, at: number): boolean {
