@@ -69,6 +69,7 @@ describe('echo', () => {
       'ab',
     ],
     ['nothing for nothing', '', ''],
+    ['spaces and a byte order mark', ' \ufeff\n', ' \ufeff\n'],
     ['nothing for null', null, ''],
     ['emoji and right-to-left text', '👩‍👩‍👧 שלום', '👩‍👩‍👧 שלום'],
   ] as const) {
