@@ -23,6 +23,7 @@ import { normalise } from './engine/normalise.ts';
 import type { Lexicon } from './engine/phrases.ts';
 import { type Reading, readText } from './engine/reading.ts';
 import { compileLexicons } from './engine/sightings.ts';
+import { callsForHelp, featuresOf, WEIGHTS, weigh } from './engine/weighing.ts';
 import { hasNotice, withNotice } from './failure-notice.ts';
 import de from './lexicon/de.json' with { type: 'json' };
 import en from './lexicon/en.json' with { type: 'json' };
@@ -33,7 +34,7 @@ import { noticesFor } from './notices.ts';
 import { RELEASE_RULES } from './release-rules/index.ts';
 import { RELEASE_COMPILED, RELEASE_LEXICONS } from './release-rules/lexicon/index.ts';
 import { MEDICAL_REQUEST, type MedicalRequestBody, type Patient } from './request.ts';
-import { INFANT_YEARS, RULES, type Rule } from './rules/index.ts';
+import { INFANT_YEARS, RULES, type Rule, SIGNS_TOGETHER } from './rules/index.ts';
 import { runMedical } from './run-medical.ts';
 
 /** What people say in each language. How entries are written: `engine/phrases.ts`. */
@@ -63,8 +64,39 @@ const CONDITIONS: ReadonlyMap<Rule, readonly Condition[]> = new Map(
 const RISKS = Object.freeze(['thinner', 'diabetic', 'asthma', 'immune', 'pacemaker', 'pregnant', 'insulin']);
 const CHILD_YEARS = 12;
 
-/** The rules that hold for what a caller wrote, by text alone: no model, no network, the same every time. */
+/** Where no rule of emergencies holds, less says nothing: weights are rounded. */
+const LEAST_WEIGHT = 0.1;
+
+interface Found {
+  readonly rule: Rule;
+  readonly reading: Reading;
+}
+
+/** What the rules find in a message, and what its readings are weighed by. */
+interface Findings {
+  readonly found: readonly Found[];
+  /** For each reading that counts; empty where rules alone decide: the message is long, or a list of the patient's has a sign. */
+  readonly features: readonly (readonly string[])[];
+  readonly language: Language | undefined;
+}
+
+/**
+ * What is reported of what a caller wrote, by text alone: no network, the same every time. The rules that hold, unless all that is found weighs
+ * against an emergency and no one wants to know what to do; and where no rule of emergencies holds and it weighs for one, that.
+ */
 export function screen(message: string, patient: Patient = {}): Screening {
+  const { found, features, language } = findSigns(message, patient);
+  const flags = found.map(({ rule }) => rule);
+  const known = mostFrequent(found.map(({ reading }) => reading.language));
+  if (features.length === 0) return { flags, language: known };
+  const weight = Math.max(...features.map(weigh));
+  if (weight <= 0 && !features.some(callsForHelp)) return NOTHING_FOUND;
+  if (weight < LEAST_WEIGHT || flags.some(({ urgency }) => urgency === 'emergency')) return { flags, language: known };
+  return { flags: [...flags, SIGNS_TOGETHER], language: known ?? language };
+}
+
+/** What rules find before it is weighed; for the weights. */
+export function findSigns(message: string, patient: Patient = {}): Findings {
   const languages = likelyLanguages(message);
   const facts = factsOf(patient);
   const read = ({ language, withSlips }: LikelyLanguage) => readText(message, COMPILED.of(language), { withSlips });
@@ -76,9 +108,14 @@ export function screen(message: string, patient: Patient = {}): Screening {
     const isKnown = main.some((reading) => CONDITIONS.get(rule)?.some((one) => isNamed(one, reading, facts)));
     const readings = [...main, ...(isKnown ? [] : others), ...lists];
     const where = readings.find((reading) => isFound(rule, reading, facts));
-    return where ? [{ rule, language: where.language }] : [];
+    return where ? [{ rule, reading: where }] : [];
   });
-  return { flags: found.map(({ rule }) => rule), language: mostFrequent(found.map(({ language }) => language)) };
+  const readings = new Set([...main, ...found.map(({ reading }) => reading)]);
+  const all = [...readings].map((reading) =>
+    lists.includes(reading) ? undefined : featuresOf(reading, facts, found.length),
+  );
+  const features = all.flatMap((one) => (one ? [one] : []));
+  return { found, features: features.length === all.length ? features : [], language: main[0]?.language };
 }
 
 function isFound(rule: Rule, reading: Reading, facts: ReadonlySet<string>): boolean {
@@ -267,11 +304,11 @@ const MEDICAL_CONFIG = {
 type MedicalConfig = PluginConfig<typeof MEDICAL_CONFIG>;
 
 /** Raised by hand when the rules are read in another way than before. */
-const EDITION = 4;
+const EDITION = 5;
 
 /** Which rules and lexicons answered: the edition and a fingerprint of their text, so that two answers can be compared. */
 const RULES_VERSION = `${EDITION}.${createHash('sha256')
-  .update(JSON.stringify([RULES, LEXICONS, RELEASE_RULES, RELEASE_LEXICONS]))
+  .update(JSON.stringify([RULES, SIGNS_TOGETHER, LEXICONS, WEIGHTS, RELEASE_RULES, RELEASE_LEXICONS]))
   .digest('hex')
   .slice(0, 10)}`;
 

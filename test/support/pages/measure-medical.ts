@@ -22,14 +22,15 @@ const FOLDER = new URL('../../fixtures/medical/', import.meta.url);
 
 /** The parts of the set: those that the rules were written or mended with, and those whose failures nobody has read one by one. */
 export const PARTS = Object.freeze([
-  'authoring',
-  'held',
-  'blind',
-  'blind-2',
-  'blind-3-mended',
-  'blind-3-held',
+  ...['authoring', 'held', 'blind', 'blind-2', 'blind-3-mended', 'blind-3-held', 'strangers-dev', 'strangers-held'],
 ] as const);
 export type Part = (typeof PARTS)[number];
+
+/** Parts of whose failures only the number is known: what is read of them holds nobody to anything any more. */
+export const HELD_PARTS: ReadonlySet<Part> = new Set<Part>(['blind-3-held', 'strangers-held']);
+
+/** Parts that the rules, the lexicons and the weights may be made by. */
+export const DEVELOPED: readonly Part[] = Object.freeze(PARTS.filter((part) => !HELD_PARTS.has(part)));
 
 const measured = new Map<Part, readonly Measured[]>();
 
@@ -41,6 +42,11 @@ export function measurePart(part: Part): readonly Measured[] {
 }
 
 function measureAnew(part: Part): readonly Measured[] {
+  return readPart(part).map((item) => ({ ...item, ...judge(item) }));
+}
+
+/** Every phrasing of one part; none for a part that is not there. */
+export function readPart(part: Part): readonly (Phrasing & { readonly language: string })[] {
   const folder = new URL(`${part}/`, FOLDER);
   if (!existsSync(folder)) return [];
   const files = readdirSync(folder).filter((name) => name.endsWith('.json'));
@@ -48,19 +54,26 @@ function measureAnew(part: Part): readonly Measured[] {
     const { language, items }: { language: string; items: readonly Phrasing[] } = JSON.parse(
       readFileSync(new URL(name, folder), 'utf8'),
     );
-    return items.map((item) => ({ ...item, language, ...judge(item) }));
+    return items.map((item) => ({ ...item, language }));
   });
 }
 
 /** Illnesses, or what happened to somebody, in frames of `contexts.json`: sentences that are harmless, and those in which it is there now. */
-export interface Contexts {
+interface Contexts {
   readonly of: readonly string[];
   readonly harmless: readonly string[];
   readonly danger: readonly string[];
 }
 
-export function readContexts(): Readonly<Record<string, readonly Contexts[]>> {
-  return JSON.parse(readFileSync(new URL('contexts.json', FOLDER), 'utf8'));
+export function fillContexts(): readonly (Omit<Contexts, 'of'> & { readonly language: string })[] {
+  const all: Readonly<Record<string, readonly Contexts[]>> = JSON.parse(
+    readFileSync(new URL('contexts.json', FOLDER), 'utf8'),
+  );
+  return Object.entries(all).map(([language, groups]) => {
+    const fill = (which: 'harmless' | 'danger') =>
+      groups.flatMap((group) => group[which].flatMap((frame) => group.of.map((one) => frame.replaceAll('{N}', one))));
+    return { language, harmless: fill('harmless'), danger: fill('danger') };
+  });
 }
 
 function judge({ kind, text }: Phrasing): Pick<Measured, 'found' | 'rules'> {

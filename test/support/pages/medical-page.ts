@@ -1,6 +1,6 @@
 import { LANGUAGES } from '../../../plugins/agents/medical/engine/language.ts';
 import { RELEASE_RULES } from '../../../plugins/agents/medical/release-rules/index.ts';
-import { RULES } from '../../../plugins/agents/medical/rules/index.ts';
+import { RULES, SIGNS_TOGETHER } from '../../../plugins/agents/medical/rules/index.ts';
 import { type Measured, measurePart, PARTS, type Part, type Phrasing } from './measure-medical.ts';
 
 const KINDS: Readonly<Record<Phrasing['kind'], string>> = Object.freeze({
@@ -17,6 +17,8 @@ const TITLES: Readonly<Record<Part, string>> = Object.freeze({
   'blind-2': 'Phrasings that were written before their author read the rules',
   'blind-3-mended': 'A later half of such phrasings, which the rules were mended by',
   'blind-3-held': 'The other half of them, counted and never read one by one',
+  'strangers-dev': 'A half of the words of a stranger to the rules, which the weights were found with',
+  'strangers-held': 'The other half of these, counted and never read one by one',
 });
 
 /** The generated part of `docs/plugins/medical.md`: figures per language, group and style, and the rules. */
@@ -94,7 +96,7 @@ function cell(measured: readonly Measured[]): string {
 }
 
 function ruleTables(): readonly string[] {
-  const rules = RULES.map(
+  const rules = [...RULES, SIGNS_TOGETHER].map(
     ({ id, version, urgency, source, reviewed }) =>
       `| \`${id}\` | ${version} | ${urgency} | ${source.title} | ${reviewed ? `${reviewed.by}, ${reviewed.on}` : '–'} |`,
   );

@@ -33,6 +33,11 @@ export interface Reading {
   readonly wordsOf: (sign: Pick<Sign, 'from' | 'to'>) => string;
   /** Every number with its place. */
   readonly numbers: readonly { readonly value: number; readonly at: number }[];
+  /** What is found of {@link GRAMMAR}. */
+  readonly grammar: ReadonlySet<string>;
+  readonly hasQuestion: boolean;
+  /** How many words it has. */
+  readonly length: number;
 }
 
 interface ReadOptions {
@@ -88,7 +93,9 @@ export function readText(
       .filter(({ at }) => at >= from && at <= to)
       .map(({ text, value }) => value ?? text)
       .join(' ');
-  return { language, signs: byConcept, numbers, wordsOf };
+  const grammar = new Set(found.flatMap(({ concept }) => (GRAMMAR.has(concept) ? [concept] : [])));
+  const hasQuestion = tokens.sentences.some(({ isQuestion }) => isQuestion);
+  return { language, signs: byConcept, numbers, wordsOf, grammar, hasQuestion, length: list.length };
 }
 
 function placeOf(list: readonly Token[], index: number): number {

@@ -5,6 +5,7 @@ import injury from './injury.json' with { type: 'json' };
 import neurology from './neurology.json' with { type: 'json' };
 import obstetricsAndChildren from './obstetrics-and-children.json' with { type: 'json' };
 import poisoningAndSelfHarm from './poisoning-and-self-harm.json' with { type: 'json' };
+import signsTogether from './signs-together.json' with { type: 'json' };
 
 /** What every rule has, of whatever it looks at. */
 export interface RuleData {
@@ -51,6 +52,9 @@ export const RULES: readonly Rule[] = Object.freeze(
     ] as unknown as readonly Rule[]
   ).toSorted((one, other) => one.rank - other.rank),
 );
+
+/** Has no condition: it holds where no rule of emergencies does, and what is found weighs more than nothing (`engine/weighing.ts`). */
+export const SIGNS_TOGETHER: Rule = Object.freeze(signsTogether as unknown as Rule);
 
 /** How old an infant may be for the infant rules, in years: three months. */
 export const INFANT_YEARS = 0.25;

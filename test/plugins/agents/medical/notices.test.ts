@@ -212,7 +212,7 @@ describe('the notices of the medical agents', () => {
     ]);
     const { body } = await post(PATH, { message: 'I have a runny nose.', patient: { country: 'GB' } });
     expect(body.content.disclaimer).to.include('call 999');
-    expect(body.rules_version).to.match(/^4\.[0-9a-f]{10}$/);
+    expect(body.rules_version).to.match(/^5\.[0-9a-f]{10}$/);
     expect(body.matched).to.deep.equal([]);
   });
 

@@ -8,7 +8,14 @@ import { RELEASE_RULES } from '../../../../plugins/agents/medical/release-rules/
 import { RELEASE_LEXICONS } from '../../../../plugins/agents/medical/release-rules/lexicon/index.ts';
 import { RULES, type RuleData } from '../../../../plugins/agents/medical/rules/index.ts';
 import { findReleaseRules } from '../../../../plugins/agents/medical/run-medical.ts';
-import { measurePart, readContexts, shareFound } from '../../../support/pages/measure-medical.ts';
+import {
+  DEVELOPED,
+  fillContexts,
+  measurePart,
+  type Part,
+  readPart,
+  shareFound,
+} from '../../../support/pages/measure-medical.ts';
 import { withFigures } from '../../../support/pages/medical-page.ts';
 
 const PAGE = new URL('../../../../docs/plugins/medical.md', import.meta.url);
@@ -17,11 +24,11 @@ const PAGE = new URL('../../../../docs/plugins/medical.md', import.meta.url);
 const FLOORS = Object.freeze({ emergency: 0.9, dose: 0.95 });
 const CEILINGS = Object.freeze({ harmless: 0.05, dose_harmless: 0.05 });
 
-/** What phrasings that no rule was written with may raise at most: reached, not yet what is aimed at. */
-const UNREAD_CEILINGS = Object.freeze({ en: 0.1, de: 0.04, fr: 0.04, es: 0.14, it: 0.14 });
-
-/** Of 34 harmless phrasings how many raise an alarm at most, and of 22 emergencies (German 23) how many are found at least: measured, far from what is aimed at. */
-const HELD = Object.freeze({ en: [9, 19], de: [6, 20], fr: [10, 20], es: [8, 20], it: [8, 21] } as const);
+/** How many of the harmless phrasings raise an alarm at most, and how many emergencies are found at least: measured, near what is aimed at. */
+const HELD = Object.freeze({
+  'blind-3-held': { en: [6, 20], de: [2, 20], fr: [3, 20], es: [3, 20], it: [5, 21] },
+  'strangers-held': { en: [2, 35], de: [3, 31], fr: [4, 34], es: [5, 32], it: [2, 34] },
+} as const);
 
 /** Sentences that have a word of a harmless context, and somebody who needs help. */
 const STILL_URGENT = Object.freeze([
@@ -182,19 +189,28 @@ describe('the figures of the medical rules', () => {
       const ofKind = (kind: string) => own.filter((one) => one.kind === kind);
       expect([ofKind('emergency').length, ofKind('harmless').length]).to.deep.equal([30, 30]);
       expect(shareFound(ofKind('emergency'))).to.be.at.least(FLOORS.emergency);
-      expect(shareFound(ofKind('harmless'))).to.be.at.most(UNREAD_CEILINGS[language]);
+      expect(shareFound(ofKind('harmless'))).to.be.at.most(CEILINGS.harmless);
     });
 
-  const held = measurePart('blind-3-held');
-  for (const language of LANGUAGES)
-    it(`are as far in ${language} on phrasings that nobody has mended them by as docs/plugins/medical.md says, and no less (E24)`, () => {
-      const [alarms, found] = HELD[language];
-      const own = held.filter((one) => one.language === language);
-      const countOf = (kind: string) => own.filter((one) => one.kind === kind && one.found).length;
-      expect(own.filter(({ kind }) => kind === 'harmless').length).to.equal(34);
-      expect(countOf('harmless')).to.be.at.most(alarms);
-      expect(countOf('emergency')).to.be.at.least(found);
-    });
+  for (const part of ['blind-3-held', 'strangers-held'] as const)
+    for (const language of LANGUAGES)
+      it(`are as far in ${language} on phrasings of ${part} that nobody has mended them by as docs/plugins/medical.md says, and no less (E24)`, () => {
+        const [alarms, found] = HELD[part][language];
+        const own = measurePart(part).filter((one) => one.language === language);
+        const countOf = (kind: string) => own.filter((one) => one.kind === kind && one.found).length;
+        expect(own.filter(({ kind }) => kind === 'harmless').length).to.equal(part === 'blind-3-held' ? 34 : 53);
+        expect(countOf('harmless')).to.be.at.most(alarms);
+        expect(countOf('emergency')).to.be.at.least(found);
+      });
+
+  it('keep the halves of the strangers’ phrasings apart: no text is in both', () => {
+    const texts = (part: Part) => readPart(part).map(({ text }) => text);
+    const dev = new Set(texts('strangers-dev'));
+    expect(texts('strangers-held').filter((text) => dev.has(text))).to.deep.equal([]);
+    expect([...DEVELOPED])
+      .not.to.include('strangers-held')
+      .and.not.to.include('blind-3-held');
+  });
 
   for (const text of STILL_URGENT)
     it(`find what is urgent beside what is cited, feared, supposed or an animal's: "${text}" (E24)`, () => {
@@ -209,15 +225,12 @@ describe('the figures of the medical rules', () => {
       ).to.include('overdose_or_poisoning');
   });
 
-  for (const [language, groups] of Object.entries(readContexts()))
+  for (const { language, harmless, danger } of fillContexts())
     it(`tell in ${language} what is of the family, feared, past, ruled out, read or an animal's from what is there now (E24)`, () => {
-      const fill = (which: 'harmless' | 'danger') =>
-        groups.flatMap((group) => group[which].flatMap((frame) => group.of.map((one) => frame.replaceAll('{N}', one))));
       const isFound = (text: string) => screen(text).flags.length > 0;
-      const harmless = fill('harmless');
       const alarms = harmless.filter(isFound);
       expect(alarms.length, alarms.join('\n')).to.be.at.most(harmless.length * 0.02);
-      expect(fill('danger').filter((text) => !isFound(text))).to.deep.equal([]);
+      expect(danger.filter((text) => !isFound(text))).to.deep.equal([]);
     });
 
   it('stand in docs/plugins/medical.md as npm run medical writes them', () => {

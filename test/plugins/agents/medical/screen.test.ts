@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { screen } from '../../../../plugins/agents/medical/index.ts';
+import { findSigns, screen } from '../../../../plugins/agents/medical/index.ts';
 import type { Patient } from '../../../../plugins/agents/medical/request.ts';
 import { RULES } from '../../../../plugins/agents/medical/rules/index.ts';
 
@@ -220,7 +220,47 @@ const CLEAR: readonly string[] = [
   'fever 38 in my 4 year old',
 ];
 
+/** What a rule finds a word of, and what is said around it weighs against an emergency. */
+const OUTWEIGHED = Object.freeze([
+  'The kids are poisoning me with their cooking experiments, ha. Seriously though, how long does cooked rice keep in the fridge?',
+  'They want to do a CT of my aorta in the autumn, just a routine check every 2 years. Is the dye safe with metformin?',
+  'Sie hat nichts von dem Putzmittel getrunken, die Flasche war zu. Welche Schranksicherung taugt was?',
+  'On étouffe dans ce bureau sans clim, quelle température maximale dit la loi ?',
+  'Mi abuela superó la sepsis y lleva un mes en casa, ¿qué le cocino para que engorde un poquito?',
+  'Volo Roma-Tokyo, a 60 anni le calze elastiche servono?',
+]);
+
+/** No rule finds it, and its signs weigh together. */
+const TOGETHER = Object.freeze([
+  'Baby 5 weeks, grunting when she breathes and stops for some seconds then starts again, I am scared',
+  'Mein Mann hat gespritzt und nichts gegessen, er schlägt um sich, ist klatschnass und das Gerät zeigt 31 an',
+  'Papi s’est trompé et a pris la semaine entière de son pilulier, il a le pouls à 36 et il s’endort',
+  'pantorrilla hinchada dsd el viaje, ahora pinchazo al respirar y tosí sangre',
+  'Devo stare seduta sul letto perché sdraiata annego, sento gorgogliare e mi viene su schiuma rosa. Sono cardiopatica, 82 anni.',
+]);
+
 describe('agents/medical/screen', () => {
+  for (const text of OUTWEIGHED)
+    it(`tells nothing of what a rule finds in "${text}"`, () => {
+      expect(findSigns(text).found).to.not.deep.equal([]);
+      expect(ids(text)).to.deep.equal([]);
+    });
+
+  for (const text of TOGETHER)
+    it(`tells of several signs that no rule has in "${text}"`, () => {
+      expect(findSigns(text).found).to.deep.equal([]);
+      expect(ids(text)).to.deep.equal(['signs_together']);
+      expect(screen(text).language).to.be.a('string');
+    });
+
+  it('tells what rules find, whatever it weighs, of somebody who asks what to do, in a long text and in lists of the patient', () => {
+    const [text = ''] = OUTWEIGHED;
+    const lamp = 'We bought a lamp and put it in the hall beside the door. ';
+    expect(ids(`${text} What do I do?`)).to.include('overdose_or_poisoning');
+    expect(ids(text + lamp.repeat(6))).to.include('overdose_or_poisoning');
+    expect(ids('Is this normal?', { history: ['chest pain right now'] })).to.include('chest_pain');
+  });
+
   for (const [flag, text, patient] of FLAGGED) {
     it(`finds ${flag} in "${text}"`, () => {
       expect(ids(text, patient)).to.include(flag);
