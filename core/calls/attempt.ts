@@ -243,6 +243,7 @@ const TARGET_ERRORS: ReadonlySet<string> = new Set([
   'provider_not_configured',
   'provider_invalid_response',
   'provider_unavailable',
+  'upstream_rate_limited',
 ]);
 
 /** What an attempt's failure means for the call. An abort by the caller is thrown on as it is. */

@@ -111,7 +111,11 @@ export const ERRORS = Object.freeze({
     type: 'rate_limit_error',
     when: 'One of this gateway’s limits is reached; the message says which.',
   },
-  upstream_rate_limited: { status: 429, type: 'rate_limit_error', when: 'The provider’s own rate limit is reached.' },
+  upstream_rate_limited: {
+    status: 429,
+    type: 'rate_limit_error',
+    when: 'The provider’s own rate limit is reached, or the one that the operator set for it over all callers.',
+  },
   headers_too_large: { status: 431, type: request, when: 'The request headers are over 16 KiB or more than 100.' },
   internal_error: {
     status: 500,

@@ -9,6 +9,7 @@ import {
   type PluginApi,
   type Principal,
   parseDuration,
+  problemsOf,
   type Target,
   type Window,
   type WindowState,
@@ -16,6 +17,7 @@ import {
 import { createLocalCounters, createPlanFinder, steadyNow } from '../kit/index.ts';
 import { createWriteQueue, isStoreFailure, type WriteQueue } from '../kit/write-queue.ts';
 import { type Entered, type Slot as LeasedSlot, Leases, type Place } from './leases.ts';
+import { checkProviderLimits, limitProviders, PROVIDER_LIMITS } from './provider-limits.ts';
 
 /** Requests and tokens a minute and calls at once, by key, by plan, and by provider within the plan. */
 export default definePlugin({
@@ -39,8 +41,10 @@ export default definePlugin({
         description:
           'How long a call of a gateway that died still counts as one at once. Living gateways renew theirs three times in it.',
       },
+      providers: PROVIDER_LIMITS,
     },
   },
+  check: ({ providers }) => problemsOf(() => checkProviderLimits(providers)),
   setup(api, config) {
     const { onStoreFailure } = config;
     const findPlan = createPlanFinder(api);
@@ -74,6 +78,7 @@ export default definePlugin({
     // Plans may come at run time, so this is not left out where those of the file limit no provider.
     api.hook('send', limiter.send);
     api.hook('finish', limiter.finish);
+    limitProviders(api, limiter.parts, config.providers);
     api.onReady(() => api.onClose(limiter.start()));
     api.onClose(() => limiter.close());
   },
@@ -163,6 +168,12 @@ class Limiter {
     const counted = call.state.get(COUNTED) as CountedCall | undefined;
     return counted && settleLimits(this.#queue, call.id, counted.holds, outcome, this.#options.leaseMs);
   };
+
+  /** What limits of providers over all callers count with, too. */
+  get parts(): Parameters<typeof limitProviders>[1] {
+    const { onStoreFailure } = this.#options;
+    return { leases: this.#leases, local: this.#local, estimate: this.#estimate, onStoreFailure };
+  }
 
   /** Begins to renew leases; returns how to stop. */
   start(): () => void {

@@ -1,0 +1,359 @@
+import {
+  type Call,
+  type ChatRequest,
+  GatewayError,
+  type Metered,
+  OptionError,
+  type Outcome,
+  type PluginApi,
+  parseDuration,
+  type Schema,
+  type WindowState,
+} from '../../../core/index.ts';
+import { steadyNow } from '../kit/index.ts';
+import { isStoreFailure } from '../kit/write-queue.ts';
+import type { Leases, Place } from './leases.ts';
+
+const MINUTE_MS = 60_000;
+
+/** Until then a call waits at most: what a hook may take ends it soon after. */
+const LONGEST_WAIT_MS = 25_000;
+
+/** How soon calls that wait look again for what other processes have given back. */
+const LOOK_AGAIN_MS = 250;
+
+/** What all callers together may ask of one provider, as the option `providers` has it. */
+interface ProviderLimit {
+  readonly rpm?: number;
+  readonly tpm?: number;
+  readonly concurrency?: number;
+  readonly wait: string;
+  readonly queue: number;
+}
+
+export const PROVIDER_LIMITS = Object.freeze({
+  type: 'object',
+  description:
+    'What all callers together may ask of a provider, by its name. Calls beyond wait, or go to the next target.',
+  additionalProperties: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      rpm: { type: 'integer', minimum: 1, description: 'Requests a minute.' },
+      tpm: { type: 'integer', minimum: 1, description: 'Tokens a minute.' },
+      concurrency: { type: 'integer', minimum: 1, description: 'Requests at once.' },
+      wait: {
+        type: 'string',
+        format: 'duration',
+        default: '10s',
+        description: 'How long a call waits for its turn, up to `25s`; `0s` for not at all.',
+      },
+      queue: {
+        type: 'integer',
+        minimum: 0,
+        maximum: 10_000,
+        default: 100,
+        description: 'How many calls of this process may wait.',
+      },
+    },
+  },
+} as const satisfies Schema);
+
+/** Throws an {@link OptionError} for what cannot work. */
+export function checkProviderLimits(providers: Readonly<Record<string, ProviderLimit>> = {}): void {
+  for (const [name, { wait, rpm, tpm, concurrency }] of Object.entries(providers)) {
+    const place = `/providers/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    if (parseDuration(wait) > LONGEST_WAIT_MS)
+      throw new OptionError(`${place}/wait`, 'is over 25s', 'A call that waits longer is given up by then.');
+    if (rpm === undefined && tpm === undefined && concurrency === undefined)
+      throw new OptionError(place, 'limits nothing', 'Set `rpm`, `tpm` or `concurrency`.');
+  }
+}
+
+/** What limits need of the gateway. */
+interface Parts {
+  /** The store's counters, and those of this process alone. */
+  readonly leases: Leases;
+  readonly local: Leases;
+  readonly onStoreFailure: 'degrade' | 'closed' | 'open';
+  estimate(call: Call): Metered;
+}
+
+/** What an attempt has of its provider's limits. */
+interface Hold {
+  readonly provider: string;
+  readonly leases: Leases;
+  readonly place: Place | undefined;
+  readonly tokens: { readonly amount: number; readonly endsAt: number } | undefined;
+}
+
+/** A call that waits for its turn. */
+interface Waiter {
+  readonly call: Call;
+  settle(result: Hold | undefined): void;
+  fail(error: unknown): void;
+}
+
+/** Which limit is reached, and when to try again. */
+interface Full {
+  readonly limit: string;
+  readonly againMs: number;
+}
+
+const HELD = Symbol('limits.held at providers');
+
+/**
+ * Holds all callers together to the limits of providers: a call that is over them waits for its turn, fairly by account. Throws an
+ * {@link OptionError} for a provider that is not there.
+ */
+export function limitProviders(
+  api: Pick<PluginApi, 'hook' | 'offers' | 'figure' | 'onRegistered'>,
+  parts: Parts,
+  limits: Readonly<Record<string, ProviderLimit>> = {},
+): void {
+  const queues = new Map(Object.entries(limits).map(([name, limit]) => [name, new ProviderQueue(parts, name, limit)]));
+  if (queues.size === 0) return;
+  const release = async (call: Call, provider: string | undefined, outcome?: Outcome): Promise<void> => {
+    const holds = heldBy(call);
+    const released = holds.filter((hold) => provider === undefined || hold.provider === provider);
+    if (released.length === 0) return;
+    call.state.set(
+      HELD,
+      holds.filter((hold) => !released.includes(hold)),
+    );
+    for (const hold of released) await queues.get(hold.provider)?.giveBack(hold, outcome);
+  };
+
+  api.onRegistered(() => {
+    const known = [...new Set(OPERATIONS.flatMap((operation) => [...api.offers(operation).keys()]))];
+    const wrong = [...queues.keys()].find((name) => !known.includes(name));
+    if (wrong === undefined) return;
+    throw new OptionError(
+      `/providers/${wrong.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+      'is no provider',
+      `Its limits would limit nothing. There are: ${known.slice(0, 20).join(', ')}.`,
+    );
+  });
+  api.hook('send', {
+    order: 'post',
+    async handler(call, _request, { provider }) {
+      const begunAt = steadyNow();
+      const hold = await queues.get(provider)?.take(call);
+      const waitedMs = Math.round(steadyNow() - begunAt);
+      if (waitedMs > 0) call.headers.set('x-tollgate-queued-ms', String(waitedMs));
+      if (hold) call.state.set(HELD, [...heldBy(call), hold]);
+      return undefined;
+    },
+  });
+  // Another target, or another key, is asked now.
+  api.hook('attempt', (call, { target, failure }) => (failure ? release(call, target.provider) : undefined));
+  api.hook('finish', (call, outcome) => release(call, undefined, outcome));
+  api.figure({
+    name: 'provider_limits_waiting',
+    help: 'Calls that wait for their turn at a provider whose limit over all callers is reached.',
+    read: () => [...queues.values()].reduce((sum, { size }) => sum + size, 0),
+  });
+}
+
+const OPERATIONS = Object.freeze(['chat', 'embeddings', 'speech'] as const);
+
+function heldBy({ state }: Call): readonly Hold[] {
+  return (state.get(HELD) as readonly Hold[] | undefined) ?? [];
+}
+
+/** The limits of one provider and the calls that wait for them. */
+class ProviderQueue {
+  size = 0;
+  readonly #parts: Parts;
+  readonly #provider: string;
+  readonly #limit: ProviderLimit;
+  readonly #waitMs: number;
+  /** By account; the one whose turn it is first stands first. */
+  readonly #waiting = new Map<string, Waiter[]>();
+  #timer: NodeJS.Timeout | undefined;
+  #isServing = false;
+  #attempts = 0;
+  /** The limit that was reached last. */
+  #full: Full = { limit: '', againMs: 0 };
+
+  constructor(parts: Parts, provider: string, limit: ProviderLimit) {
+    this.#parts = parts;
+    this.#provider = provider;
+    this.#limit = limit;
+    this.#waitMs = parseDuration(limit.wait);
+  }
+
+  async take(call: Call): Promise<Hold | undefined> {
+    // Nobody goes before those who wait.
+    if (this.size === 0) {
+      const taken = await this.#tryTake(call);
+      if (!taken || !('limit' in taken)) return taken;
+      this.#full = taken;
+    }
+    if (this.#waitMs === 0 || this.size >= this.#limit.queue) throw this.#refusal();
+    return this.#wait(call);
+  }
+
+  /** Gives a place and unused tokens back, and serves who waits. */
+  async giveBack({ leases, place, tokens }: Hold, outcome: Outcome | undefined): Promise<void> {
+    const now = steadyNow();
+    const { usage, sent = false, target } = outcome ?? {};
+    const { amount = 0, endsAt = 0 } = tokens ?? {};
+    const known = usage ? usage.prompt_tokens + usage.completion_tokens : sent ? amount : 0;
+    const delta = (target?.provider === this.#provider ? known : 0) - amount;
+    const work: Promise<unknown>[] = [];
+    if (place && !leases.keep(place)) work.push(leases.release(place));
+    if (amount > 0 && delta !== 0 && (delta > 0 || now < endsAt) && !leases.adjust(this.#keyOf('tpm'), delta, now))
+      work.push(leases.counters.adjust(this.#keyOf('tpm'), MINUTE_MS, delta, now));
+    // What the store does not take back ends by itself.
+    await Promise.allSettled(work);
+    if (this.size > 0) void this.#serve();
+  }
+
+  #keyOf(what: 'rpm' | 'tpm' | 'calls'): string {
+    return `${what}:everyone:${this.#provider}`;
+  }
+
+  /** What an attempt needs, or which limit is reached; undefined where nothing is counted since the store is down. */
+  async #tryTake(call: Call): Promise<Hold | Full | undefined> {
+    const { leases, local, onStoreFailure } = this.#parts;
+    try {
+      return await this.#takeFrom(leases, call);
+    } catch (error) {
+      if (!isStoreFailure(error) || onStoreFailure === 'closed') throw error;
+      return onStoreFailure === 'degrade' ? this.#takeFrom(local, call) : undefined;
+    }
+  }
+
+  async #takeFrom(leases: Leases, call: Call): Promise<Hold | Full> {
+    const { rpm, tpm, concurrency } = this.#limit;
+    const now = steadyNow();
+    const amount = tpm === undefined ? 0 : Math.min(this.#tokensOf(call), tpm);
+    const slots = concurrency === undefined ? [] : [{ key: this.#keyOf('calls'), limit: concurrency }];
+    // A call may ask the same provider again.
+    this.#attempts += 1;
+    const { places, full } = await leases.enter(slots, `${call.id}.${this.#attempts}`, now);
+    if (full) return { limit: `${concurrency} requests at once`, againMs: LOOK_AGAIN_MS };
+    const [place] = places;
+    const windows = [
+      ...(rpm === undefined ? [] : [{ key: this.#keyOf('rpm'), windowMs: MINUTE_MS, limit: rpm, amount: 1 }]),
+      ...(tpm === undefined || amount === 0
+        ? []
+        : [{ key: this.#keyOf('tpm'), windowMs: MINUTE_MS, limit: tpm, amount }]),
+    ];
+    const release = async (): Promise<void> => {
+      if (place) await leases.release(place).catch(() => undefined);
+    };
+    try {
+      const { refused, states } = windows.length === 0 ? NOTHING : await leases.take(windows, now);
+      const refusing = refused === undefined ? undefined : windows[refused];
+      const resetMs = states[refused ?? windows.length - 1]?.resetMs ?? MINUTE_MS;
+      if (!refusing) return { provider: this.#provider, leases, place, tokens: { amount, endsAt: now + resetMs } };
+      await release();
+      const unit = refusing.key.startsWith('rpm') ? 'requests' : 'tokens';
+      return { limit: `${refusing.limit} ${unit} a minute`, againMs: resetMs };
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  }
+
+  /** The prompt, estimated, and as much output as the caller asks for. */
+  #tokensOf(call: Call): number {
+    const { max_completion_tokens: most, max_tokens } = call.request as Partial<ChatRequest>;
+    return (this.#parts.estimate(call).units['prompt_tokens'] ?? 0) + Math.max(most ?? 0, max_tokens ?? 0);
+  }
+
+  #wait(call: Call): Promise<Hold | undefined> {
+    const { account } = call.principal;
+    const { signal } = call;
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.size -= 1;
+        clearTimeout(timer);
+        signal.removeEventListener('abort', onAbort);
+        const left = (this.#waiting.get(account) ?? []).filter((each) => each !== waiter);
+        if (left.length === 0) this.#waiting.delete(account);
+        else this.#waiting.set(account, left);
+      };
+      const fail = (error: unknown): void => {
+        leave();
+        reject(error);
+      };
+      const waiter: Waiter = {
+        call,
+        settle(hold) {
+          leave();
+          resolve(hold);
+        },
+        fail,
+      };
+      const onAbort = (): void => fail(signal.reason);
+      const timer = setTimeout(() => fail(this.#refusal()), this.#waitMs);
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.size += 1;
+      this.#waiting.set(account, [...(this.#waiting.get(account) ?? []), waiter]);
+      this.#lookAgain(this.#full.againMs);
+    });
+  }
+
+  #lookAgain(afterMs: number): void {
+    this.#timer ??= setTimeout(() => void this.#serve(), Math.min(Math.max(afterMs, 1), LOOK_AGAIN_MS)).unref();
+  }
+
+  /** Serves those who wait, one of each account in turn, until a limit is reached. */
+  async #serve(): Promise<void> {
+    if (this.#isServing) return;
+    this.#isServing = true;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    try {
+      for (let next = this.#next(); next; next = this.#next()) {
+        const { waiter, account } = next;
+        let taken: Hold | Full | undefined;
+        try {
+          taken = await this.#tryTake(waiter.call);
+        } catch (error) {
+          waiter.fail(error);
+          continue;
+        }
+        if (taken && 'limit' in taken) {
+          this.#full = taken;
+          this.#lookAgain(taken.againMs);
+          return;
+        }
+        if (!this.#waiting.get(account)?.includes(waiter)) {
+          // It left meanwhile.
+          if (taken) await this.giveBack(taken, undefined);
+          continue;
+        }
+        waiter.settle(taken);
+        const rest = this.#waiting.get(account);
+        this.#waiting.delete(account);
+        if (rest) this.#waiting.set(account, rest);
+      }
+    } finally {
+      this.#isServing = false;
+    }
+  }
+
+  #next(): { readonly account: string; readonly waiter: Waiter } | undefined {
+    for (const [account, [waiter]] of this.#waiting) if (waiter) return { account, waiter };
+    return undefined;
+  }
+
+  #refusal(): GatewayError {
+    const { limit, againMs } = this.#full;
+    const seconds = Math.max(1, Math.ceil(againMs / 1000));
+    return new GatewayError(
+      'upstream_rate_limited',
+      `The provider "${this.#provider}" takes no more than ${limit} of all callers together, as its operator set it. Try again in ${seconds} s.`,
+      { retryAfterMs: againMs, refusedBy: `limit of ${limit} at the provider ${this.#provider}` },
+    );
+  }
+}
+
+const NOTHING: { readonly refused: undefined; readonly states: readonly WindowState[] } = Object.freeze({
+  refused: undefined,
+  states: [],
+});
