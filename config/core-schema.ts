@@ -26,6 +26,10 @@ const PLANS = {
     additionalProperties: false,
     properties: {
       ...LIMITS,
+      models: {
+        ...{ type: 'array', minItems: 1, maxItems: 500, items: NAME_SCHEMA },
+        description: 'Models that its users may call: aliases, `provider/model`, `model`, `provider/*`; default: any.',
+      },
       serverTools: {
         type: 'array',
         items: NAME_SCHEMA,

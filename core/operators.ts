@@ -10,6 +10,7 @@ export {
   ACCOUNTS,
   ALL_PLANS,
   accountKey,
+  assertInPlan,
   createPlanBook,
   createPlanFinder,
   findAccount,

@@ -134,7 +134,7 @@ export function assertAllowed(
  */
 export function isAllowed(
   catalog: Pick<ModelCatalog, 'find'>,
-  principal: Principal,
+  principal: Pick<Principal, 'models' | 'providers'>,
   target: Target,
   requested?: string,
 ): boolean {

@@ -9,6 +9,7 @@ import type { CallDeps } from './call-deps.ts';
 import { isPublicHttps } from './content.ts';
 import { atCallersPlace } from './error-marks.ts';
 import type { DisguisedField, MediaAddress, RequestFacts } from './facts.ts';
+import { assertInPlan } from './plans.ts';
 
 /**
  * How a request went to a target and its response back: `native`, in the caller's own format both ways; `mixed`, the response was
@@ -131,8 +132,10 @@ export async function assertEffects(
 ): Promise<readonly string[]> {
   const { catalog } = partsOf(operation);
   for (const { kind, name: model, param } of needs)
-    for (const { provider } of kind === 'model' ? targets : [])
+    for (const { provider } of kind === 'model' ? targets : []) {
       assertAllowed(catalog, principal, [{ provider, model }], { param });
+      assertInPlan(catalog, await planOf(principal), [{ provider, model }], { param });
+    }
   const beyondKey = needs.filter((need) => need.kind === 'server tool' && !isToolAllowed(principal.serverTools, need));
   // Only then: a plan may have to be looked up.
   if (beyondKey.length === 0) return [];

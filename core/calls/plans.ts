@@ -1,4 +1,5 @@
-import type { Principal } from '../contract/call.ts';
+import { clip, isAllowed } from '../../models/catalog.ts';
+import type { ModelCatalog, Principal, Target } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Plan, PluginApi } from '../contract/plugin.ts';
 import type { Records } from '../contract/store.ts';
@@ -25,6 +26,27 @@ const KNOWN_MS = 3000;
 export interface NamedPlan {
   readonly name: string;
   readonly plan: Plan;
+}
+
+/**
+ * Refuses targets that a plan does not have among its models. `requested` is the name they came by: an alias that is among the models
+ * allows all of its targets.
+ */
+export function assertInPlan(
+  catalog: Pick<ModelCatalog, 'find'>,
+  named: NamedPlan | undefined,
+  targets: readonly Target[],
+  { requested, param = 'model' }: { readonly requested?: string; readonly param?: string } = {},
+): void {
+  const models = named?.plan.models;
+  if (!models) return;
+  const refused = targets.find((target) => !isAllowed(catalog, { models }, target, requested));
+  if (!refused) return;
+  throw new GatewayError(
+    'model_not_allowed',
+    `The plan "${named.name}" has not "${clip(refused.provider)}/${clip(refused.model)}" among its models. \`GET /v1/models\` lists those that you may call.`,
+    { param },
+  );
 }
 
 /** All plans by name: those of the file first, which nothing in the store replaces. */

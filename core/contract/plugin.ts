@@ -333,6 +333,8 @@ export type WholeApi = ProviderApi & OperationApi & DialectApi & StoreApi;
 
 /** A plan: requests and tokens a minute, calls at once (0 allows none), and what its callers may use beside models. */
 export interface Plan {
+  /** Models that its accounts may call, as those of a key ({@link Principal.models}), which narrow them further; all unless set. */
+  readonly models?: readonly string[];
   readonly rpm?: number;
   readonly tpm?: number;
   readonly concurrency?: number;

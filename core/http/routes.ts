@@ -2,6 +2,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { type Aliases, type Catalog, listModels, listModelsOf } from '../../models/catalog.ts';
 import { openAiModel } from '../../models/model-table.ts';
 import { docsRoutes } from '../../openapi/docs-pages.ts';
+import type { PlanFinder } from '../calls/plans.ts';
 import type { Principal } from '../contract/call.ts';
 import type { DialectDefinition, DialectModels, ListedModel } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
@@ -16,9 +17,9 @@ import type { Phase } from './lifecycle.ts';
 type CoreRouteDeps = HealthRouteDeps & Omit<ModelRouteDeps, 'created'>;
 
 /** The routes that a gateway has without any plugin. */
-export function coreRoutes({ catalog, aliases, dialects, ...deps }: CoreRouteDeps): readonly Route[] {
+export function coreRoutes({ catalog, aliases, dialects, planOf, ...deps }: CoreRouteDeps): readonly Route[] {
   return [
-    ...modelRoutes({ catalog, aliases, dialects, created: Math.floor(Date.now() / 1000) }),
+    ...modelRoutes({ catalog, aliases, dialects, planOf, created: Math.floor(Date.now() / 1000) }),
     ...healthRoutes(deps),
     ...docsRoutes(),
     rootRoute(),
@@ -151,12 +152,13 @@ interface ModelRouteDeps {
   readonly catalog: Catalog;
   readonly aliases: Aliases;
   readonly dialects: readonly Owned<DialectDefinition>[];
+  readonly planOf: PlanFinder;
   /** Unix seconds: when this gateway started, since vendors' lists tell no creation time. */
   readonly created: number;
 }
 
 /** What a route responds with for a caller. */
-type Read = (ctx: RouteContext) => unknown;
+type Read = (ctx: RouteContext) => Promise<unknown>;
 
 /** A list of models, and one of them. */
 interface Lists {
@@ -166,8 +168,10 @@ interface Lists {
 
 /** The model lists of both surfaces and of clients' formats: only what the caller's key may use and what can be called. */
 function modelRoutes(deps: ModelRouteDeps): readonly Route[] {
-  const ofPath = openAiLists((ctx) => providerModels(deps, ctx.params['provider'] ?? '', ctx.state.principal));
-  const ofAll = openAiLists((ctx) => listModels(deps, ctx.state.principal, deps.created));
+  const ofPath = openAiLists((ctx) =>
+    listInPlan(deps, ctx, (principal) => providerModels(deps, ctx.params['provider'] ?? '', principal)),
+  );
+  const ofAll = openAiLists((ctx) => listInPlan(deps, ctx, (principal) => listModels(deps, principal, deps.created)));
   const definitions = deps.dialects.map(({ value }) => value);
   const ofDialects = new Map(
     deps.dialects.flatMap(({ owner, value }) =>
@@ -200,34 +204,54 @@ function get(path: string, summary: string, read: Read, schema?: Schema): Route 
     summary,
     auth: ['key'],
     responses: { 200: schema ? { description: 'The models.', schema } : { description: 'What there is.' } },
-    handler(ctx) {
-      ctx.body = read(ctx);
+    async handler(ctx) {
+      ctx.body = await read(ctx);
     },
   };
 }
 
-function openAiLists(read: (ctx: RouteContext) => readonly ListedModel[]): Lists {
+/** What a caller may use by its key and by its plan. */
+async function listInPlan(
+  { planOf }: Pick<ModelRouteDeps, 'planOf'>,
+  { state: { principal } }: RouteContext,
+  list: (principal: Principal) => readonly ListedModel[],
+): Promise<readonly ListedModel[]> {
+  const rows = list(principal);
+  // Where the store does not say which plan it is, calls are refused, not lists.
+  const { models } =
+    (
+      await Promise.resolve(principal)
+        .then(planOf)
+        .catch(() => undefined)
+    )?.plan ?? {};
+  if (!models) return rows;
+  const inPlan = new Set(list({ ...principal, models }).map(({ id }) => id));
+  return rows.filter(({ id }) => inPlan.has(id));
+}
+
+function openAiLists(read: (ctx: RouteContext) => Promise<readonly ListedModel[]>): Lists {
   return {
-    list: (ctx) => ({ object: 'list', data: read(ctx).map(openAiModel) }),
-    one: (ctx) => openAiModel(findModel(read(ctx), ctx)),
+    list: async (ctx) => ({ object: 'list', data: (await read(ctx)).map(openAiModel) }),
+    one: async (ctx) => openAiModel(findModel(await read(ctx), ctx)),
   };
 }
 
 function dialectLists(
-  { catalog, aliases, created }: ModelRouteDeps,
+  { catalog, aliases, planOf, created }: ModelRouteDeps,
   owner: string,
   { aliases: dialectAliases }: DialectDefinition,
   models: DialectModels,
 ): Lists {
-  const read = (ctx: RouteContext) => listModels({ catalog, aliases, dialectAliases }, ctx.state.principal, created);
+  const read = (ctx: RouteContext) =>
+    listInPlan({ planOf }, ctx, (principal) => listModels({ catalog, aliases, dialectAliases }, principal, created));
   return {
-    list: (ctx) => {
-      const rows = read(ctx);
+    list: async (ctx) => {
+      const rows = await read(ctx);
       const query = Object.fromEntries(new URLSearchParams(ctx.querystring));
       return callOwned(owner, () => models.list(rows, query));
     },
-    one: (ctx) => {
-      const row = findModel(read(ctx), ctx);
+    one: async (ctx) => {
+      const row = findModel(await read(ctx), ctx);
       return callOwned(owner, () => models.one(row));
     },
   };

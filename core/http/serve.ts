@@ -69,7 +69,7 @@ export function serveGeneration(
   const describe = (): Schema =>
     (openApi ??= createOpenApi(routes, schemas, { ...settings, url: url?.() ?? settings.url }, credentials));
   const own = coreRoutes({
-    ...{ catalog, aliases: deps.aliases, dialects: owned },
+    ...{ catalog, aliases: deps.aliases, dialects: owned, planOf: deps.planOf },
     phase: () => lifecycle.phase,
     reloadProblem: generation.gateway.reloadProblem,
     storeHealth: () => describeStore(foundation.store),

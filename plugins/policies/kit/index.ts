@@ -4,6 +4,7 @@ export {
   ACCOUNTS,
   ALL_PLANS,
   accountKey,
+  assertInPlan,
   auditActor,
   BUDGET,
   changedMeanwhile,

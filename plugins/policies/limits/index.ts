@@ -2,7 +2,6 @@ import {
   type Call,
   type ChatRequest,
   definePlugin,
-  GatewayError,
   type Metered,
   type NamedPlan,
   type Outcome,
@@ -11,13 +10,13 @@ import {
   parseDuration,
   problemsOf,
   type Target,
-  type Window,
   type WindowState,
 } from '../../../core/index.ts';
-import { createLocalCounters, createPlanFinder, steadyNow } from '../kit/index.ts';
+import { assertInPlan, createLocalCounters, createPlanFinder, steadyNow } from '../kit/index.ts';
 import { createWriteQueue, isStoreFailure, type WriteQueue } from '../kit/write-queue.ts';
-import { type Entered, type Slot as LeasedSlot, Leases, type Place } from './leases.ts';
+import { type Entered, Leases, type Place } from './leases.ts';
 import { checkProviderLimits, limitProviders, PROVIDER_LIMITS } from './provider-limits.ts';
+import { type Limit, MINUTE_MS, type Origin, type Slot, slotRefusal, windowRefusal } from './refusals.ts';
 
 /** Requests and tokens a minute and calls at once, by key, by plan, and by provider within the plan. */
 export default definePlugin({
@@ -88,12 +87,14 @@ export default definePlugin({
 interface CountedCall extends CountedRequest {
   /** Of its key, its user's token and its plan. */
   readonly sources: readonly Source[];
+  /** Its targets as it came. */
+  readonly targets: Call['targets'];
   /** Providers whose limits within the plan were counted, by half: `tokens openai`. */
   readonly counted: string[];
   readonly holds: LimitHold[];
 }
 
-type LimiterApi = Pick<PluginApi, 'stores' | 'log' | 'estimate' | 'keep'>;
+type LimiterApi = Pick<PluginApi, 'stores' | 'log' | 'estimate' | 'keep' | 'catalog'>;
 
 interface LimiterOptions {
   readonly onStoreFailure: 'degrade' | 'closed' | 'open';
@@ -111,12 +112,16 @@ const HALVES: readonly LimitHalf[] = Object.freeze(['requests', 'tokens']);
 class Limiter {
   readonly #options: LimiterOptions;
   readonly #estimate: PluginApi['estimate'];
+  /** Its catalog is there once the gateway has started. */
+  readonly #api: Pick<LimiterApi, 'catalog'>;
   readonly #leases: Leases;
   /** For while the store is down. What was counted here goes on to count when the configuration changes. */
   readonly #local: Leases;
   readonly #queue: WriteQueue;
 
-  constructor({ stores, log, estimate, keep }: LimiterApi, options: LimiterOptions) {
+  constructor(api: LimiterApi, options: LimiterOptions) {
+    const { stores, log, estimate, keep } = api;
+    this.#api = api;
     this.#options = options;
     this.#estimate = estimate;
     this.#leases = new Leases(stores.counters, options.leaseMs);
@@ -144,7 +149,10 @@ class Limiter {
   /** Counts a call's request and its place against the limits of key, plan and first provider; throws `rate_limited`. */
   admit(call: Call, plan: NamedPlan | undefined): Promise<void> | undefined {
     const sources = sourcesOf(call.principal, plan);
-    const counted: CountedCall = { call, plan, estimate: this.#estimate, sources, counted: [], holds: [] };
+    const { targets, request } = call;
+    if (plan?.plan.models)
+      assertInPlan(this.#api.catalog, plan, targets, { requested: (request as ChatRequest).model });
+    const counted: CountedCall = { call, plan, targets, estimate: this.#estimate, sources, counted: [], holds: [] };
     call.state.set(COUNTED, counted);
     return this.#hold(counted, 'requests', sources, call.targets[0]?.provider);
   }
@@ -152,7 +160,18 @@ class Limiter {
   /** Counts the tokens that will be sent. */
   readonly reserve = (call: Call): Promise<void> | undefined => {
     const counted = call.state.get(COUNTED) as CountedCall | undefined;
-    return counted && this.#hold(counted, 'tokens', counted.sources, call.targets[0]?.provider);
+    if (!counted) return undefined;
+    const { plan, targets: known, sources } = counted;
+    // Those that a hook chose in place of the alias's own.
+    if (plan?.plan.models)
+      assertInPlan(
+        this.#api.catalog,
+        plan,
+        call.targets.filter(
+          ({ provider, model }) => !known.some((each) => each.provider === provider && each.model === model),
+        ),
+      );
+    return this.#hold(counted, 'tokens', sources, call.targets[0]?.provider);
   };
 
   /** Counts a call against the limits of a provider that it comes to later. */
@@ -229,9 +248,6 @@ export interface LimitHold {
   readonly takenAt: number;
 }
 
-/** How soon a caller who found no free slot may try again: calls end at any time. */
-const SLOT_RETRY_MS = 1000;
-
 /**
  * Reserves a slot of each kind, then its part of all windows, or nothing at all; at once where this process has enough of each. Throws
  * `rate_limited`, which names the first limit that is reached, or what the store throws.
@@ -302,65 +318,6 @@ async function adjustWindow({ counters }: Leases, key: string, delta: number, en
   if (delta > 0 || now < endsAt) await counters.adjust(key, MINUTE_MS, delta, now);
 }
 
-function slotRefusal(full: Slot): GatewayError {
-  return refusal(`${full.limit} calls at once ${describeOrigin(full)}`, SLOT_RETRY_MS, {
-    'x-ratelimit-limit-concurrency': String(full.limit),
-    'x-ratelimit-remaining-concurrency': '0',
-  });
-}
-
-function windowRefusal(windows: readonly Limit[], states: readonly WindowState[], refused: number): GatewayError {
-  const window = windows[refused];
-  const words = window ? `${window.limit} ${window.unit} a minute ${describeOrigin(window)}` : 'a window';
-  return refusal(words, states[refused]?.resetMs ?? MINUTE_MS, rateHeaders(windows, states, refused));
-}
-
-function refusal(limit: string, retryAfterMs: number, headers: Record<string, string>): GatewayError {
-  return new GatewayError(
-    'rate_limited',
-    `The limit of ${limit} is reached. Try again in ${Math.max(1, Math.ceil(retryAfterMs / 1000))} s.`,
-    { retryAfterMs, headers, refusedBy: `limit of ${limit}` },
-  );
-}
-
-/** OpenAI's headers: the window that refused, and of the other unit the one with the least left. */
-function rateHeaders(
-  windows: readonly Limit[],
-  states: readonly WindowState[],
-  refused: number,
-): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const unit of ['requests', 'tokens'] as const) {
-    const own = windows.flatMap((window, at) => {
-      const state = states[at];
-      return window.unit === unit && state ? [{ window, state, isRefused: at === refused }] : [];
-    });
-    const shown =
-      own.find(({ isRefused }) => isRefused) ?? own.sort((a, b) => a.state.remaining - b.state.remaining)[0];
-    if (!shown) continue;
-    headers[`x-ratelimit-limit-${unit}`] = String(shown.window.limit);
-    headers[`x-ratelimit-remaining-${unit}`] = String(Math.max(0, shown.state.remaining));
-    headers[`x-ratelimit-reset-${unit}`] = `${Math.ceil(shown.state.resetMs / 1000)}s`;
-  }
-  return headers;
-}
-
-/** Who set a limit: the key, or the token that its user made it with, unless a plan is named. */
-interface Origin {
-  readonly ofUser?: boolean | undefined;
-  readonly plan: string | undefined;
-  /** Where the plan limits one provider. */
-  readonly provider: string | undefined;
-}
-
-/** A window of one minute, with what the call uses of it. */
-export interface Limit extends Window, Origin {
-  readonly unit: 'requests' | 'tokens';
-}
-
-/** A number of calls at once. */
-export interface Slot extends LeasedSlot, Origin {}
-
 interface Limits {
   readonly windows: readonly Limit[];
   readonly slots: readonly Slot[];
@@ -376,8 +333,6 @@ interface Source extends Origin {
     readonly concurrency?: number | undefined;
   };
 }
-
-export const MINUTE_MS = 60_000;
 
 /** Which half of the limits: requests and calls at once are known when a call comes, tokens when its request is final. */
 type LimitHalf = 'requests' | 'tokens';
@@ -437,11 +392,4 @@ export function limitsOf(
     windows.push({ key, windowMs: MINUTE_MS, limit, amount, unit: half, ...origin });
   }
   return { windows, slots };
-}
-
-/** Whose a limit is, in words. */
-function describeOrigin({ plan, provider, ofUser }: Origin): string {
-  if (ofUser) return 'of this user, over all API keys';
-  if (plan === undefined) return 'of this API key';
-  return provider === undefined ? `of the plan "${plan}"` : `of the plan "${plan}" at the provider "${provider}"`;
 }

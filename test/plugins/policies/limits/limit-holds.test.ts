@@ -3,15 +3,9 @@ import { expect } from 'chai';
 import { type Counters, GatewayError, isGatewayError, type Outcome } from '../../../../core/index.ts';
 import { createLocalCounters } from '../../../../plugins/policies/kit/index.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
-import {
-  type Limit,
-  type LimitHold,
-  MINUTE_MS,
-  reserveLimits,
-  type Slot,
-  settleLimits,
-} from '../../../../plugins/policies/limits/index.ts';
+import { type LimitHold, reserveLimits, settleLimits } from '../../../../plugins/policies/limits/index.ts';
 import { Leases } from '../../../../plugins/policies/limits/leases.ts';
+import { type Limit, MINUTE_MS, type Slot } from '../../../../plugins/policies/limits/refusals.ts';
 import { createSilentLog } from '../../../support/log.ts';
 
 const LEASE_MS = 60_000;
