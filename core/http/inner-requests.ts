@@ -1,9 +1,9 @@
 import http, { type IncomingMessage, type Server } from 'node:http';
+import https from 'node:https';
 import { type Duplex, duplexPair, Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
 import type { OwnRequest } from '../contract/route.ts';
 import type { RequestState } from './lifecycle.ts';
-import { feedConnection } from './server.ts';
 
 /**
  * Requests that the gateway makes to itself in place of a caller's: they run on when the caller leaves, and what they respond is
@@ -112,4 +112,9 @@ export async function injectRequest(server: Server, incoming: Request): Promise<
     return new Response(null, { status, headers });
   }
   return new Response(Readable.toWeb(response) as ReadableStream<Uint8Array>, { status, headers });
+}
+
+/** Gives a server a connection that needs no handshake any more, as Node documents for its `connection` event. */
+export function feedConnection(server: Server, connection: Duplex): void {
+  server.emit(server instanceof https.Server ? 'secureConnection' : 'connection', connection);
 }

@@ -248,10 +248,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     try {
       if (route.form) {
         form = await readForm(ctx, route.form, { hold, memory, bytes: await body.reading });
-        const fields = withModel(form.fields, state);
-        if (validateBody && !validateBody(fields)) throw wrong(validateBody, fields);
-        state.body = deepFreeze(fields);
-        state.files = deepFreeze(form.files);
+        takeForm(state, form, validateBody);
       } else if (validateBody) {
         const { value: sent, empty, raw } = await body.json({ shape });
         const value = state.alias ? withModel(sent, state) : sent;
@@ -269,6 +266,13 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
       if (form) await form.remove();
     }
   };
+}
+
+function takeForm(state: RequestState, form: Form, validate: ReturnType<CompileRoute>): void {
+  const fields = withModel(form.fields, state);
+  if (validate && !validate(fields)) throw wrong(validate, fields);
+  state.body = deepFreeze(fields);
+  state.files = deepFreeze(form.files);
 }
 
 /** A body with the model that the path names, where it does. */

@@ -5,7 +5,6 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import type { GatewayError } from '../contract/errors.ts';
 import type { ErrorNote, OwnRequest, UploadedFile } from '../contract/route.ts';
 import type { CredentialPlaces } from './authenticate.ts';
-import type { InnerRequests } from './inner-requests.ts';
 import type { Hold } from './memory.ts';
 
 export type Phase = 'starting' | 'ready' | 'draining' | 'closed';
@@ -136,7 +135,7 @@ export class RequestState {
   /** What the calls made for this request came to. */
   outcomes: { readonly call: Call; readonly outcome: Outcome }[] | undefined;
   /** Sends requests to the gateway itself. */
-  inner: InnerRequests | undefined;
+  inner: { send(request: OwnRequest & { readonly address: string }): Promise<IncomingMessage> } | undefined;
   /** Whether all middleware has run. */
   isServed = false;
   readonly onOutcome: (call: Call, outcome: Outcome) => void;

@@ -64,8 +64,7 @@ export function serveGeneration(
   const owned = [...registry.dialects.values()];
   const spoken = owned.map(({ value }) => value);
   const dialects = createDialectRoutes(owned, deps, server.sseKeepAliveMs);
-  let openApi: Schema | undefined;
-  let openApiText: string | undefined;
+  let [openApi, openApiText]: [Schema?, string?] = [];
   const describe = (): Schema =>
     (openApi ??= createOpenApi(routes, schemas, { ...settings, url: url?.() ?? settings.url }, credentials));
   const own = coreRoutes({

@@ -108,11 +108,6 @@ export function renewTls(server: Server, started: TlsConfig | undefined, next: T
   server.setSecureContext(contextOptions({ ...rest, ...(clientCa !== undefined && { clientCa }) }));
 }
 
-/** Gives a server a connection that needs no handshake any more, as Node documents for its `connection` event. */
-export function feedConnection(server: Server, connection: Duplex): void {
-  server.emit(server instanceof https.Server ? 'secureConnection' : 'connection', connection);
-}
-
 /** Looks after connections of a server with TLS until their handshake is over: the HTTP server does not know them before. */
 interface Handshakes {
   /** Cuts those that are not over. */

@@ -9,11 +9,10 @@ import { errorHeaders, GatewayError, toGatewayError } from '../contract/errors.t
 import type { Log } from '../contract/plugin.ts';
 import type { CallerMemory, UpgradeHandler } from '../contract/route.ts';
 import { endWithResponse } from './error-answer.ts';
-import { postLocally } from './inner-requests.ts';
+import { feedConnection, postLocally } from './inner-requests.ts';
 import { clientAddress } from './lifecycle.ts';
 import { HEAP_PER_BYTE, type Memory, ownerOf } from './memory.ts';
 import { BODY_BOUNDS, parseBody } from './read-body.ts';
-import { feedConnection } from './server.ts';
 
 /** What the generation that serves now says about upgrades. */
 export interface UpgradeRules {

@@ -64,18 +64,16 @@ export function createKeyIndex(sets: Sets): KeyIndex {
     return (await withStore(() => sets.list(set, page))).map((member) => ({ member, id: idOf(member) }));
   };
 
-  const addEnd = async (id: string, endsAt: number): Promise<void> => {
-    await withStore(() => sets.add(ENDING, endOf(id, endsAt)));
-  };
-
+  const ends = createEnds(sets);
   return {
+    ...ends,
     async add(record, max) {
       const member = memberOf(record);
       const outcome = await withStore(() => sets.add(ofUser(record.userId), member, max));
       if (outcome === 'full') return 'full';
       await withStore(() => sets.add(ALL, member));
       if (isOfOperator(record)) await withStore(() => sets.add(OPERATORS, member));
-      if (record.expiresAt !== undefined) await addEnd(record.id, record.expiresAt);
+      if (record.expiresAt !== undefined) await ends.addEnd(record.id, record.expiresAt);
       for (const id of new Set([record.userId, record.account]))
         await withStore(() => sets.add(ofLook(id), id, MAX_ALIKE));
       return 'added';
@@ -89,14 +87,6 @@ export function createKeyIndex(sets: Sets): KeyIndex {
       if (isOfOperator(record)) await withStore(() => sets.remove(OPERATORS, memberOf(record)));
       const { id, expiresAt } = record;
       if (expiresAt !== undefined) await withStore(() => sets.remove(ENDING, endOf(id, expiresAt)));
-    },
-    addEnd,
-    async listEnding(limit) {
-      const members = await withStore(() => sets.list(ENDING, { limit }));
-      return members.map((member) => ({ member, id: idOf(member), endsAt: Number.parseInt(member, 36) }));
-    },
-    async forgetEnd({ member }) {
-      await withStore(() => sets.remove(ENDING, member));
     },
     async forgetLook(id) {
       await withStore(() => sets.remove(ofLook(id), id));
@@ -118,6 +108,21 @@ export function createKeyIndex(sets: Sets): KeyIndex {
       (await withStore(() => sets.add(successorOf(id), successor, 1))) === 'added',
     unclaimRotation: async (id, successor) => {
       await withStore(() => sets.remove(successorOf(id), successor));
+    },
+  };
+}
+
+function createEnds(sets: Sets): Pick<KeyIndex, 'addEnd' | 'listEnding' | 'forgetEnd'> {
+  return {
+    async addEnd(id, endsAt) {
+      await withStore(() => sets.add(ENDING, endOf(id, endsAt)));
+    },
+    async listEnding(limit) {
+      const members = await withStore(() => sets.list(ENDING, { limit }));
+      return members.map((member) => ({ member, id: idOf(member), endsAt: Number.parseInt(member, 36) }));
+    },
+    async forgetEnd({ member }) {
+      await withStore(() => sets.remove(ENDING, member));
     },
   };
 }

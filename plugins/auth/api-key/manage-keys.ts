@@ -59,16 +59,7 @@ export function createKeyring(given: Omit<KeyringParts, 'dropEnded'>): Keyring {
     describe: (key) => describeKey(key, records, parts.ledger),
     describeSpending: (key) => describeSpending(parts, key),
 
-    async edit(key, make, expected) {
-      if (key.revokedAt !== undefined)
-        throw new GatewayError('conflict', `The key ${prefixOf(key.record.id)} was revoked. Make a new one instead.`);
-      const edited = await records.edit(key, make, expected);
-      const { expiresAt } = edited.after.record;
-      if (expiresAt !== undefined && expiresAt !== edited.before.record.expiresAt)
-        await index.addEnd(key.record.id, expiresAt);
-      parts.onChange(key.record.id);
-      return edited;
-    },
+    edit: (key, make, expected) => editKey(parts, key, make, expected),
 
     async list(userId, page) {
       const wanted = { ...page, limit: page.limit + 1 };
@@ -112,6 +103,22 @@ export function createKeyring(given: Omit<KeyringParts, 'dropEnded'>): Keyring {
       return { ...issued, info: await describeKey(issued.key, records, parts.ledger).catch(() => issued.info) };
     },
   };
+}
+
+async function editKey(
+  { records, index, onChange }: KeyringParts,
+  key: StoredKey,
+  make: (edit: KeyEdit) => KeyEdit,
+  expected?: number,
+): Promise<EditedKey> {
+  const { id } = key.record;
+  if (key.revokedAt !== undefined)
+    throw new GatewayError('conflict', `The key ${prefixOf(id)} was revoked. Make a new one instead.`);
+  const edited = await records.edit(key, make, expected);
+  const { expiresAt } = edited.after.record;
+  if (expiresAt !== undefined && expiresAt !== edited.before.record.expiresAt) await index.addEnd(id, expiresAt);
+  onChange(id);
+  return edited;
 }
 
 async function describeSpending({ records, ledger }: KeyringParts, key: StoredKey): Promise<ApiKeyInfo> {

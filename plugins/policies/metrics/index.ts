@@ -173,11 +173,7 @@ function showState(
     'Of each of several keys of a provider, the worst of its models: 0 closed, 1 half open, 2 open.',
     ['provider', 'key'],
     (shown) => {
-      const worst = new Map<string, readonly [labels: { provider: string; key: string }, state: number]>();
-      for (const { provider, key, state } of read().targets)
-        if (key !== undefined && STATE[state] >= (worst.get(`${provider} ${key}`)?.[1] ?? 0))
-          worst.set(`${provider} ${key}`, [{ provider, key }, STATE[state]]);
-      for (const [labels, state] of worst.values()) shown.set(labels, state);
+      for (const [labels, state] of worstOfKeys(read().targets)) shown.set(labels, state);
     },
   );
   gauge(
@@ -201,21 +197,23 @@ function showState(
     },
     'average',
   );
-  gauge('tollgate_retries_running', 'Retries that run now.', [], (shown) => shown.set(read().retries.running), 'sum');
-  gauge(
-    'tollgate_retries_allowed',
-    'Retries that may run now.',
-    [],
-    (shown) => shown.set(read().retries.allowed),
-    'sum',
-  );
-  gauge(
-    'tollgate_retries_refused',
-    'Retries that were not made because too many ran, since the start.',
-    [],
-    (shown) => shown.set(read().retries.refused),
-    'sum',
-  );
+  for (const [name, help, field] of RETRIES) gauge(name, help, [], (shown) => shown.set(read().retries[field]), 'sum');
+}
+
+const RETRIES = [
+  ['tollgate_retries_running', 'Retries that run now.', 'running'],
+  ['tollgate_retries_allowed', 'Retries that may run now.', 'allowed'],
+  ['tollgate_retries_refused', 'Retries that were not made because too many ran, since the start.', 'refused'],
+] as const;
+
+type KeyLabels = { readonly provider: string; readonly key: string };
+
+function worstOfKeys(targets: readonly TargetReport[]): Iterable<readonly [labels: KeyLabels, state: number]> {
+  const worst = new Map<string, readonly [KeyLabels, number]>();
+  for (const { provider, key, state } of targets)
+    if (key !== undefined && STATE[state] >= (worst.get(`${provider} ${key}`)?.[1] ?? 0))
+      worst.set(`${provider} ${key}`, [{ provider, key }, STATE[state]]);
+  return worst.values();
 }
 
 /** Shows the numbers of other plugins from now on; another generation brings others. */

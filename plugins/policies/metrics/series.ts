@@ -55,6 +55,12 @@ export function countCalls(
   };
 }
 
+const VERDICTS = [
+  'tollgate_plugin_verdicts_total',
+  'Calls that a hook of a plugin changed, refused, answered, routed or failed, or would have where it only logs.',
+  ['plugin', 'hook', 'action'],
+] as const;
+
 function createMetrics(registry: Registry) {
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
     new Counter({ name, help, labelNames, registers: [registry] });
@@ -69,11 +75,7 @@ function createMetrics(registry: Registry) {
       'error',
       'stream',
     ]),
-    verdicts: counter(
-      'tollgate_plugin_verdicts_total',
-      'Calls that a hook of a plugin changed, refused, answered, routed or failed, or would have where it only logs.',
-      ['plugin', 'hook', 'action'],
-    ),
+    verdicts: counter(...VERDICTS),
     seconds: histogram('tollgate_call_duration_seconds', 'Model calls, to the last byte.', [
       'operation',
       'provider',
