@@ -22,6 +22,9 @@ export interface Verifier {
   forget(id: string): void;
 }
 
+/** A request with the key that it is to open; without it the holder was proved in another way. */
+type Presented = Pick<AuthRequest, 'now' | 'address'> & { readonly credential?: string };
+
 export function createVerifier(
   records: Pick<KeyRecords, 'find'>,
   readPeppers: () => Promise<Peppers>,
@@ -33,12 +36,8 @@ export function createVerifier(
   const loader = createLoader(records, readPeppers, (key) => (key.stored ? known : unknown).set(key.id, key));
 
   /** Only who holds the secret learns that a key is revoked or expired. */
-  const accept = (key: CachedKey, request: Parameters<Verifier['verify']>[0]): Principal => {
-    if (!matchesHash(key, request.credential)) throw invalidKey();
-    return open(key, request);
-  };
-  const open = (key: CachedKey, { now, address }: Parameters<Verifier['admit']>[1]): Principal => {
-    if (!key.principal) throw invalidKey();
+  const accept = (key: CachedKey, { credential, now, address }: Presented): Principal => {
+    if ((credential !== undefined && !matchesHash(key, credential)) || !key.principal) throw invalidKey();
     const { revokedAt, blockedAt, expiresAt } = key.stored ?? {};
     if (revokedAt !== undefined)
       throw new GatewayError('revoked_api_key', 'This API key was revoked. Use another key, or make a new one.');
@@ -73,7 +72,8 @@ export function createVerifier(
       return loader.load(id, now).then((loaded) => accept(loaded, request));
     },
     async admit(id, request) {
-      return open(ifFresh(known.get(id), KNOWN_MS, request.now) ?? (await loader.load(id, request.now)), request);
+      const key = ifFresh(known.get(id), KNOWN_MS, request.now) ?? (await loader.load(id, request.now));
+      return accept(key, { now: request.now, address: request.address });
     },
     forget(id) {
       known.delete(id);
