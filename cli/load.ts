@@ -15,7 +15,7 @@ export function loadFor({ globals }: Pick<CommandContext, 'globals'>, place: Pla
 /** Where a command looks for its configuration. */
 export type Place = Pick<ConfigInput, 'cwd' | 'env'>;
 
-const HERE: Place = { cwd: process.cwd(), env: process.env };
+export const HERE: Place = { cwd: process.cwd(), env: process.env };
 
 /**
  * Runs work on a generation that never becomes ready: the configured store and plugins, without listening; a gateway may run

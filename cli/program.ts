@@ -32,6 +32,12 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('./start.ts')).run,
   },
   {
+    name: 'dev',
+    summary: 'Run the gateway to develop plugins: they are loaded anew at each save',
+    options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent']],
+    load: async () => (await import('./dev.ts')).runDev,
+  },
+  {
     name: 'check',
     summary: 'Check the configuration without starting anything',
     options: [['--connect', 'also reach the store and see whether this version can use it; nothing in it is changed']],
@@ -118,6 +124,15 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'plugins',
     summary: 'List the plugins that the configuration loads, and the order of their hooks',
     load: async () => (await import('./list-plugins.ts')).listPlugins,
+    subcommands: [
+      {
+        name: 'new',
+        summary: 'Write the repository of a plugin that passes its own tests',
+        args: [['<name>', 'the name of the plugin, such as my-vendor']],
+        options: [['--kind <kind>', 'provider, policy, guardrail, auth, dialect, operation, agent, tts or store']],
+        load: async () => (await import('./new-plugin.ts')).runNew,
+      },
+    ],
   },
   {
     name: 'config',

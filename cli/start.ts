@@ -42,9 +42,7 @@ const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 /** `tollgate start`: runs until SIGTERM, SIGINT or a closed terminal, which drain it; a second one ends it at once. SIGHUP else reloads. */
 export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
-  const givenLevel = readLevel(options['logLevel']);
-  const port = readPort(options['port']);
-  const host = readHost(options['host']);
+  const { level: givenLevel, ...listenAt } = readListenOptions(options);
   const worker = workerNumber();
   const loaded = await (worker === undefined ? loadFor(context) : requestConfiguration());
   const { config } = loaded;
@@ -72,8 +70,7 @@ export async function run(context: CommandContext): Promise<void> {
     loaded,
     log,
     ...(worker !== undefined && { gatherer: createWorkerGatherer(), listener: createWorkerListener() }),
-    ...(port !== undefined && { port }),
-    ...(host !== undefined && { host }),
+    ...listenAt,
   });
   const reloads =
     worker === undefined
@@ -91,7 +88,7 @@ export async function run(context: CommandContext): Promise<void> {
   const stopped = untilStopped(gateway, terminal, uncaught, reloads);
   if (worker === undefined || worker === 1) {
     const ending = endingModels(loaded, gateway.models);
-    logWarnings(log, [...networkWarnings(config, host), ...ending]);
+    logWarnings(log, [...networkWarnings(config, listenAt.host), ...ending]);
     const banner = { file: config.file, configPath: globals.config, workers: count, terminal, ending };
     terminal.err.write(formatBanner(gateway, { ...banner, signIn: await makeSignInLinks(gateway, terminal) }));
   }
@@ -99,6 +96,18 @@ export async function run(context: CommandContext): Promise<void> {
   await stopped;
   reloads?.close();
   await flushLog(logger);
+}
+
+/** The options of commands that run a gateway; those that are not given are absent. */
+export function readListenOptions(options: CommandContext['options']): {
+  readonly level?: (typeof LEVELS)[number];
+  readonly port?: number;
+  readonly host?: string;
+} {
+  const level = readLevel(options['logLevel']);
+  const port = readPort(options['port']);
+  const host = readHost(options['host']);
+  return { ...(level && { level }), ...(port !== undefined && { port }), ...(host !== undefined && { host }) };
 }
 
 function readLevel(text: unknown): (typeof LEVELS)[number] | undefined {
@@ -192,7 +201,7 @@ export interface BannerOptions {
 }
 
 /** Links for the person at the terminal. Without a terminal the banner ends up in a log, which never has one. */
-async function makeSignInLinks(
+export async function makeSignInLinks(
   { url, signInLinks }: Gateway,
   { isTty }: Terminal,
 ): Promise<NonNullable<BannerOptions['signIn']>> {

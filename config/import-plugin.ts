@@ -15,7 +15,11 @@ export interface ImportOptions {
   readonly baseDir: string;
   /** Plugins that a program gives, which need no import. */
   readonly given?: readonly Plugin[];
+  readonly importFile?: ImportFile;
 }
+
+/** Imports the module of a file that is no built-in plugin; undefined leaves it to the loader. */
+export type ImportFile = (file: string) => Promise<Readonly<Record<string, unknown>> | undefined>;
 
 /** Where a plugin of each kind is named. */
 const SECTIONS: Readonly<Record<string, string>> = Object.freeze({
@@ -53,7 +57,7 @@ export async function importPlugin(spec: string, options: ImportOptions): Promis
   const url = await locatePlugin(spec, options);
   const isBuiltin = options.builtins.some((builtin) => builtin.url === url);
   if (!isBuiltin) assertFits(findManifest(url, options.baseDir), spec);
-  const plugin = await load(url, spec, isBuiltin);
+  const plugin = await load(url, spec, isBuiltin, options.importFile);
   assertPlugin(plugin, spec, options.kind);
   return plugin;
 }
@@ -146,15 +150,57 @@ interface Semver {
   validRange(range: string): string | null;
 }
 
-async function load(url: string, spec: string, isBuiltin: boolean): Promise<unknown> {
+async function load(url: string, spec: string, isBuiltin: boolean, importFile?: ImportFile): Promise<unknown> {
   try {
-    const module: Readonly<Record<string, unknown>> = await importModule(url, isBuiltin);
+    const isFile = !isBuiltin && url.startsWith('file:');
+    const given = isFile ? await importFile?.(fileURLToPath(url)) : undefined;
+    const module: Readonly<Record<string, unknown>> = given ?? (await importModule(url, isBuiltin));
     const exported = module['default'];
     return isObjectOrArray(exported) && isObjectOrArray(exported['default']) ? exported['default'] : exported;
   } catch (error) {
-    const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-    throw new PluginImportError(`the plugin "${spec}" cannot be loaded: ${reason}`, undefined, error);
+    const reason = error instanceof Error ? error.message.split('\n')[0]?.trim() : String(error);
+    const place = placeOfError(error);
+    const at = place
+      ? ` (${path.basename(place.file)}:${place.line}${place.column === undefined ? '' : `:${place.column}`})`
+      : '';
+    throw new PluginImportError(`the plugin "${spec}" cannot be loaded: ${reason}${at}`, undefined, error);
   }
+}
+
+/** A place in the code of a plugin. */
+export interface CodePlace {
+  /** Absolute. */
+  readonly file: string;
+  readonly line: number;
+  readonly column?: number;
+}
+
+/** A file with a place in it, as parsers and stacks write it. */
+const PLACE = /(?:file:\/\/)?((?:[A-Za-z]:)?[\\/][^\s():]+):(\d+)(?::(\d+))?/g;
+const MAX_CAUSES = 5;
+
+/** Where in the code of a plugin an error has its origin: what a parser says, or the first frame of the stack that is neither ours nor a library's. */
+export function placeOfError(error: unknown): CodePlace | undefined {
+  let found: CodePlace | undefined;
+  let at = error;
+  for (let depth = 0; at instanceof Error && depth < MAX_CAUSES; depth += 1) {
+    for (const [, file = '', line, column] of `${at.message}\n${at.stack ?? ''}`.matchAll(PLACE)) {
+      if (/[\\/]node_modules[\\/]/.test(file) || isOwnCode(file)) continue;
+      found = { file: decodeURI(file), line: Number(line), ...(column !== undefined && { column: Number(column) }) };
+      break;
+    }
+    at = at.cause;
+  }
+  return found;
+}
+
+const OWN_ROOMS = ['core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models', 'plugins', 'dist'].map(
+  (room) => path.join(PACKAGE_ROOT, room) + path.sep,
+);
+
+/** Whether a file is a part of this package. */
+export function isOwnCode(file: string): boolean {
+  return OWN_ROOMS.some((room) => file.startsWith(room));
 }
 
 /** Built-ins load as this package itself does; other people's TypeScript goes through jiti. */

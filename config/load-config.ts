@@ -13,6 +13,7 @@ import {
 import {
   assertPlugin,
   type Builtin,
+  type ImportFile,
   type ImportOptions,
   importPlugin,
   listBuiltins,
@@ -60,14 +61,15 @@ const DATA = 'data';
  * own part. Throws a `ConfigError` with all problems; nothing is set up and nothing listens.
  */
 export async function loadConfig(
-  input: (ConfigInput & GivenConfig) | { readonly raw: RawConfig },
+  input: (ConfigInput & GivenConfig) | { readonly raw: RawConfig; readonly importFile?: ImportFile },
   known: readonly Builtin[] = listBuiltins(),
 ): Promise<LoadedConfig> {
   const given = 'raw' in input ? [] : checkGiven(input.plugins ?? []);
   const raw = 'raw' in input ? input.raw : nameGiven(await readRaw(input), given);
   const builtins = known.filter(({ kind, name }) => !given.some((each) => each.kind === kind && each.name === name));
   const refs = findInstances(raw, builtins);
-  const options = { builtins, baseDir: raw.baseDir, given };
+  const importFile = 'raw' in input ? input.importFile : undefined;
+  const options = { builtins, baseDir: raw.baseDir, given, ...(importFile && { importFile }) };
   const stores = await Promise.all(refs.stores.map((ref) => tryImport(ref, options)));
   const imports = await Promise.all(refs.instances.map((ref) => tryImport(ref, options)));
   // Of several stores that are asked which one is meant, one that cannot be imported is not it.

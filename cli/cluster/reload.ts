@@ -158,7 +158,7 @@ export async function startReloads(
 ): Promise<Reloads> {
   const { loaded, log } = deps;
   const files = loaded.config.server.watch
-    ? watchFiles(() => void reloader.reload('a file was changed', BY_FILE))
+    ? watchFiles(() => void reloader.reload('a file was changed', BY_FILE), TIMING)
     : undefined;
   const watch = ({ raw }: typeof loaded): void => files?.watch([...raw.files, ...raw.texts.keys()]);
   const reloader = createReloader({
@@ -182,11 +182,17 @@ export async function startReloads(
   };
 }
 
-/** How often files are looked at. By their state and not by events: those miss mounted volumes, and files that are replaced. */
-const LOOK_MS = 1000;
+/** When a change of files is noticed. */
+interface WatchTiming {
+  /** How often files are looked at. By their state and not by events: those miss mounted volumes, and files that are replaced. */
+  readonly lookMs: number;
+  /** What an editor or a deployment writes in one go is one change. */
+  readonly quietMs: number;
+  /** Whether the process goes on for it, though nothing else is to be done. */
+  readonly keepsAlive: boolean;
+}
 
-/** What an editor or a deployment writes in one go is one change. */
-const QUIET_MS = 300;
+const TIMING: WatchTiming = Object.freeze({ lookMs: 1000, quietMs: 300, keepsAlive: false });
 
 /** Files that are looked at; which ones may change with what they say. */
 interface FileWatch {
@@ -194,20 +200,38 @@ interface FileWatch {
   close(): void;
 }
 
-/** Tells when a file was changed, came or went, once for changes that come together. Keeps no process alive. */
-function watchFiles(onChange: () => void): FileWatch {
-  let watched: ReadonlySet<string> = new Set();
+/** Tells which files were changed, came or went, once for changes that come together. */
+export function watchFiles(
+  onChange: (files: readonly string[]) => void,
+  { lookMs, quietMs, keepsAlive }: WatchTiming,
+): FileWatch {
+  const watched = new Map<string, () => void>();
+  const changed = new Set<string>();
   let quiet: NodeJS.Timeout | undefined;
-  const notice = (): void => {
+  const tell = (): void => {
+    const files = [...changed];
+    changed.clear();
+    onChange(files);
+  };
+  const notice = (file: string): void => {
+    changed.add(file);
     clearTimeout(quiet);
-    quiet = setTimeout(onChange, QUIET_MS).unref();
+    quiet = setTimeout(tell, quietMs);
+    if (!keepsAlive) quiet.unref();
   };
   const watch = (files: readonly string[]): void => {
     const wanted = new Set(files);
-    for (const file of watched) if (!wanted.has(file)) unwatchFile(file, notice);
-    for (const file of wanted)
-      if (!watched.has(file)) watchFile(file, { interval: LOOK_MS, persistent: false }, notice);
-    watched = wanted;
+    for (const [file, listener] of watched)
+      if (!wanted.has(file)) {
+        unwatchFile(file, listener);
+        watched.delete(file);
+      }
+    for (const file of wanted) {
+      if (watched.has(file)) continue;
+      const listener = (): void => notice(file);
+      watched.set(file, listener);
+      watchFile(file, { interval: lookMs, persistent: keepsAlive }, listener);
+    }
   };
   return {
     watch,

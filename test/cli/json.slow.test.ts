@@ -22,6 +22,7 @@ const NONE = { good: [], bad: UNKNOWN };
  */
 const OTHERS: readonly string[] = [
   'start',
+  'dev',
   'config schema',
   'openapi',
   'export',
@@ -39,6 +40,7 @@ const CASES: Readonly<Record<string, Case>> = {
       NONE,
     ]),
   ),
+  'plugins new': { good: ['my-crate', '--kind', 'policy'], bad: ['my-crate'] },
   top: { good: ['--once'], bad: ['now'] },
   init: { good: ['--client', 'codex'], bad: ['--client', 'nobody'] },
   chat: { good: ['echo/echo', 'hello'], bad: ['echo/echo', 'hello', '--max-tokens', 'x'] },

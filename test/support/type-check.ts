@@ -15,6 +15,7 @@ const COMPILER_OPTIONS = {
     'tollgate/guardrails': at('plugins/guardrails/kit/index.ts'),
     'tollgate/codec': at('plugins/providers/kit/index.ts'),
     'tollgate/speech': at('plugins/tts/kit/index.ts'),
+    'tollgate/stores': at('plugins/stores/kit/index.ts'),
     'tollgate/openai-compatible': at('plugins/providers/openai-compatible.ts'),
     'tollgate/conformance': at('test/conformance/index.ts'),
     openai: at('node_modules/openai/index.d.mts'),

@@ -1,0 +1,236 @@
+import { readFileSync, realpathSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { createJiti } from 'jiti';
+import { type CodePlace, isOwnCode, ownModules, placeOfError } from '../config/import-plugin.ts';
+import { type LoadedConfig, loadConfig } from '../config/load-config.ts';
+import { ConfigError, displayPath } from '../config/problems.ts';
+import { type RawConfig, readRawConfig } from '../config/read.ts';
+import { createGateway, type Gateway } from '../core/app.ts';
+import { diffConfigs } from './cluster/diff.ts';
+import { watchFiles } from './cluster/reload.ts';
+import { describeError, type Terminal } from './io.ts';
+import { draining, EXIT_OF, HERE, listenToSignals } from './load.ts';
+import type { CommandContext } from './program.ts';
+import { createProgramLog, flushLog } from './program-log.ts';
+import { formatBanner, makeSignInLinks, readListenOptions } from './start.ts';
+
+/** How soon a save is seen; what an editor writes in one go is one change. With the load it is well within a second. */
+const TIMING = Object.freeze({ lookMs: 200, quietMs: 50, keepsAlive: true });
+
+/** How many files are watched at most; more are not one author's. */
+const MAX_FILES = 2000;
+
+/**
+ * `tollgate dev`: runs the gateway in one process, and loads plugins and configuration anew when a file of theirs was saved; calls in flight
+ * end as they began. What is wrong is printed with its place in the code, and the gateway goes on as it was, or waits for the next save
+ * when it has not come up yet.
+ */
+export async function runDev(context: CommandContext): Promise<void> {
+  const { terminal, globals } = context;
+  const { level = 'info', ...listenAt } = readListenOptions(context.options);
+  const log = createProgramLog({ level, format: 'auto', isTerminal: process.stdout.isTTY === true });
+  const code = createCodeLoader();
+  let read: RawConfig | undefined;
+  const filesOfConfig = (): readonly string[] => (read ? [...read.files, ...read.texts.keys()] : []);
+  const load = async (): Promise<LoadedConfig> => {
+    read = await readRawConfig({ ...HERE, configPath: globals.config });
+    return await loadConfig({ raw: read, importFile: code.importFile });
+  };
+  let running: { readonly gateway: Gateway; readonly loaded: LoadedConfig } | undefined;
+  const start = async (): Promise<void> => {
+    const loaded = await load();
+    const gateway = await createGateway({ loaded, log, ...listenAt });
+    running = { gateway, loaded };
+    const banner = { file: loaded.config.file, configPath: globals.config, workers: 1, terminal };
+    terminal.err.write(formatBanner(gateway, { ...banner, signIn: await makeSignInLinks(gateway, terminal) }));
+  };
+  const reload = async (gateway: Gateway, former: LoadedConfig, changed: readonly string[]): Promise<void> => {
+    const before = performance.now();
+    const loaded = await load();
+    await gateway.use(loaded);
+    running = { gateway, loaded };
+    const names = changed.map((file) => displayPath(file, process.cwd())).join(', ');
+    terminal.err.write(
+      `${terminal.colors.green('reloaded')}  ${names} (${Math.round(performance.now() - before)} ms)\n`,
+    );
+    const waiting = diffConfigs(former.config, loaded.config).filter(({ needsRestart }) => needsRestart);
+    if (waiting.length > 0)
+      terminal.err.write(
+        `          restart for ${waiting.map(({ path }) => path).join(', ')}: the former values stay\n`,
+      );
+  };
+  const attempt = async (changed: readonly string[]): Promise<void> => {
+    code.forget();
+    try {
+      await (running ? reload(running.gateway, running.loaded, changed) : start());
+      files.watch([...code.files(), ...filesOfConfig()]);
+    } catch (error) {
+      if (!running && !isOfAuthor(error)) throw error;
+      terminal.err.write(formatFailure(error, code.failure() ?? error, terminal));
+      const state = running ? 'the gateway goes on as it was' : 'nothing runs yet';
+      terminal.err.write(`       ${state}; save a file to try again\n`);
+      files.watchToo([...code.files(), ...filesOfConfig(), ...filesOf(error)]);
+    }
+  };
+  const onUncaught = (error: unknown): void => void terminal.err.write(formatFailure(error, error, terminal));
+  process.on('uncaughtException', onUncaught);
+  process.on('unhandledRejection', onUncaught);
+  const files = createWatch((changed) => turns.take(changed));
+  const turns = createTurns(attempt);
+  const stopped = untilStopped(
+    terminal,
+    () => running?.gateway.close(),
+    () => turns.take(['SIGHUP']),
+  );
+  turns.take([]);
+  await Promise.race([stopped, turns.failed]).finally(() => files.close());
+  await flushLog(log);
+}
+
+/** Only what its author can mend by a save is waited for: not a port that is taken, or a store that is away. */
+function isOfAuthor(error: unknown): boolean {
+  return error instanceof Error && ['ConfigError', 'PluginError'].includes(error.name);
+}
+
+/** Resolves when the gateway has drained after a signal; a second signal ends the process. */
+function untilStopped(terminal: Terminal, close: () => Promise<void> | undefined, reload: () => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let isStopping = false;
+    listenToSignals({
+      reload,
+      stop(signal) {
+        if (isStopping) process.exit(EXIT_OF[signal]);
+        isStopping = true;
+        terminal.err.write(draining(signal));
+        Promise.resolve(close()).then(resolve, reject);
+      },
+    });
+  });
+}
+
+/** Runs one attempt after the other; changes that come meanwhile are one more attempt. `failed` rejects with what an attempt throws. */
+function createTurns(attempt: (changed: readonly string[]) => Promise<void>) {
+  let waiting: Set<string> | undefined;
+  let isRunning = false;
+  let fail: (error: unknown) => void;
+  const failed = new Promise<never>((_resolve, reject) => {
+    fail = reject;
+  });
+  const run = async (): Promise<void> => {
+    isRunning = true;
+    for (let next = waiting; next; next = waiting) {
+      waiting = undefined;
+      await attempt([...next]);
+    }
+    isRunning = false;
+  };
+  return {
+    failed,
+    take(changed: readonly string[]): void {
+      waiting = new Set([...(waiting ?? []), ...changed]);
+      if (!isRunning) run().catch((error: unknown) => fail(error));
+    },
+  };
+}
+
+/** The files that are watched, at most {@link MAX_FILES}. */
+function createWatch(onChange: (changed: readonly string[]) => void) {
+  const watch = watchFiles(onChange, TIMING);
+  let watched: readonly string[] = [];
+  const set = (files: readonly string[]): void => {
+    watched = [...new Set(files)].slice(0, MAX_FILES);
+    watch.watch(watched);
+  };
+  return {
+    watch: set,
+    /** In addition to what is watched already. */
+    watchToo: (files: readonly string[]): void => set([...files, ...watched]),
+    close: watch.close,
+  };
+}
+
+/**
+ * Loads the modules of plugins so that they can be loaded again: by jiti, which keeps them in the cache of `require`, and not as modules of
+ * Node, which keeps those for ever. Packages that are installed are loaded by Node.
+ */
+function createCodeLoader() {
+  const { cache } = createRequire(import.meta.url);
+  const entries = new Set<string>();
+  let failure: unknown;
+  const isAuthors = (file: string): boolean => !/[\\/]node_modules[\\/]/.test(file) && !isOwnCode(file);
+  const loadedFiles = (): readonly string[] => Object.keys(cache).filter(isAuthors);
+  return {
+    async importFile(file: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+      const real = realpathSync(file);
+      if (!isAuthors(real)) return undefined;
+      entries.add(real);
+      try {
+        return createJiti(real, { fsCache: false, ...(await ownModules()) })(real) as Readonly<Record<string, unknown>>;
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
+    },
+    /** The next import reads the files anew. */
+    forget(): void {
+      failure = undefined;
+      for (const file of loadedFiles()) delete cache[file];
+    },
+    /** What the last import threw. */
+    failure: () => failure,
+    /** All that plugins consist of, and a file that is missing or could not be read. */
+    files: (): readonly string[] => [...entries, ...loadedFiles(), ...filesOf(failure)],
+  };
+}
+
+/** Files whose change may mend an error: those that it names. */
+function filesOf(error: unknown): readonly string[] {
+  if (error instanceof ConfigError) return error.problems.map(({ file }) => path.resolve(file));
+  const place = placeOfError(error);
+  const { requireStack: [importer] = [] } = (error ?? {}) as { readonly requireStack?: readonly string[] };
+  const [, missing] = (error instanceof Error && /^Cannot find module '(\.[^']*)'/.exec(error.message)) || [];
+  return [
+    ...(place ? [place.file] : []),
+    ...(importer === undefined ? [] : [importer]),
+    ...(importer === undefined || missing === undefined ? [] : [path.resolve(path.dirname(importer), missing)]),
+  ];
+}
+
+const TOP_LEVEL_AWAIT = /await is only valid in async functions/;
+
+/** What went wrong, and the lines of the author's code where it did. `thrown` is what his code threw, which `error` may only name. */
+function formatFailure(error: unknown, thrown: unknown, { colors }: Terminal): string {
+  const reported = describeError(error);
+  const lines = reported.map((line) => `${colors.red('error')}  ${line}\n`);
+  const place = placeOfError(thrown);
+  if (place) lines.push(...readFrame(place).map((line) => `       ${line}\n`));
+  if (thrown instanceof Error && TOP_LEVEL_AWAIT.test(thrown.message))
+    lines.push('       tollgate dev loads modules without await at the top: do that work in setup\n');
+  return lines.join('');
+}
+
+/** How many lines are shown before and behind the one in question. */
+const AROUND = 2;
+const LONGEST_LINE = 160;
+
+/** The place, and its lines with a mark. */
+function readFrame({ file, line, column }: CodePlace): readonly string[] {
+  const at = `at ${displayPath(file, process.cwd())}:${line}${column === undefined ? '' : `:${column}`}`;
+  let text: readonly string[];
+  try {
+    text = readFileSync(file, 'utf8').split('\n');
+  } catch {
+    return [at];
+  }
+  const first = Math.max(1, line - AROUND);
+  const width = String(line + AROUND).length;
+  const frame = text.slice(first - 1, line + AROUND).flatMap((content, index) => {
+    const number = first + index;
+    const head = `${number === line ? '>' : ' '} ${String(number).padStart(width)} | `;
+    const shown = `${head}${content.replaceAll('\t', ' ').slice(0, LONGEST_LINE)}`;
+    const isMarked = number === line && column !== undefined && column <= LONGEST_LINE;
+    return isMarked ? [shown, `${' '.repeat(head.length + column - 1)}^`] : [shown];
+  });
+  return [at, ...frame];
+}

@@ -1,0 +1,105 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { listBuiltins } from '../config/import-plugin.ts';
+import { PACKAGE_ROOT, VERSION } from '../config/package-root.ts';
+import { nearest } from '../config/problems.ts';
+import { CliError, createIo, EXIT } from './io.ts';
+import type { CommandContext } from './program.ts';
+
+/** The repositories of plugins, one a kind, in which a name stands that is replaced; `common` is in all of them. */
+const TEMPLATES = path.join(PACKAGE_ROOT, 'examples', 'plugins');
+const COMMON = 'common';
+
+/** What stands in the templates for the plugin's name. */
+const TEMPLATE_NAME = 'my-plugin';
+
+/** It becomes a package's name, a key of configurations, a path, and a part of names of variables. */
+const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+const MAX_NAME = 30;
+
+/** Packages lose files of these names, so that templates have them without the dot. */
+const DOTTED: ReadonlySet<string> = new Set(['gitignore']);
+
+/** The kinds that a plugin may be begun as; a guardrail is a policy that looks at texts. */
+export function templateKinds(): readonly string[] {
+  return readdirSync(TEMPLATES).filter((name) => name !== COMMON);
+}
+
+/** `tollgate plugins new`: writes the repository of a plugin that passes its own tests. */
+export async function runNew({ terminal, globals, args, options }: CommandContext): Promise<void> {
+  const kind = readKind(options['kind']);
+  const name = readName(args[0] ?? '', kind);
+  const folder = `tollgate-plugin-${name}`;
+  if (existsSync(folder))
+    throw new CliError(`${folder} exists already`, EXIT.usage, 'Choose another name, or run this in another folder.');
+  const files = [COMMON, kind].flatMap((template) => readTemplate(template, name));
+  try {
+    for (const { file, text } of files) {
+      mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
+      writeFileSync(path.join(folder, file), text);
+    }
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CliError(`${folder} cannot be written: ${reason}`, EXIT.unexpected, 'Run this where you may write.');
+  }
+  createIo(terminal, globals.json === true).result(
+    { folder, kind, written: files.map(({ file }) => file) },
+    `wrote ${folder}: ${files.map(({ file }) => file).join(', ')}\nNext: cd ${folder} && npm install && npm test, then: npm run dev`,
+  );
+}
+
+function readKind(given: unknown): string {
+  const kinds = templateKinds();
+  const all = `Kinds are ${kinds.join(', ')}.`;
+  if (typeof given !== 'string')
+    throw new CliError('the kind of the plugin is missing', EXIT.usage, `Add --kind. ${all}`);
+  if (kinds.includes(given)) return given;
+  const near = nearest(given, kinds)[0];
+  throw new CliError(
+    `"${given}" is not a kind of plugin`,
+    EXIT.usage,
+    near === undefined ? all : `Did you mean ${near}? ${all}`,
+  );
+}
+
+function readName(given: string, kind: string): string {
+  const short = given.replace(/^(@[^/]*\/)?(tollgate-plugin-)?/, '');
+  if (short !== given && NAME.test(short))
+    throw new CliError(
+      `"${given}" is the name of a package`,
+      EXIT.usage,
+      `Give the plugin's own name: ${short}. Its package is tollgate-plugin-${short}; change that in package.json as you like.`,
+    );
+  if (!NAME.test(given) || given.length > MAX_NAME)
+    throw new CliError(
+      `"${given}" is not a name for a plugin`,
+      EXIT.usage,
+      `Use 1 to ${MAX_NAME} of a-z and 0-9, words joined by "-", such as my-vendor.`,
+    );
+  const kindOf = kind === 'guardrail' ? 'policy' : kind;
+  if (listBuiltins().some((builtin) => builtin.kind === kindOf && builtin.name === given))
+    throw new CliError(`there is a built-in ${kind} "${given}"`, EXIT.usage, 'Choose another name.');
+  return given;
+}
+
+/** The files of a template with the plugin's name in them. */
+function readTemplate(template: string, name: string): readonly { readonly file: string; readonly text: string }[] {
+  const root = path.join(TEMPLATES, template);
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => {
+      const file = path.relative(root, path.join(entry.parentPath, entry.name));
+      const text = readFileSync(path.join(root, file), 'utf8')
+        .replaceAll(TEMPLATE_NAME, name)
+        .replaceAll(variableOf(TEMPLATE_NAME), variableOf(name))
+        .replaceAll('^0.0.0', `^${VERSION}`);
+      return { file: DOTTED.has(file) ? `.${file}` : file, text };
+    })
+    .sort((a, b) => (a.file < b.file ? -1 : 1));
+}
+
+/** A name as environment variables have it. */
+function variableOf(name: string): string {
+  return name.toUpperCase().replaceAll('-', '_');
+}
