@@ -132,6 +132,17 @@ export const COMMANDS: readonly CommandRow[] = [
         options: [['--kind <kind>', 'provider, policy, guardrail, auth, dialect, operation, agent, tts or store']],
         load: async () => (await import('./new-plugin.ts')).runNew,
       },
+      {
+        name: 'add',
+        summary: 'Install the package of a plugin without its scripts, and write it into the configuration',
+        args: [['<package>', 'as npm install takes it: a name, a version, a file or a folder']],
+        options: [
+          ['--as <name>', 'the name in the configuration; default: that of the plugin'],
+          ['--options <json>', 'the options of the plugin'],
+          ['--yes', 'do not ask'],
+        ],
+        load: async () => (await import('./add-plugin.ts')).runAdd,
+      },
     ],
   },
   {

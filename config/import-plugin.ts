@@ -62,6 +62,14 @@ export async function importPlugin(spec: string, options: ImportOptions): Promis
   return plugin;
 }
 
+/** Imports the plugin of a package that is installed in this folder, of whatever kind it is; throws a {@link PluginImportError} as {@link importPlugin} does. */
+export async function importPackage(name: string, baseDir: string): Promise<Plugin> {
+  const url = await resolvePackage(name, { kind: 'policy', builtins: [], baseDir });
+  const plugin = await load(url, name, false);
+  assertPlugin(plugin, name, (plugin as Partial<Plugin> | undefined)?.kind ?? 'policy');
+  return plugin;
+}
+
 /** The URL of a plugin's module; throws a {@link PluginImportError} when it is not there. */
 export async function locatePlugin(spec: string, options: ImportOptions): Promise<string> {
   const builtin = options.builtins.find(({ kind, name }) => kind === options.kind && name === spec);

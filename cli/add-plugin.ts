@@ -1,0 +1,308 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { promisify } from 'node:util';
+import { parseDocument } from 'yaml';
+import { GROUP_NAMES, GROUPS, INSTANCE_NAME } from '../config/core-schema.ts';
+import { importPackage } from '../config/import-plugin.ts';
+import { loadConfig } from '../config/load-config.ts';
+import { type RawConfig, readRawConfig } from '../config/read.ts';
+import { isObject, parseJson } from '../core/contract/json.ts';
+import type { Plugin } from '../core/contract/plugin.ts';
+import { CliError, createIo, describeError, EXIT, type Terminal } from './io.ts';
+import { HERE } from './load.ts';
+import type { CommandContext } from './program.ts';
+import { quietLog } from './program-log.ts';
+import { trySetUp } from './start.ts';
+
+const run = promisify(execFile);
+
+/** How long npm may take, and how much it may say. */
+const NPM_MS = 300_000;
+const NPM_BYTES = 10_000_000;
+
+/** Nothing that a package brings runs while it is installed, and what it says of `tollgate` installs none: this one is used. */
+const INSTALL: readonly string[] = Object.freeze([
+  ...['install', '--ignore-scripts', '--legacy-peer-deps', '--install-links', '--save-exact'],
+  ...['--no-audit', '--no-fund', '--loglevel=error'],
+]);
+
+/** How a package says that it is a plugin: by this keyword, or as one that is used with tollgate. */
+const KEYWORD = 'tollgate-plugin';
+
+/** Scripts that npm runs by default. */
+const INSTALL_SCRIPTS = ['preinstall', 'install', 'postinstall', 'prepare'] as const;
+
+type Manifest = Readonly<Record<string, unknown>>;
+
+interface Found {
+  readonly name: string;
+  readonly manifest: Manifest;
+  readonly plugin: Plugin;
+  /** What is shown of it before it is installed, by name. */
+  readonly facts: Readonly<Record<string, string>>;
+}
+
+/**
+ * `tollgate plugins add`: installs a package as npm does, without running its scripts, and writes it into the configuration. Everything is looked
+ * at in a folder of its own first; what fails later is undone.
+ */
+export async function runAdd(context: CommandContext): Promise<void> {
+  const { terminal, globals, args, options } = context;
+  const spec = readSpec(args[0] ?? '');
+  const given = readOptions(options['options']);
+  const raw = await readRawConfig({ ...HERE, configPath: globals.config });
+  const [file = raw.file] = raw.files;
+  if (raw.isDefault) throw new CliError('there is no configuration here to add to', EXIT.config, 'Run: tollgate init');
+  await loadConfig({ ...HERE, configPath: file }); // what is wrong already is no matter of the plugin
+  const found = await lookAt(spec);
+  const place = placeFor(found.plugin, { raw, file }, options['as']);
+  const io = createIo(terminal, globals.json === true);
+  const text = Object.entries(found.facts).map(([name, fact]) => `  ${name.padEnd(13)}${fact}`);
+  io.note(`${found.name} ${textOf(found.manifest['version']) ?? ''}\n${text.join('\n')}`);
+  if (options['yes'] !== true) await confirmInstall(terminal, io.json, place.join('.'));
+  await install({ spec, raw, file, found, place, value: { plugin: found.name, ...given } });
+  const lines = `installed ${found.name}, and wrote ${place.join('.')} into ${raw.file}`;
+  io.result(
+    { package: found.name, version: found.manifest['version'], written: place, file: raw.file, ...found.facts },
+    `${lines}\nNext: tollgate check, then start or reload the gateway`,
+  );
+}
+
+/** A path to a package or its file is meant from here, wherever npm runs. */
+function readSpec(given: string): string {
+  if (given === '' || given.startsWith('-') || /[\s\p{Cc}]/u.test(given))
+    throw new CliError(
+      `"${given}" is not a package`,
+      EXIT.usage,
+      'Name one as npm install does: tollgate-plugin-acme, @scope/name@1.2.3, ./file.tgz or a folder.',
+    );
+  return existsSync(given) ? path.resolve(given) : given;
+}
+
+function readOptions(text: unknown): Manifest {
+  if (text === undefined) return {};
+  const value = parseJson(String(text));
+  if (isObject(value)) return value;
+  throw new CliError(
+    '--options is not a JSON object',
+    EXIT.usage,
+    `Such as --options '{"apiKey":"\${ACME_API_KEY}"}'.`,
+  );
+}
+
+/** Installs a package in a folder that is gone afterwards, and reads what it is. Its code runs only when it says that it is a plugin. */
+async function lookAt(spec: string): Promise<Found> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-add-'));
+  try {
+    writeFileSync(path.join(folder, 'package.json'), '{"private":true}');
+    await npm([...INSTALL, '--prefix', folder, spec], folder);
+    const { dependencies } = readJsonFile(path.join(folder, 'package.json'));
+    const [name] = isObject(dependencies) ? Object.keys(dependencies) : [];
+    if (name === undefined) throw new CliError(`npm installed nothing for "${spec}"`, EXIT.unexpected);
+    const manifest = readJsonFile(path.join(folder, 'node_modules', name, 'package.json'));
+    const refuse = (why: string, hint: string) => new CliError(`"${name}" ${why}`, EXIT.usage, hint);
+    const isMarked = Array.isArray(manifest['keywords']) && manifest['keywords'].includes(KEYWORD);
+    const peers = isObject(manifest['peerDependencies']) ? manifest['peerDependencies'] : {};
+    if (!isMarked && !Object.hasOwn(peers, 'tollgate'))
+      throw refuse(
+        'is no plugin of Tollgate',
+        `A plugin has the keyword "${KEYWORD}" or names tollgate in its peerDependencies; nothing of this one was run.`,
+      );
+    if (!/^(@[^/]+\/|tollgate-plugin-)/.test(name))
+      throw refuse('cannot be named in a configuration', 'A package needs a name tollgate-plugin-… or a scope.');
+    const plugin = await importPackage(name, folder).catch((error: Error) => {
+      throw refuse(`cannot be used: ${error.message}`, 'A folder has to be built before it is added: npm run build.');
+    });
+    const facts = await factsOf({ name, manifest, plugin, spec, folder });
+    return { name, manifest, plugin, facts };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface Staged extends Omit<Found, 'facts'> {
+  readonly spec: string;
+  readonly folder: string;
+}
+
+/** What an operator should know before he says yes. */
+async function factsOf({ name, manifest, plugin, spec, folder }: Staged): Promise<Found['facts']> {
+  const lock = readJsonFile(path.join(folder, 'package-lock.json'))['packages'];
+  const packages = isObject(lock) ? Object.keys(lock).filter((place) => place !== '').length : 0;
+  const scripts = isObject(manifest['scripts']) ? manifest['scripts'] : {};
+  const skipped = INSTALL_SCRIPTS.filter((script) => Object.hasOwn(scripts, script));
+  const properties = isObject(plugin.configSchema) ? (plugin.configSchema as Manifest)['properties'] : undefined;
+  const options = Object.entries(isObject(properties) ? properties : {});
+  const urls = options.filter(([, schema]) => isObject(schema) && schema['format'] === 'url').map(([option]) => option);
+  const secrets = options
+    .filter(([, schema]) => isObject(schema) && schema['secret'] === true)
+    .map(([option]) => option);
+  const list = (names: readonly string[] | undefined): string => names?.join(', ') || 'none';
+  return {
+    what: textOf(manifest['description']) ?? 'it does not say',
+    plugin: `${plugin.kind} "${plugin.name}", plugin API ${plugin.apiVersion}`,
+    licence: textOf(manifest['license']) ?? 'it names none',
+    from: path.isAbsolute(spec) ? spec : `the registry of npm, as ${spec}`,
+    provenance: path.isAbsolute(spec) ? 'not known of a file' : await findProvenance(name, textOf(manifest['version'])),
+    packages: packages === 1 ? 'itself alone' : `itself and ${packages - 1} that it depends on`,
+    scripts: skipped.length > 0 ? `not run: ${skipped.join(', ')}` : 'none',
+    hosts: [...(plugin.hosts ?? []), ...urls.map((option) => `the host of its option ${option}`)].join(', ') || 'none',
+    permissions: list(plugin.permissions),
+    credentials: list([...(plugin.credentials ?? []), ...secrets.map((option) => `its option ${option}`)]),
+    commands: list(plugin.commands?.map((command) => command.name)),
+    rights: 'it runs in the gateway’s process, with all of its rights',
+  };
+}
+
+/** What the registry says of how a release was made. */
+async function findProvenance(name: string, version: string | undefined): Promise<string> {
+  const words = ['view', `${name}@${version ?? 'latest'}`, 'dist.attestations', '--json', '--loglevel=error'];
+  const said = await npm(words, os.tmpdir()).then(parseJson, () => undefined);
+  if (said === undefined) return 'none: the registry has no attestation of how it was built';
+  const { provenance, url } = isObject(said) ? said : {};
+  const type = isObject(provenance) ? textOf(provenance['predicateType']) : undefined;
+  return `attested (${type ?? 'of an unknown form'}), to be verified by npm audit signatures${url ? `: ${textOf(url)}` : ''}`;
+}
+
+interface Target {
+  readonly raw: RawConfig;
+  /** The configuration, absolute. */
+  readonly file: string;
+}
+
+/** Where the plugin stands in the configuration, as a path of keys; refuses a place that is taken. */
+function placeFor({ kind, name }: Plugin, { raw, file }: Target, as: unknown): readonly string[] {
+  const source = readFileSync(file, 'utf8');
+  if (kind === 'store') {
+    if (/(^|[{,\s])["']?store["']?\s*:/m.test(source))
+      throw new CliError(
+        `${raw.file} has a store already`,
+        EXIT.usage,
+        'What is kept in one is not in another: install the package by npm, and write store: { plugin: … } yourself.',
+      );
+    return ['store'];
+  }
+  const group = GROUP_NAMES.find((each) => GROUPS[each].kind === kind);
+  const instance = typeof as === 'string' ? as : name;
+  if (group === undefined || !INSTANCE_NAME.test(instance))
+    throw new CliError(`"${instance}" is not a name of an instance`, EXIT.usage, 'Give another one with --as.');
+  const members = raw.value[group];
+  if (isObject(members) && Object.hasOwn(members, instance))
+    throw new CliError(
+      `${raw.file} has ${group}.${instance} already`,
+      EXIT.usage,
+      'Give the new one another name with --as.',
+    );
+  return [group, instance];
+}
+
+async function confirmInstall({ err, isTty }: Terminal, json: boolean, place: string): Promise<void> {
+  if (json || !isTty || process.stdin.isTTY !== true)
+    throw new CliError('nothing was installed: no one is here to say yes', EXIT.usage, 'Look at it, and add --yes.');
+  const reader = createInterface({ input: process.stdin, output: err });
+  const reply = await reader.question(`Install it, and write ${place} into the configuration? [y/N] `);
+  reader.close();
+  if (!/^y(es)?$/i.test(reply.trim())) throw new CliError('nothing was installed', EXIT.usage);
+}
+
+interface Work extends Target {
+  readonly spec: string;
+  readonly found: Found;
+  readonly place: readonly string[];
+  readonly value: Manifest;
+}
+
+/** Installs next to the configuration, writes it and checks it. What was there before is put back when any of it fails. */
+async function install({ spec, raw: { baseDir }, file, found, place, value }: Work): Promise<void> {
+  const text = writeInto(file, readFileSync(file, 'utf8'), place, value);
+  const kept = [file, path.join(baseDir, 'package.json'), path.join(baseDir, 'package-lock.json')].map(keepFile);
+  const isNew = !existsSync(path.join(baseDir, 'node_modules', found.name));
+  try {
+    // Without one npm would look for a package above this folder.
+    if (!existsSync(path.join(baseDir, 'package.json')))
+      writeFileSync(path.join(baseDir, 'package.json'), '{\n  "private": true\n}\n');
+    await npm([...INSTALL, '--prefix', baseDir, spec], baseDir);
+    writeFileSync(file, text);
+    await trySetUp(await loadConfig({ ...HERE, configPath: file }), quietLog());
+  } catch (error) {
+    if (isNew)
+      await npm(
+        ['uninstall', '--prefix', baseDir, '--ignore-scripts', '--legacy-peer-deps', found.name],
+        baseDir,
+      ).catch(() => undefined);
+    for (const putBack of kept) putBack();
+    const { hint } = error instanceof CliError ? error : { hint: 'Give the options that it needs with --options.' };
+    throw new CliError(`${found.name} was not added: ${describeError(error).join('\n')}`, EXIT.config, hint);
+  }
+}
+
+/** Keeps a file as it is; the result puts it back, or removes it where there was none. */
+function keepFile(file: string): () => void {
+  const text = existsSync(file) ? readFileSync(file) : undefined;
+  return () => (text === undefined ? rmSync(file, { force: true }) : writeFileSync(file, text));
+}
+
+/** The text of a configuration with one more value; comments stay. */
+function writeInto(file: string, text: string, place: readonly string[], value: Manifest): string {
+  const isManifest = path.basename(file) === 'package.json';
+  const keys = isManifest ? ['tollgate', ...place] : place;
+  if (/\.ya?ml$/.test(file)) {
+    const document = parseDocument(text);
+    for (const depth of keys.slice(0, -1).keys()) {
+      const above = keys.slice(0, depth + 1);
+      if (document.getIn(above) == null) document.setIn(above, document.createNode({}));
+    }
+    document.setIn(keys, document.createNode(value));
+    return document.toString({ lineWidth: 0 });
+  }
+  if (!file.endsWith('.json'))
+    throw new CliError(
+      `${path.basename(file)} is a program, which cannot be written into`,
+      EXIT.usage,
+      `Run npm install, and write ${place.join('.')}: ${JSON.stringify(value)} yourself.`,
+    );
+  const indent = /^([ \t]+)"/m.exec(text)?.[1] ?? 2;
+  return `${JSON.stringify(setIn(parseJson(text), keys, value), null, indent)}\n`;
+}
+
+/** A copy of a value with another one at a path of keys. */
+function setIn(whole: unknown, [key, ...rest]: readonly string[], value: unknown): unknown {
+  if (key === undefined) return value;
+  const members = isObject(whole) ? whole : {};
+  return { ...members, [key]: setIn(members[key], rest, value) };
+}
+
+/** Runs npm; resolves with its stdout. Rejects with what it says. */
+async function npm(words: readonly string[], cwd: string): Promise<string> {
+  const program = process.platform === 'win32' ? 'npm.cmd' : 'npm';
+  try {
+    return (await run(program, words, { cwd, timeout: NPM_MS, maxBuffer: NPM_BYTES })).stdout;
+  } catch (error) {
+    const { code, stderr = '' } = error as { readonly code?: unknown; readonly stderr?: string };
+    if (code === 'ENOENT')
+      throw new CliError('npm is not here', EXIT.unavailable, 'Install npm, which comes with Node.');
+    const said = stderr.split('\n').filter((line) => /^npm (error|ERR!) (?!A complete log|code )/.test(line));
+    const reason = said
+      .slice(0, 3)
+      .map((line) => line.replace(/^npm (error|ERR!) /, ''))
+      .join(' ');
+    throw new CliError(
+      `npm failed: ${reason || 'it did not say why'}`,
+      EXIT.unavailable,
+      'Look at the name, and at the network.',
+    );
+  }
+}
+
+function readJsonFile(file: string): Manifest {
+  const value = existsSync(file) ? parseJson(readFileSync(file, 'utf8')) : undefined;
+  return isObject(value) ? value : {};
+}
+
+/** One line of a stranger's text. */
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value.replace(/\p{Cc}/gu, ' ').slice(0, 200) : undefined;
+}

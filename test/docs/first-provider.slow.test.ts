@@ -1,0 +1,91 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import path from 'node:path';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { useTempFolder } from '../support/folders.ts';
+import { type Running, startProgram } from '../support/processes/cli.ts';
+import { startRegistry } from '../support/processes/npm-registry.ts';
+import { usePackedTollgate } from '../support/processes/packed-tollgate.ts';
+import { freePort } from '../support/processes/server-process.ts';
+
+/** The blocks of the page in their order; `file` is where one is written. */
+const BLOCKS = [
+  ...readFileSync(path.join(PACKAGE_ROOT, 'docs/plugins/1-provider.md'), 'utf8').matchAll(
+    /^```(?<language>\w+)(?: (?<file>\S+))?\n(?<text>[\s\S]*?)^```$/gm,
+  ),
+].map(({ groups = {} }) => ({ file: groups['file'], text: groups['text'] ?? '' }));
+
+/** What runs until it is ended, and what it says when it is ready. */
+const SERVERS: readonly (readonly [line: RegExp, ready: RegExp | undefined])[] = [
+  [/^node dist\/test\/vendor\.js$/m, undefined],
+  [/^npm run dev$/m, /Try it/],
+  [/^tollgate start /m, /Try it/],
+];
+
+describe('docs/plugins/1-provider.md', function () {
+  this.timeout(600_000);
+  const tollgate = usePackedTollgate();
+  const empty = useTempFolder('first-provider');
+  const running: Running[] = [];
+  let registry: Server | undefined;
+
+  after(() => {
+    for (const { child } of running) if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
+    registry?.close();
+  });
+
+  it('leads from an empty folder to the OpenAI and Anthropic clients, block by block as written', async () => {
+    const manifest = path.join(tollgate.folder, 'node_modules', 'tollgate', 'package.json');
+    const started = await startRegistry({ manifest, tarball: tollgate.tarball });
+    registry = started.server;
+    const env: Record<string, string> = {
+      ...tollgate.env,
+      ...{
+        npm_config_offline: 'false',
+        npm_config_registry: started.url,
+        npm_config_fund: 'false',
+        npm_config_audit: 'false',
+      },
+    };
+    // Others may have the ports of the page.
+    const ports = Object.fromEntries(
+      await Promise.all(['4100', '8787', '8788'].map(async (port) => [port, await freePort()])),
+    );
+    const move = (text: string): string => text.replaceAll(/\b(4100|8787|8788)\b/g, (port) => String(ports[port]));
+    let cwd = empty;
+    let said = '';
+    for (const { file, text } of BLOCKS) {
+      if (file !== undefined) {
+        const reloaded = running.at(-1)?.seen(/reloaded +src\/index\.ts/);
+        writeFileSync(path.join(cwd, file), move(text));
+        if (file.startsWith('src/')) await reloaded;
+        else void reloaded?.catch(() => undefined);
+        continue;
+      }
+      const server = SERVERS.find(([line]) => line.test(text));
+      if (server) {
+        const program = startProgram(['sh', '-ec', move(text)], cwd, env, true);
+        running.push(program);
+        if (server[1]) {
+          await program.seen(server[1]);
+          env['TOLLGATE_API_KEY'] = /tg_\w+/.exec(program.stderr())?.[0] ?? '';
+        }
+        continue;
+      }
+      const { code, stdout, stderr } = await startProgram(['sh', '-ec', `${move(text)}\npwd > "$HOME/where"`], cwd, {
+        ...env,
+        HOME: empty,
+      }).finished;
+      expect(code, `${text}\n${stdout}\n${stderr}`).to.equal(0);
+      cwd = readFileSync(path.join(empty, 'where'), 'utf8').trim();
+      said = stdout;
+      // The ports of what was written from the templates.
+      if (text.startsWith('tollgate plugins new'))
+        for (const name of ['tollgate.config.yaml', 'test/vendor.ts', 'dist/test/vendor.js'])
+          writeFileSync(path.join(cwd, name), move(readFileSync(path.join(cwd, name), 'utf8')));
+    }
+    expect(said).to.equal('OpenAI: Hello\nAnthropic: Hello\n');
+    expect(readdirSync(empty)).to.include.members(['gateway', 'tollgate-plugin-my-vendor']);
+  });
+});

@@ -1,0 +1,64 @@
+/** A registry of npm on the loopback, with the packages that this repository has installed, and with more files. */
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { PACKAGE_ROOT } from '../../../config/package-root.ts';
+
+type Manifest = Readonly<Record<string, unknown>> & { readonly name: string; readonly version: string };
+
+const read = (file: string): Manifest => JSON.parse(readFileSync(file, 'utf8')) as Manifest;
+
+/** Where each version of a package lies below this repository. */
+function placesOf(name: string): readonly string[] {
+  const { packages } = read(path.join(PACKAGE_ROOT, 'package-lock.json')) as unknown as { packages: object };
+  return Object.keys(packages)
+    .filter((place) => place === `node_modules/${name}` || place.endsWith(`/node_modules/${name}`))
+    .map((place) => path.join(PACKAGE_ROOT, place))
+    .filter((place) => existsSync(path.join(place, 'package.json')));
+}
+
+/** Sends a folder as npm packs it; what it has installed below itself is packages of their own. */
+function sendPacked(folder: string, response: ServerResponse): void {
+  const tar = spawn('tar', ['-czf', '-', '--exclude=./node_modules', '--transform=s,^\\.,package,', '.'], {
+    cwd: folder,
+  });
+  tar.stdout.pipe(response);
+}
+
+/** Starts it; `tarball` is one more package, packed. */
+export async function startRegistry(own: {
+  readonly manifest: string;
+  readonly tarball: string;
+}): Promise<{ readonly url: string; readonly server: Server }> {
+  const server = createServer((request, response) => {
+    const [, name = '', version] =
+      /^\/((?:@[^/]+\/)?[^/]+)(?:\/-\/(.+)\.tgz)?$/.exec(decodeURIComponent(request.url ?? '')) ?? [];
+    const ours = read(own.manifest);
+    const isOurs = name === ours.name;
+    const found = isOurs
+      ? []
+      : placesOf(name).map((place) => ({ place, manifest: read(path.join(place, 'package.json')) }));
+    if (version !== undefined) {
+      if (isOurs) return void response.end(readFileSync(own.tarball));
+      const place = found.find(({ manifest }) => manifest.version === version)?.place;
+      if (place !== undefined) return void sendPacked(place, response);
+    }
+    const manifests = isOurs ? [ours] : found.map(({ manifest }) => manifest);
+    const [first] = manifests;
+    response.statusCode = first ? 200 : 404;
+    response.setHeader('content-type', 'application/json');
+    const entries = manifests.map(({ devDependencies: _dev, ...rest }) => [
+      rest['version'],
+      { ...rest, dist: { tarball: `http://${request.headers.host}/${name}/-/${String(rest['version'])}.tgz` } },
+    ]);
+    response.end(
+      JSON.stringify(
+        first ? { name, 'dist-tags': { latest: first.version }, versions: Object.fromEntries(entries) } : {},
+      ),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, server };
+}
