@@ -72,6 +72,13 @@ const SERVER = map('Where and how the gateway listens.', {
     description: 'The address to listen on; `0.0.0.0` or `::` opens it to the network.',
   },
   port: { ...limit('The TCP port; 0 takes any free one.'), maximum: 65_535, default: 8787 },
+  basePath: {
+    type: 'string',
+    format: 'base-path',
+    default: '/',
+    description:
+      'What all paths of the gateway begin with, such as `/llm`, where a proxy in front passes paths on as they came: API, console, docs, health and metrics are below it, and nothing is elsewhere.',
+  },
   bodyLimit: size('The largest request body, as `32mb`, `512kb` or bytes. Routes may have lower limits.', '32mb'),
   requestTimeout: duration('How long a request may take to arrive, headers and body; does not cut the answer.', '60s'),
   drainTimeout: duration('How long open answers may go on after SIGTERM before they end in an error.', '25s'),
@@ -217,6 +224,8 @@ type ServerValues = CoreValues['server'];
 /** `server:`, with durations in milliseconds and sizes in bytes. */
 export interface ServerConfig
   extends Pick<ServerValues, 'host' | 'port' | 'maxConnections' | 'failedCredentials' | 'cors' | 'workers' | 'watch'> {
+  /** What all paths begin with, such as `/llm`; empty where they do not. */
+  readonly basePath: string;
   readonly bodyLimitBytes: number;
   readonly requestTimeoutMs: number;
   readonly drainTimeoutMs: number;
@@ -234,9 +243,10 @@ export interface ServerConfig
 export function listenUrl({
   host,
   port,
+  basePath,
   tls,
-}: Pick<ServerConfig, 'host' | 'port'> & { readonly tls?: object | undefined }): string {
-  return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}: Pick<ServerConfig, 'host' | 'port' | 'basePath'> & { readonly tls?: object | undefined }): string {
+  return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}${basePath}`;
 }
 
 /** The same for programs on this machine: what listens on all addresses is reached on the machine's own too. */

@@ -45,6 +45,11 @@ export const FORMATS: Readonly<Record<string, Format>> = Object.freeze({
     'Write 127.0.0.1, ::1, 0.0.0.0 or localhost, without a scheme and a port.',
     (value) => isIP(String(value)) !== 0 || /^[a-zA-Z0-9]([a-zA-Z0-9.-]{0,252})$/.test(String(value)),
   ),
+  'base-path': format(
+    'a path that others begin with',
+    'Write / for none, or /llm or /ai/llm: letters, digits, ".", "_", "~" and "-", without a slash at the end, a scheme or a host.',
+    (value) => value === '/' || isBasePath(String(value)),
+  ),
   origin: format(
     'the origin of a web page',
     'Write scheme and host as browsers send them, such as https://chat.example or http://localhost:3000, without a path; * allows all.',
@@ -71,6 +76,12 @@ const DATE_TIME = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:
 const HOSTNAME = /^(?=.{1,253}$)(?:(?:^|\.)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?)+$/i;
 const NOT_IN_URIS = /[\s\p{C}<>"\\^`{|}]/u;
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
+function isBasePath(text: string): boolean {
+  return (
+    text.length <= 200 && /^(?:\/[\w.~-]+)+$/.test(text) && !text.split('/').some((part) => /^\.{1,2}$/.test(part))
+  );
+}
 
 function isDate(text: string): boolean {
   const time = Date.parse(text);

@@ -192,7 +192,7 @@ function readSettings({ store, server, ...config }: GatewayConfig): GatewaySetti
   const folder = store.config['folder'];
   const dataDir = typeof folder === 'string' ? folder : path.resolve(baseDir, DATA);
   const shared = { billing, plans, defaultPlan, budgets, tags, dataDir, baseDir, isDefault };
-  return Object.freeze({ ...shared, url: localUrl(server), version: VERSION });
+  return Object.freeze({ ...shared, url: localUrl(server), basePath: server.basePath, version: VERSION });
 }
 
 /** The plugins that a plugin needs and the configuration does not have. */

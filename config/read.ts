@@ -321,6 +321,7 @@ function toInstance(
 
 function readServer(
   {
+    basePath,
     bodyLimit,
     requestTimeout,
     drainTimeout,
@@ -337,6 +338,7 @@ function readServer(
   return {
     ...rest,
     ...(tls !== undefined && { tls: readTls(tls, files) }),
+    basePath: basePath === '/' ? '' : basePath,
     bodyLimitBytes: parseSize(bodyLimit),
     requestTimeoutMs: parseDuration(requestTimeout),
     drainTimeoutMs: parseDuration(drainTimeout),

@@ -14,7 +14,15 @@ import { Lifecycle, type Listener } from './http/lifecycle.ts';
 import { createMemory } from './http/memory.ts';
 import { createAdminRate } from './http/operator-rights.ts';
 import { LiveGeneration, type PreparedGeneration } from './http/serve.ts';
-import { createHttpServer, NO_PORT, OWN_PORT, renewTls, setServerOptions, watchHandshakes } from './http/server.ts';
+import {
+  createHttpServer,
+  listenBelow,
+  NO_PORT,
+  OWN_PORT,
+  renewTls,
+  setServerOptions,
+  watchHandshakes,
+} from './http/server.ts';
 import { Upgrades } from './http/upgrades.ts';
 import { createLogger } from './logger.ts';
 import { openFoundation } from './plugins/foundation.ts';
@@ -112,18 +120,18 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
         });
       });
     (await build(loaded)).commit();
-    const server = createHttpServer(live.listener, config);
+    const server = createHttpServer(listenBelow(config.basePath, live.listener), config);
     const handshakes = watchHandshakes(server, log);
-    deps.inner.attach(server);
+    deps.inner.attach(server, config.basePath);
     const upgrades = new Upgrades({
-      ...{ server, log, memory: deps.memory, maxMessageBytes: config.bodyLimitBytes },
+      ...{ server, basePath: config.basePath, log, memory: deps.memory, maxMessageBytes: config.bodyLimitBytes },
       rules: () => live.upgrades,
       isDraining: () => deps.lifecycle.draining,
     });
     const host = options.host ?? config.host;
     const { listener = options.listen === false ? NO_PORT : OWN_PORT } = options;
     const port = await listener.listen(server, host, options.port ?? config.port);
-    url = localUrl({ host, port, tls: config.tls });
+    url = localUrl({ ...config, host, port });
     deps.lifecycle.phase = 'ready';
     const prepare = async (next: LoadedConfig): Promise<PreparedGeneration> => {
       const prepared = await build(onStoreOf(loaded, next));
@@ -146,7 +154,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
     const { openApi } = live;
     let closing: Promise<void> | undefined;
     return {
-      url: listenUrl({ host, port, tls: config.tls }),
+      url: listenUrl({ ...config, host, port }),
       server,
       inject: (input, init) => injectRequest(server, readInjected(input, init)),
       ...describeGeneration(live),
@@ -185,10 +193,11 @@ function readInjected(input: string | URL | Request, init: RequestInit | undefin
 function onStoreOf(first: LoadedConfig, next: LoadedConfig): LoadedConfig {
   const [store] = first.plugins;
   const [, ...others] = next.plugins;
+  const { dataDir, url, basePath } = first.settings;
   return {
     ...next,
     config: { ...next.config, store: first.config.store },
-    settings: Object.freeze({ ...next.settings, dataDir: first.settings.dataDir }),
+    settings: Object.freeze({ ...next.settings, dataDir, url, basePath }),
     plugins: [...(store ? [store] : []), ...others],
   };
 }

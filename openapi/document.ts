@@ -17,13 +17,15 @@ interface OwnedRoute {
 interface About {
   readonly version: string;
   readonly url: string;
+  /** What its paths begin with; empty where they do not. */
+  readonly basePath?: string;
 }
 
 /** The OpenAPI 3.1 document of the mounted routes: made of the very schemas that validate, so the two cannot drift. */
 export function createOpenApi(
   routes: readonly OwnedRoute[],
   schemas: readonly Schema[],
-  { version, url }: About,
+  { version, url, basePath = '' }: About,
   credentials: ReadonlySet<CredentialKind> = KEYS_AND_TOKENS,
 ): Schema {
   const hasSessions = credentials.has('session');
@@ -46,6 +48,7 @@ export function createOpenApi(
       description: 'A gateway for language models. Errors have one format; docs/http.md lists the codes.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
+    ...(basePath !== '' && { servers: [{ url: basePath }] }),
     paths,
     components: {
       schemas: components,

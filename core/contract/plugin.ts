@@ -363,6 +363,8 @@ export interface GatewaySettings {
   readonly baseDir: string;
   /** Where programs on this machine reach the gateway, as far as the configuration says it, such as `http://127.0.0.1:8787`. */
   readonly url: string;
+  /** What the paths of the gateway begin with for browsers and clients, such as `/llm`; routes are registered without it. Empty unless set. */
+  readonly basePath: string;
   readonly version: string;
   /** True when no configuration file was found and the built-in one runs. */
   readonly isDefault: boolean;

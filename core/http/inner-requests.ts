@@ -11,22 +11,29 @@ import type { RequestState } from './lifecycle.ts';
  */
 export class InnerRequests {
   #server: Server | undefined;
+  #basePath = '';
   /** By its socket, the state of the caller's request that one was made for. */
   readonly outer = new WeakMap<object, RequestState>();
 
   /** Names the server that they go to. */
-  attach(server: Server): void {
+  attach(server: Server, basePath: string): void {
     this.#server = server;
+    this.#basePath = basePath;
   }
 
   /** Resolves with the head of the response; `outer` is the state of the caller's request. */
   post(request: LocalRequest, outer: RequestState): Promise<IncomingMessage> {
-    return postLocally(this.#attached(), request, (socket) => this.outer.set(socket, outer));
+    return postLocally(this.#attached(), this.#below(request), (socket) => this.outer.set(socket, outer));
   }
 
   /** Sends a request of its own right: it has its own line in the log, and what is booked for it is its own. */
   send(request: OwnRequest & Pick<LocalRequest, 'address'>): Promise<IncomingMessage> {
-    return sendLocally(this.#attached(), request);
+    return sendLocally(this.#attached(), this.#below(request));
+  }
+
+  /** Plugins and routes know paths without the base path. */
+  #below<R extends { readonly path: string }>(request: R): R {
+    return { ...request, path: this.#basePath + request.path };
   }
 
   #attached(): Server {

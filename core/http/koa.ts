@@ -338,7 +338,8 @@ function wrong({ errors }: ValidateFunction, value: unknown, where?: 'query'): G
 
 /** The error for a request that no route takes: 405 when its path has other methods, else 404. */
 function unmatched(ctx: RouterContext, paths: Paths | undefined): GatewayError {
-  const path = ctx.path.length > 200 ? `${ctx.path.slice(0, 197)}…` : ctx.path;
+  const sent = `${paths?.basePath ?? ''}${ctx.path}`;
+  const path = sent.length > 200 ? `${sent.slice(0, 197)}…` : sent;
   const methods = [...new Set(ctx.matched?.flatMap((layer) => layer.methods))].sort().join(', ');
   const hint = paths?.hint(ctx.method, ctx.path, methods !== '');
   if (methods === '')

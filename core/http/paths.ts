@@ -14,6 +14,8 @@ export interface Paths {
   isKnown(path: string): boolean;
   /** The sentence that names the right path; undefined where no route is near. It repeats nothing of the request. */
   hint(method: string, path: string, isKnown: boolean): string | undefined;
+  /** What paths begin with for clients; empty where they do not. */
+  readonly basePath: string;
 }
 
 /** Where no sentence names a path that is not an operator's already. */
@@ -27,7 +29,7 @@ const MAX_PARTS = 10;
 const BASE = /^\/(?:api\/core\/:\w+|[^/]+)/;
 
 /** Lays out the paths of all routes without regard to case. */
-export function createPaths(routes: readonly Route[], callsModels: (route: Route) => boolean): Paths {
+export function createPaths(routes: readonly Route[], callsModels: (route: Route) => boolean, basePath = ''): Paths {
   const all = new Router();
   const models = new Router();
   const hidden = new Set<unknown>();
@@ -64,6 +66,7 @@ export function createPaths(routes: readonly Route[], callsModels: (route: Route
     return undefined;
   };
   return {
+    basePath,
     isForModels(path) {
       const { path: matched } = all.match(path, '');
       return matched.length > 0 && matched.every((layer) => !exact.has(layer.path));
@@ -74,9 +77,9 @@ export function createPaths(routes: readonly Route[], callsModels: (route: Route
       const sent = normalisePath(path);
       for (const wanted of isKnown ? [method] : [method, undefined]) {
         const spelled = find(all, sent, wanted);
-        if (spelled !== undefined) return `Did you mean ${openApiPath(spelled)}?`;
+        if (spelled !== undefined) return `Did you mean ${basePath}${openApiPath(spelled)}?`;
         const meant = findEnd(sent, wanted);
-        if (meant !== undefined) return `Did you mean ${openApiPath(meant)}? ${sayBase(meant)}`;
+        if (meant !== undefined) return `Did you mean ${basePath}${openApiPath(meant)}? ${sayBase(meant, basePath)}`;
       }
       return undefined;
     },
@@ -86,9 +89,10 @@ export function createPaths(routes: readonly Route[], callsModels: (route: Route
 function nothing(): void {}
 
 /** Some clients add `/v1` to their base URL, others have it in there. */
-function sayBase(path: string): string {
+function sayBase(path: string, basePath: string): string {
   const base = openApiPath(BASE.exec(path)?.[0] ?? '');
+  const gateway = `{gateway}${basePath}`;
   return base.includes('{')
-    ? `The client's base URL is {gateway}${base}.`
-    : `The client's base URL is {gateway}${base}, or {gateway} where the client adds ${base} itself.`;
+    ? `The client's base URL is ${gateway}${base}.`
+    : `The client's base URL is ${gateway}${base}, or ${gateway} where the client adds ${base} itself.`;
 }

@@ -14,15 +14,15 @@ import type { Owned } from '../plugins/registry.ts';
 import { dialectOfList, MODELS_PATH } from './authenticate.ts';
 import type { Phase } from './lifecycle.ts';
 
-type CoreRouteDeps = HealthRouteDeps & Omit<ModelRouteDeps, 'created'>;
+type CoreRouteDeps = HealthRouteDeps & Omit<ModelRouteDeps, 'created'> & { readonly basePath: string };
 
 /** The routes that a gateway has without any plugin. */
-export function coreRoutes({ catalog, aliases, dialects, planOf, ...deps }: CoreRouteDeps): readonly Route[] {
+export function coreRoutes({ catalog, aliases, dialects, planOf, basePath, ...deps }: CoreRouteDeps): readonly Route[] {
   return [
     ...modelRoutes({ catalog, aliases, dialects, planOf, created: Math.floor(Date.now() / 1000) }),
     ...healthRoutes(deps),
     ...docsRoutes(),
-    rootRoute(),
+    rootRoute(basePath),
   ];
 }
 
@@ -33,7 +33,7 @@ const ROOT: Schema = {
 };
 
 /** `GET` and `HEAD /`: clients look there for a server before their first call. Tells no version; gives way to a plugin's page. */
-function rootRoute(): Route {
+function rootRoute(basePath: string): Route {
   return {
     method: 'GET',
     path: '/',
@@ -42,7 +42,7 @@ function rootRoute(): Route {
     isFallback: true,
     responses: { 200: { description: 'Yes.', schema: ROOT } },
     handler(ctx) {
-      ctx.body = { name: 'tollgate', docs: '/docs' };
+      ctx.body = { name: 'tollgate', docs: `${basePath}/docs` };
     },
   };
 }

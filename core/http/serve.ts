@@ -68,7 +68,7 @@ export function serveGeneration(
   const describe = (): Schema =>
     (openApi ??= createOpenApi(routes, schemas, { ...settings, url: url?.() ?? settings.url }, credentials));
   const own = coreRoutes({
-    ...{ catalog, aliases: deps.aliases, dialects: owned, planOf: deps.planOf },
+    ...{ catalog, aliases: deps.aliases, dialects: owned, planOf: deps.planOf, basePath: settings.basePath },
     phase: () => lifecycle.phase,
     reloadProblem: generation.gateway.reloadProblem,
     storeHealth: () => describeStore(foundation.store),
@@ -85,7 +85,7 @@ export function serveGeneration(
     ...registry.routes.values(),
   ];
   const prefixes = createDialectPrefixes(spoken);
-  const paths = pathsOf(routes, dialects, prefixes);
+  const paths = pathsOf(routes, dialects, prefixes, settings.basePath);
   const isCredential = credentialShape(generation.loaded.plugins);
   const schemas = [...registry.schemas.values()].map(({ value }) => value);
   const credentials = knownCredentials(generation.loaded.plugins);
@@ -133,12 +133,14 @@ function pathsOf(
   routes: readonly Owned<Route>[],
   { dialectOf }: ReturnType<typeof createDialectRoutes>,
   prefixes: ReturnType<typeof createDialectPrefixes>,
+  basePath: string,
 ): ReturnType<typeof createPaths> {
   const isSpoken = (route: Route): boolean =>
     MODELS.test(route.path) || dialectOf(route) !== undefined || prefixes.rulesAt(route.path).dialect !== undefined;
   return createPaths(
     routes.map(({ value }) => value),
     (route) => route.auth !== 'none' && route.role !== 'admin' && isSpoken(route),
+    basePath,
   );
 }
 

@@ -1,9 +1,11 @@
-import http, { type RequestListener, type Server } from 'node:http';
+import http, { type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import https, { type ServerOptions as TlsServerOptions } from 'node:https';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { TlsConfig } from '../../config/tls.ts';
+import { requestIdOf } from '../calls/call.ts';
+import { GatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/plugin.ts';
 import { answerClientError } from './error-answer.ts';
 import { closeOwnPort, type Listener } from './lifecycle.ts';
@@ -17,6 +19,34 @@ interface ServerOptions {
   readonly maxConnections?: number;
   /** Undefined for plain HTTP. */
   readonly tls?: TlsConfig;
+}
+
+/** Gives a listener the requests below a base path, which it sees without that; what is elsewhere is not found. */
+export function listenBelow(basePath: string, listener: RequestListener): RequestListener {
+  if (basePath === '') return listener;
+  return (request, response) => {
+    if (cutBasePath(request, basePath)) return listener(request, response);
+    const requestId = requestIdOf(request.headers['x-request-id']);
+    const error = outsideError(basePath);
+    response.writeHead(error.status, { 'content-type': 'application/json; charset=utf-8', 'x-request-id': requestId });
+    response.end(JSON.stringify(error.toBody(requestId)));
+  };
+}
+
+/** Takes the base path off the URL of a request; false where it does not begin with that. */
+export function cutBasePath(request: IncomingMessage, basePath: string): boolean {
+  const { url = '/' } = request;
+  const rest = url.slice(basePath.length);
+  if (!url.startsWith(basePath) || !/^(?:[/?]|$)/.test(rest)) return false;
+  request.url = rest.startsWith('/') ? rest : `/${rest}`;
+  return true;
+}
+
+export function outsideError(basePath: string): GatewayError {
+  return new GatewayError(
+    'unknown_url',
+    `The paths of this gateway begin with ${basePath}. A client's base URL is {gateway}${basePath}/v1, or {gateway}${basePath} where the client adds /v1 itself.`,
+  );
 }
 
 /** Headers a request may have; counted before anything else looks at it. */

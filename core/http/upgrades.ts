@@ -13,6 +13,7 @@ import { feedConnection, postLocally } from './inner-requests.ts';
 import { clientAddress } from './lifecycle.ts';
 import { HEAP_PER_BYTE, type Memory, ownerOf } from './memory.ts';
 import { BODY_BOUNDS, parseBody } from './read-body.ts';
+import { cutBasePath, outsideError } from './server.ts';
 
 /** What the generation that serves now says about upgrades. */
 export interface UpgradeRules {
@@ -30,6 +31,8 @@ export interface UpgradeRules {
 
 interface UpgradeDeps {
   readonly server: Server;
+  /** What the paths of requests begin with; empty where they do not. */
+  readonly basePath: string;
   readonly log: Log;
   readonly memory: Memory;
   readonly maxMessageBytes: number;
@@ -74,7 +77,8 @@ export class Upgrades {
 
   /** Everything that can be wrong with an upgrade, in the order of the documentation. */
   async #give(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
-    const { server, memory, maxMessageBytes: maxBytes } = this.#deps;
+    const { server, basePath, memory, maxMessageBytes: maxBytes } = this.#deps;
+    if (!cutBasePath(request, basePath)) throw outsideError(basePath);
     const { find, origins, trustProxy, authenticate } = this.#deps.rules();
     const { path, dialect, handler } = find(pathOf(request));
     if (!dialect && !handler) throw new GatewayError('unknown_url', `There is no websocket at ${path.slice(0, 200)}.`);
@@ -90,7 +94,7 @@ export class Upgrades {
       ...{ request, path, address, principal, stream, head, maxBytes, signal: this.#drain.signal },
       memory: memoryOf(memory, principal),
       recheck: () => this.#recheck(request, path, address),
-      post: (body, signal) => postLocally(server, { path, headers, address, body, signal }),
+      post: (body, signal) => postLocally(server, { path: basePath + path, headers, address, body, signal }),
     });
   }
 

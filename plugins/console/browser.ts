@@ -19,9 +19,9 @@ export function readCookie(header: string | readonly string[] | undefined): stri
 }
 
 /** The `set-cookie` header that sets the cookie, or removes it. */
-export function writeCookie(ctx: Pick<RouteContext, 'req'>, id = '', maxAgeMs = 0): string {
+export function writeCookie(ctx: Pick<RouteContext, 'req'>, basePath: string, id = '', maxAgeMs = 0): string {
   const secure = isTls(ctx.req) ? ' Secure;' : '';
-  return `${COOKIE}=${id}; Path=${ADMIN_PREFIX.slice(0, -1)};${secure} HttpOnly; SameSite=Strict; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
+  return `${COOKIE}=${id}; Path=${basePath}${ADMIN_PREFIX.slice(0, -1)};${secure} HttpOnly; SameSite=Strict; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
 }
 
 function isTls({ socket }: IncomingMessage): boolean {

@@ -39,6 +39,7 @@ interface Parts {
   readonly sessions: ConsoleSessions;
   readonly audit: PluginApi['audit'];
   readonly version: string;
+  readonly basePath: string;
   readonly noteRefusal: ReturnType<typeof createRefusals>;
   /** Counts a try to sign in; throws for one too many. */
   count(address: string, now: number): Promise<void>;
@@ -116,7 +117,7 @@ function keyRoute(parts: Parts): Route {
   };
 }
 
-async function signIn({ sessions, audit }: Parts, ctx: RouteContext, principal: Principal): Promise<void> {
+async function signIn({ sessions, audit, basePath }: Parts, ctx: RouteContext, principal: Principal): Promise<void> {
   const now = Date.now();
   const former = readCookie(ctx.headers.cookie);
   if (former !== undefined) await sessions.end(former);
@@ -125,11 +126,11 @@ async function signIn({ sessions, audit }: Parts, ctx: RouteContext, principal: 
   const after = keyId === undefined ? { by: 'link' } : { by: `tg_${keyId}` };
   const actor = { via: 'console', userId, address: ctx.state.ip } as const;
   await audit({ actor, action: 'session.begin', subject: userId, after });
-  ctx.append('set-cookie', writeCookie(ctx, id, session.endsAt - now));
+  ctx.append('set-cookie', writeCookie(ctx, basePath, id, session.endsAt - now));
   ctx.status = 204;
 }
 
-function signOutRoute({ sessions, audit }: Parts): Route {
+function signOutRoute({ sessions, audit, basePath }: Parts): Route {
   return {
     ...{ method: 'POST', path: '/api/core/admin/console/sign-out', auth: 'none' },
     summary: 'End the session of this browser',
@@ -144,7 +145,7 @@ function signOutRoute({ sessions, audit }: Parts): Route {
         const actor = { via: 'console', userId, address: ctx.state.ip } as const;
         await audit({ actor, action: 'session.end', subject: userId });
       }
-      ctx.append('set-cookie', writeCookie(ctx));
+      ctx.append('set-cookie', writeCookie(ctx, basePath));
       ctx.status = 204;
     },
   };
@@ -181,7 +182,10 @@ function authenticate(api: PluginApi, sessions: ConsoleSessions, tries: Tries): 
       refuseOtherPages({ method, headers });
       return sessions.find(id, now).then((session) => {
         if (session) return Object.freeze(session.principal);
-        throw new GatewayError('invalid_token', 'Your session has ended: sign in at /console again.');
+        throw new GatewayError(
+          'invalid_token',
+          `Your session has ended: sign in at ${api.settings.basePath}/console again.`,
+        );
       });
     },
   });
@@ -243,11 +247,17 @@ export default definePlugin({
       sessions,
       audit: api.audit,
       version: api.settings.version,
+      basePath: api.settings.basePath,
       count: createRate(),
       noteRefusal: createRefusals(api),
     };
     const tries = createTries();
-    const routes = [...pageRoutes(config.remote), ...signInRoutes(parts), playgroundRoute(api), ...tries.routes];
+    const routes = [
+      ...pageRoutes(config.remote, api.settings.basePath),
+      ...signInRoutes(parts),
+      playgroundRoute(api),
+      ...tries.routes,
+    ];
     for (const route of routes) api.route(route);
     authenticate(api, sessions, tries);
     consoleCommand(api, sessions);

@@ -34,8 +34,8 @@ function findFolder(): string | undefined {
 }
 
 /** `/console` and its files. The names of files have a hash of what they hold, so browsers keep them for good. */
-export function pageRoutes(isOpen: boolean, folder = findFolder()): readonly Route[] {
-  const read = createReader(folder);
+export function pageRoutes(isOpen: boolean, basePath: string, folder = findFolder()): readonly Route[] {
+  const read = createReader(folder, basePath);
   const send = (ctx: RouteContext, name: string, caching: string): void => {
     if (!isOpen && !isLocal(ctx.req))
       throw new GatewayError(
@@ -69,7 +69,7 @@ export function pageRoutes(isOpen: boolean, folder = findFolder()): readonly Rou
 }
 
 /** Reads the files that the build made, each once; no other name leads anywhere. */
-function createReader(folder: string | undefined): (name: string) => File | undefined {
+function createReader(folder: string | undefined, basePath: string): (name: string) => File | undefined {
   if (folder === undefined || !existsSync(path.join(folder, 'index.html'))) return () => undefined;
   const names = new Set(['index.html', ...readdirSync(path.join(folder, 'assets')).map((name) => `assets/${name}`)]);
   const known = new Map<string, File>();
@@ -77,7 +77,10 @@ function createReader(folder: string | undefined): (name: string) => File | unde
     if (!names.has(name)) return undefined;
     const found = known.get(name);
     if (found) return found;
-    const bytes = readFileSync(path.join(folder, name));
+    const built = readFileSync(path.join(folder, name));
+    // The page names its files from the root on; these find one another from where they are.
+    const isPage = name === 'index.html' && basePath !== '';
+    const bytes = isPage ? Buffer.from(built.toString().replaceAll('"/console/', `"${basePath}/console/`)) : built;
     const file = { bytes, zipped: gzipSync(bytes) };
     known.set(name, file);
     return file;

@@ -48,6 +48,7 @@ const SETTINGS: PluginApi['settings'] = Object.freeze({
   dataDir: '/nowhere',
   baseDir: '/nowhere',
   url: 'http://127.0.0.1:8787',
+  basePath: '',
   version: '0.0.0',
   isDefault: false,
 });

@@ -104,6 +104,14 @@ describe('the Helm chart', () => {
     );
   });
 
+  it('probes below the base path of the configuration', () => {
+    const config = defaults['config'] as Manifest;
+    const below = { ...config, server: { ...config.server, basePath: '/llm' } };
+    const [container] = render({ ...SECRETS, config: below })['Deployment'].spec.template.spec.containers;
+    const paths = ['startupProbe', 'livenessProbe', 'readinessProbe'].map((name) => container[name].httpGet.path);
+    expect(paths).to.deep.equal(['/llm/livez', '/llm/livez', '/llm/readyz']);
+  });
+
   it('lets gateways be reached at their port alone, and reach names, vendors and the store, not the service of credentials', () => {
     const { NetworkPolicy, Deployment } = render();
     const { podSelector, policyTypes, ingress, egress } = NetworkPolicy.spec;

@@ -27,8 +27,8 @@ export interface Cookies {
  * session on somebody. Such a cookie has the path `/`; it is a credential on the admin API alone all the same. On plain http, which
  * is this machine only, they go to the admin API alone.
  */
-export function createCookies(isSecure: boolean): Cookies {
-  const place = isSecure ? 'Path=/; Secure' : 'Path=/api/core/admin';
+export function createCookies(isSecure: boolean, basePath = ''): Cookies {
+  const place = isSecure ? 'Path=/; Secure' : `Path=${basePath}/api/core/admin`;
   const named = (base: string): Cookie => {
     const name = isSecure ? `__Host-${base}` : base;
     return {

@@ -52,7 +52,7 @@ function loginRoutes(parts: RouteParts): readonly Route[] {
   return [loginRoute(parts), callbackRoute(parts), logoutRoute(parts), sessionRoute(parts)];
 }
 
-function loginRoute({ cookies, pending, provider, count, log }: RouteParts): Route {
+function loginRoute({ cookies, options, pending, provider, count, log }: RouteParts): Route {
   return {
     ...{ method: 'GET', path: LOGIN_PATH, auth: 'none' },
     summary: 'Sign in with a browser, at the identity provider',
@@ -69,7 +69,7 @@ function loginRoute({ cookies, pending, provider, count, log }: RouteParts): Rou
     responses: { 302: 'To the identity provider.' },
     async handler(ctx) {
       keepPrivate(ctx);
-      await showErrors(ctx, log, async () => {
+      await showErrors(ctx, { log, options }, async () => {
         const returnTo = readOnce(ctx, 'return_to') ?? SESSION_PATH;
         if (!isOwnPath(returnTo))
           throw new GatewayError(
@@ -113,7 +113,7 @@ function callbackRoute(parts: RouteParts): Route {
     responses: { 302: 'To the path that the person wanted, with a session.' },
     async handler(ctx) {
       keepPrivate(ctx);
-      await showErrors(ctx, log, async () => {
+      await showErrors(ctx, { log, options }, async () => {
         const now = Date.now();
         await count(ctx.state.ip, now);
         const browser = cookies.login.read(ctx.headers.cookie);
@@ -130,7 +130,7 @@ function callbackRoute(parts: RouteParts): Route {
         await audit({ actor, action: 'session.begin', subject: person.userId, after: { roles: person.roles } });
         ctx.append('set-cookie', cookies.login.write(undefined));
         ctx.append('set-cookie', cookies.session.write(id, options.sessionForMs));
-        redirect(ctx, returnTo);
+        redirect(ctx, options.basePath + returnTo);
       });
     },
   };
@@ -237,7 +237,11 @@ function keepPrivate(ctx: RouteContext): void {
 }
 
 /** Shows an error of a sign-in to a person as a page; a program gets it as every other error. */
-async function showErrors(ctx: RouteContext, log: PluginApi['log'], work: () => Promise<void>): Promise<void> {
+async function showErrors(
+  ctx: RouteContext,
+  { log, options: { basePath } }: Pick<RouteParts, 'log' | 'options'>,
+  work: () => Promise<void>,
+): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -252,7 +256,7 @@ async function showErrors(ctx: RouteContext, log: PluginApi['log'], work: () => 
     ctx.set({ ...HEADERS, ...error.headers });
     if (error.retryAfterMs !== undefined) ctx.set('retry-after', String(Math.ceil(error.retryAfterMs / 1000)));
     ctx.type = 'text/html; charset=utf-8';
-    ctx.body = pageOf(error, requestId);
+    ctx.body = pageOf(error, requestId, basePath + LOGIN_PATH);
   }
 }
 
@@ -262,7 +266,7 @@ function reasonOf(cause: unknown): string {
   return [cause.message, ...(cause.cause === undefined ? [] : [reasonOf(cause.cause)])].join(': ').slice(0, 500);
 }
 
-function pageOf({ status, message }: GatewayError, requestId: string): string {
+function pageOf({ status, message }: GatewayError, requestId: string, login: string): string {
   const title = status === 403 ? 'You may not come in' : 'You are not signed in';
   return `<!doctype html>
 <html lang="en">
@@ -270,7 +274,7 @@ function pageOf({ status, message }: GatewayError, requestId: string): string {
 <body>
 <h1>${title}</h1>
 <p>${escapeHtml(message)}</p>
-<p><a href="${LOGIN_PATH}">Sign in again</a></p>
+<p><a href="${login}">Sign in again</a></p>
 <p><small>Request ${escapeHtml(requestId)}</small></p>
 </body>
 </html>
@@ -328,8 +332,8 @@ export default definePlugin({
   check: (config) => findProblems(config),
 
   setup(api, config) {
-    const options = readOptions(config);
-    const cookies = createCookies(options.isSecure);
+    const options = readOptions(config, api.settings.basePath);
+    const cookies = createCookies(options.isSecure, options.basePath);
     const { counters } = api.stores;
     const documents = createDocuments(api.keyv<Session>('sessions'));
     const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
@@ -384,7 +388,10 @@ function authenticate(api: PluginApi, options: OpenIdOptions, cookies: Cookies, 
     handler({ credential, path, headers }) {
       if (credential !== '' || !path.startsWith(ADMIN_PREFIX)) return undefined;
       if (!cookies.session.isSent(headers['cookie'])) return undefined;
-      throw new GatewayError('invalid_token', `Your session has ended. Sign in again at ${LOGIN_PATH}.`);
+      throw new GatewayError(
+        'invalid_token',
+        `Your session has ended. Sign in again at ${options.basePath}${LOGIN_PATH}.`,
+      );
     },
   });
 }

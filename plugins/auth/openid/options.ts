@@ -22,6 +22,8 @@ export interface OpenIdOptions {
   readonly clientAuth: 'basic' | 'form' | undefined;
   /** Where browsers reach this gateway: scheme, host and port. */
   readonly origin: string;
+  /** What the paths of the gateway begin with there; empty where they do not. */
+  readonly basePath: string;
   readonly redirectUri: string;
   readonly isSecure: boolean;
   readonly scope: string;
@@ -33,14 +35,15 @@ export interface OpenIdOptions {
 }
 
 /** Checks what a schema cannot say; throws an {@link OptionError}. */
-export function readOptions(config: OpenIdConfig): OpenIdOptions {
+export function readOptions(config: OpenIdConfig, basePath = ''): OpenIdOptions {
   const { issuer, clientId, clientSecret, clientAuth, roleClaims, userPrefix } = config;
   const { origin, protocol } = readPublicUrl(config);
   return {
     ...{ issuer, clientId, clientSecret, clientAuth, origin, roleClaims, userPrefix },
     roles: readRoles(config),
     discovery: readDiscovery(config),
-    redirectUri: `${origin}${CALLBACK_PATH}`,
+    basePath,
+    redirectUri: `${origin}${basePath}${CALLBACK_PATH}`,
     isSecure: protocol === 'https:',
     scope: readScopes(config),
     sessionForMs: readSpan(config, 'sessionFor'),

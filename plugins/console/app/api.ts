@@ -2,6 +2,15 @@ import { signal } from '@preact/signals';
 
 /** The routes of operators, as the page asks them; the session's cookie goes along by itself. */
 const BASE = '/api/core/admin';
+/** What the paths of the gateway begin with, as the page's own does. */
+const BASE_PATH = location.pathname.replace(/\/console\/?$/, '');
+/** Where clients reach the gateway. */
+export const GATEWAY_URL = location.origin + BASE_PATH;
+
+/** Where a browser finds a path of the gateway. */
+export function hrefOf(path: string): string {
+  return BASE_PATH + path;
+}
 
 /** What the gateway said instead of a result. */
 export class ApiError extends Error {
@@ -67,7 +76,7 @@ async function send(
 ): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(url, {
+    response = await fetch(hrefOf(url), {
       method,
       credentials: 'same-origin',
       ...(signal && { signal }),

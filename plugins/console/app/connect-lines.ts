@@ -1,15 +1,12 @@
+import { GATEWAY_URL } from './api.ts';
+
 export const CLIENTS = ['curl', 'Claude Code', 'Codex', 'OpenAI SDK'] as const;
 export type Client = (typeof CLIENTS)[number];
 
 const VARIABLE = '$TOLLGATE_API_KEY';
 
 /** The lines that connect a client, with a key or the variable that holds one. */
-export function connectLines(
-  client: Client,
-  key: string = VARIABLE,
-  model = 'MODEL',
-  origin = location.origin,
-): string {
+export function connectLines(client: Client, key: string = VARIABLE, model = 'MODEL', origin = GATEWAY_URL): string {
   // A shell replaces a variable between double quotes alone.
   const quote = key === VARIABLE ? '"' : "'";
   const lines: Readonly<Record<Client, readonly string[]>> = {

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { get, type Page, pathOf, type Query } from './api.ts';
+import { get, hrefOf, type Page, pathOf, type Query } from './api.ts';
 import type { Call } from './shapes.ts';
 
 /** How many lines a page keeps: older ones are a click away. */
@@ -84,7 +84,7 @@ function useFeed(filter: Query, isOn: boolean, onCalls: (calls: readonly Call[])
     if (!isOn) return undefined;
     const { last: _last, ...words } = filter;
     // With the newest ones first: nothing is missed between the list and the feed.
-    const source = new EventSource(pathOf('/calls', { ...words, follow: 'true', limit: 20 }));
+    const source = new EventSource(hrefOf(pathOf('/calls', { ...words, follow: 'true', limit: 20 })));
     let waiting: Call[] = [];
     let frame = 0;
     const flush = (): void => {

@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { type ComponentType, render } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { findSession, isLost, may, session, signOut } from './api.ts';
+import { findSession, hrefOf, isLost, may, session, signOut } from './api.ts';
 import { Agents } from './pages/agents.tsx';
 import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
@@ -147,7 +147,7 @@ function App() {
             </Button>
           </div>
           <p class="muted">
-            <a href="/docs/pages">Docs</a> <a href="/docs">API</a> {version}
+            <a href={hrefOf('/docs/pages')}>Docs</a> <a href={hrefOf('/docs')}>API</a> {version}
           </p>
         </footer>
       </aside>

@@ -33,7 +33,7 @@ describe('the pages of the console', () => {
 
   /** Serves the routes as core would, on a port of their own. */
   const serve = async (isOpen: boolean, from = folder): Promise<string> => {
-    const [page, file] = pageRoutes(isOpen, from);
+    const [page, file] = pageRoutes(isOpen, '', from);
     const koa = new Koa<object, { params: Record<string, string> }>();
     koa.use(async (ctx) => {
       const [, name] = /^\/console\/assets\/(.+)$/.exec(ctx.path) ?? [];

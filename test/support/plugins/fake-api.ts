@@ -34,6 +34,7 @@ const SETTINGS: GatewaySettings = {
   dataDir: '/nowhere',
   baseDir: '/nowhere',
   url: 'http://127.0.0.1:8787',
+  basePath: '',
   version: '0.0.0',
   isDefault: false,
 };

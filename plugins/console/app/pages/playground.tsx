@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { call, get, type Page, readEvents, session } from '../api.ts';
+import { call, GATEWAY_URL, get, type Page, readEvents, session } from '../api.ts';
 import { count, milliseconds, usd } from '../format.ts';
 import { linkTo, route } from '../routing.ts';
 import type { Model } from '../shapes.ts';
@@ -186,7 +186,7 @@ function Figures({ output: { firstMs, done } }: { output: Output }) {
 
 function curlOf(body: object): string {
   const quoted = JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
-  return `curl -N ${location.origin}/v1/chat/completions \\\n  -H "authorization: Bearer $TOLLGATE_API_KEY" -H 'content-type: application/json' \\\n  -d '${quoted}'`;
+  return `curl -N ${GATEWAY_URL}/v1/chat/completions \\\n  -H "authorization: Bearer $TOLLGATE_API_KEY" -H 'content-type: application/json' \\\n  -d '${quoted}'`;
 }
 
 /** Reads the events of a chat, and tells each as a change of what is shown. */

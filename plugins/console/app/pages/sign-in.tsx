@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { findSession, hasOpenId, isLost, signInByKey, signInNote } from '../api.ts';
+import { findSession, hasOpenId, hrefOf, isLost, signInByKey, signInNote } from '../api.ts';
 import { Button, Code, Dialog, Problem, Text } from '../ui.tsx';
 
 /** Who comes without a session. */
@@ -42,7 +42,7 @@ function Ways() {
     <>
       {hasOpenId.value && (
         <p>
-          <a class="button main" href="/api/core/admin/login?return_to=/console">
+          <a class="button main" href={hrefOf('/api/core/admin/login?return_to=/console')}>
             Sign in with your organisation
           </a>
         </p>

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { call, get, hasRoute, type Page, session } from '../api.ts';
+import { call, GATEWAY_URL, get, hasRoute, type Page, session } from '../api.ts';
 import { count, milliseconds, usd } from '../format.ts';
 import { linkTo } from '../routing.ts';
 import type { SpeechVendor } from '../shapes.ts';
@@ -247,5 +247,5 @@ async function readSound(draft: Draft, signal: AbortSignal): Promise<Sound> {
 
 function curlOf(draft: Draft): string {
   const quoted = JSON.stringify(bodyOf(draft), null, 2).replaceAll("'", "'\\''");
-  return `curl ${location.origin}/${encodeURIComponent(draft.vendor)}/tts -o speech.${draft.format} \\\n  -H "authorization: Bearer $TOLLGATE_API_KEY" -H 'content-type: application/json' \\\n  -d '${quoted}'`;
+  return `curl ${GATEWAY_URL}/${encodeURIComponent(draft.vendor)}/tts -o speech.${draft.format} \\\n  -H "authorization: Bearer $TOLLGATE_API_KEY" -H 'content-type: application/json' \\\n  -d '${quoted}'`;
 }

@@ -48,7 +48,7 @@ describe('the memory of websockets', () => {
     const log = createSilentLog();
     sockets = new Websockets({ ...dialect, log }, { ...SOCKET_LIMITS, ...bounds });
     upgrades = new Upgrades({
-      ...{ server, memory, log, maxMessageBytes: 10_000_000 },
+      ...{ server, basePath: '', memory, log, maxMessageBytes: 10_000_000 },
       rules: () => rules,
       isDraining: () => false,
     });
