@@ -1,4 +1,4 @@
-import type { RoutingState, TargetReport } from '../core/contract/call.ts';
+import type { RoutingState, Target, TargetReport } from '../core/contract/call.ts';
 
 /** The topic under which the processes of one gateway share what they know of targets. */
 export const ROUTING_TOPIC = 'core.routing';
@@ -8,6 +8,14 @@ export async function gatherStates(gatherer: {
   gather(topic: string): Promise<readonly unknown[]>;
 }): Promise<RoutingState> {
   return mergeStates((await gatherer.gather(ROUTING_TOPIC)) as readonly RoutingState[]);
+}
+
+/** What a process knows, with the targets that its configuration names and that nobody has called since it started. */
+export function withUntried(state: RoutingState, named: readonly Target[]): RoutingState {
+  const tried = new Set(state.targets.map(({ provider, model }) => `${provider}/${model}`));
+  const untried = named.filter(({ provider, model }) => !tried.has(`${provider}/${model}`));
+  const rows = untried.map((target): TargetReport => ({ ...target, state: 'closed', errorRate: 0, attempts: 0 }));
+  return { ...state, targets: [...state.targets, ...rows] };
 }
 
 /** By severity. */

@@ -12,7 +12,7 @@ import {
   type Routing,
   shareHealth,
 } from '../../routing/health-book.ts';
-import { gatherStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
+import { gatherStates, ROUTING_TOPIC, withUntried } from '../../routing/routing-states.ts';
 import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
@@ -133,12 +133,13 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const routing = keep('routing', () => openRouting(foundation.store, ownStore.counters));
-    readers.set(ROUTING_TOPIC, () => describeRouting(routing));
     readers.set(STORE_TOPIC, () => describeStore(foundation.store));
     const deps = createCallDeps(foundation, registry, loaded, {
       ...{ pending, requests, routing, records, book, closing: closing.signal },
     });
     const { catalog } = deps.partsOf(CHAT);
+    const named = namedTargets(deps, loaded);
+    readers.set(ROUTING_TOPIC, () => withUntried(describeRouting(routing), named));
     const services = createServices(deps);
     ready.services = services;
     await runRegistered(registry.registered);
@@ -241,6 +242,23 @@ function configuredTargets({ routes, partsOf }: CallDeps): (target: Target) => b
   const { catalog } = partsOf(CHAT);
   return ({ provider, model }) =>
     named.has(`${provider}/${model}`) || (catalog.has(provider) && catalog.list(provider).includes(model));
+}
+
+/** Operators are shown no more untried targets than this. */
+const MAX_UNTRIED = 1000;
+
+/** The targets that the text of the configuration names, by an alias or as a provider's models, and that can be called. */
+function namedTargets({ routes, partsOf }: CallDeps, { config }: LoadedConfig): readonly Target[] {
+  const { catalog } = partsOf(CHAT);
+  const ofAliases = [...routes.values()].flatMap(({ targets }) => targets.map(({ to }) => to));
+  const ofProviders = config.instances.flatMap(({ group, name, config: own }) => {
+    const models = group === 'providers' ? own['models'] : undefined;
+    return Array.isArray(models) ? models.map((model) => `${name}/${String(model)}`) : [];
+  });
+  return [...new Set([...ofAliases, ...ofProviders])]
+    .filter((name) => !name.includes('*') && catalog.isConfigured(name.slice(0, name.indexOf('/'))))
+    .slice(0, MAX_UNTRIED)
+    .map((name) => ({ provider: name.slice(0, name.indexOf('/')), model: name.slice(name.indexOf('/') + 1) }));
 }
 
 /** The instances of a configuration with their plugins. */

@@ -54,6 +54,36 @@ describe('the state of targets for operators', () => {
     expect(retries).to.deep.include({ running: 0, allowed: 3 });
   });
 
+  it('shows after a start the targets that the configuration names and that can be called, though nobody has (E51)', async () => {
+    const vendor = { plugin: 'openai-compatible', baseUrl: 'http://127.0.0.1:9' };
+    const started = await startGateway({
+      providers: {
+        echo: {},
+        north: { ...vendor, apiKey: 'k', models: ['m', '*'] },
+        keyless: { plugin: 'openai', models: ['gpt-5'] },
+      },
+      models: { smart: ['north/n', 'echo/echo'], old: 'keyless/gpt-5', 'any-*': 'north/*' },
+    });
+    try {
+      const { api_key: key } = await started.command<{ api_key: string }>(
+        'keys',
+        'create',
+        '--user',
+        'root',
+        '--admin',
+      );
+      const response = await started.get('/api/core/admin/targets', { authorization: `Bearer ${key}` });
+      const { data } = (await response.json()) as { data: Row[] };
+      expect(data.map(({ target, state, attempts }) => [target, state, attempts])).to.deep.equal([
+        ['echo/echo', 'closed', 0],
+        ['north/m', 'closed', 0],
+        ['north/n', 'closed', 0],
+      ]);
+    } finally {
+      await started.stop();
+    }
+  });
+
   it('comes in pages', async () => {
     const first = await read('?limit=3');
     expect(first).to.deep.include({ has_more: true, next: 'c/gone' });

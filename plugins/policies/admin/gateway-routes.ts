@@ -56,7 +56,7 @@ const RETRIES: Schema = {
 function targetsRoute({ gateway }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/targets', scope: 'targets:read' },
-    summary: 'The targets that were tried: state, errors, latency, the last error',
+    summary: 'The targets that the configuration names or that were tried: state, errors, latency, the last error',
     query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
     responses: { 200: { description: 'By name.', schema: listOf(TARGET_ROW, { retries: RETRIES }) } },
     async handler(ctx) {

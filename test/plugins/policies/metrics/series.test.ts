@@ -37,7 +37,7 @@ const modelsOf = async (registry: Registry) =>
   );
 
 describe('metrics of calls', () => {
-  it('have the names, labels and units that dashboards are made for', async () => {
+  it('have the names, labels and units that dashboards are made for, and count attempts for the provider of each (E45)', async () => {
     const text = await countAll([{}]).metrics();
     for (const line of [
       'tollgate_calls_total{operation="chat",provider="p",model="m",status="ok",error="none",stream="false"} 1',
