@@ -239,21 +239,6 @@ export interface ServerConfig
   readonly tls?: TlsConfig;
 }
 
-/** Where a server listens, as a URL. */
-export function listenUrl({
-  host,
-  port,
-  basePath,
-  tls,
-}: Pick<ServerConfig, 'host' | 'port' | 'basePath'> & { readonly tls?: object | undefined }): string {
-  return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}${basePath}`;
-}
-
-/** The same for programs on this machine: what listens on all addresses is reached on the machine's own too. */
-export function localUrl(server: Parameters<typeof listenUrl>[0]): string {
-  return listenUrl({ ...server, host: ['0.0.0.0', '::'].includes(server.host) ? '127.0.0.1' : server.host });
-}
-
 const names = (description: string) =>
   ({ type: 'array', minItems: 1, maxItems: 1000, items: NAME, description }) as const;
 

@@ -6,9 +6,9 @@ import {
   type GatewayConfig,
   GROUP_NAMES,
   GROUPS,
-  localUrl,
   type PluginInstance,
   type PluginSchema,
+  type ServerConfig,
 } from './core-schema.ts';
 import {
   assertPlugin,
@@ -185,6 +185,21 @@ function standIn({ kind, plugin: name }: NamedInstance, reason: PluginImportErro
       throw new TypeError([`${reason.message}.`, reason.hint].filter(Boolean).join(' '), { cause: reason });
     },
   };
+}
+
+/** Where a server listens, as a URL. */
+export function listenUrl({
+  host,
+  port,
+  basePath,
+  tls,
+}: Pick<ServerConfig, 'host' | 'port' | 'basePath'> & { readonly tls?: object | undefined }): string {
+  return `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}${basePath}`;
+}
+
+/** The same for programs on this machine: what listens on all addresses is reached on the machine's own too. */
+export function localUrl(server: Parameters<typeof listenUrl>[0]): string {
+  return listenUrl({ ...server, host: ['0.0.0.0', '::'].includes(server.host) ? '127.0.0.1' : server.host });
 }
 
 function readSettings({ store, server, ...config }: GatewayConfig): GatewaySettings {

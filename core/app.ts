@@ -1,6 +1,5 @@
 import type { Server } from 'node:http';
-import { listenUrl, localUrl } from '../config/core-schema.ts';
-import { type GivenConfig, type LoadedConfig, loadConfig } from '../config/load-config.ts';
+import { type GivenConfig, type LoadedConfig, listenUrl, loadConfig, localUrl } from '../config/load-config.ts';
 import type { ConfigInput } from '../config/read.ts';
 import { gatherStates } from '../routing/routing-states.ts';
 import { createGeneration } from './calls/generation.ts';
