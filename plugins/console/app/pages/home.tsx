@@ -79,7 +79,9 @@ function Works({ targets }: { targets: Loaded<Page<Target>> }) {
               )}
             </li>
           ))}
-          {rows.length === 0 && <li class="muted">No target was tried since the gateway started, and the configuration names none.</li>}
+          {rows.length === 0 && (
+            <li class="muted">No target was tried since the gateway started, and the configuration names none.</li>
+          )}
         </ul>
       )}
     </Panel>
