@@ -1,35 +1,15 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { GatewayError } from '../core/contract/errors.ts';
+import type { SseEvent, SseReader, SseReaderOptions } from '../core/contract/events.ts';
 import { exceedsBounds, parseJson } from '../core/contract/json.ts';
-import { type SseEvent, StreamFailure } from '../core/contract/provider.ts';
+import { StreamFailure } from '../core/contract/provider.ts';
 
 /** The longest event (data and an unfinished line), in UTF-16 units; beyond it the stream is given up. */
 export const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
 
 /** An event up to this length is a usual one. */
 const SMALL_EVENT = 64 * 1024;
-
-export interface SseReaderOptions {
-  /** In UTF-16 units; {@link MAX_EVENT_LENGTH} unless set. */
-  readonly maxEventLength?: number;
-  /** Told by how many UTF-16 units more an event that has not ended has outgrown the first {@link SMALL_EVENT}; what it throws ends the stream. */
-  readonly onGrowth?: (more: number) => void;
-}
-
-/** Turns bytes into events, as they come. Comments, `id` and `retry` pass unseen. */
-export interface SseReader {
-  /**
-   * The events that these bytes complete. Throws a {@link StreamFailure} for an event that is too long, and
-   * `provider_invalid_response` for one whose JSON holds too many values or is nested too deeply.
-   */
-  push(bytes: Uint8Array): readonly SseEvent[];
-  /**
-   * The bytes came to a clean end. The standard drops an event without its blank line; vendors do end so, therefore one
-   * is still delivered when its data is whole: `[DONE]` or a JSON object.
-   */
-  end(): readonly SseEvent[];
-}
 
 const LF = 10;
 const CR = 13;

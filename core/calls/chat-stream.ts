@@ -5,7 +5,8 @@ import type { Target } from '../contract/call.ts';
 import type { ChatChunk, Usage } from '../contract/chat.ts';
 import { laterUsage, usageChunk } from '../contract/chunks.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { SseEvent, StreamDecoder } from '../contract/provider.ts';
+import type { SseEvent } from '../contract/events.ts';
+import type { StreamDecoder } from '../contract/provider.ts';
 import { BYTES_PER_TOKEN } from '../contract/units.ts';
 import type { ChunkTransform } from '../plugins/compile-hooks.ts';
 import {
@@ -153,7 +154,7 @@ async function* readEventStream({ upstreamResponse, codec, codecCall, passesOn }
   const { body, headers } = upstreamResponse;
   const decoder = codec.stream(codecCall);
   const onGrowth = (more: number): void => upstreamResponse.reserve(more * MEMORY_PER_BYTE);
-  const reader = createEventReader({ onGrowth });
+  const reader = codec.reader?.({ onGrowth }) ?? createEventReader({ onGrowth });
   // A property, since the compiler takes a variable that only `decode` sets for one that never changes.
   const progress = { hasBegun: false };
   /** What came with an error is passed on before it; but while nothing was, another target may still respond. */

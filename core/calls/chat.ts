@@ -98,7 +98,7 @@ export interface ChatPlan {
   readonly provider: Provider;
   readonly request: HttpRequest;
   /** Reads what the vendor sends. */
-  readonly codec: Pick<ChatCodec, 'response' | 'stream'>;
+  readonly codec: Pick<ChatCodec, 'response' | 'stream' | 'reader'>;
   readonly codecCall: CodecCall;
   /** Whether the caller gets what the vendor sends in its own format. */
   readonly passesOn: boolean;

@@ -1,8 +1,9 @@
 import type { Principal, Target } from './call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { GatewayError } from './errors.ts';
+import type { SseEvent } from './events.ts';
 import type { Schema } from './json.ts';
-import type { ModelInfo, NativeBody, Price, SseEvent } from './provider.ts';
+import type { ModelInfo, NativeBody, Price } from './provider.ts';
 
 /** A way in of a dialect, as data. */
 export interface DialectRoute {

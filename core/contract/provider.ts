@@ -1,5 +1,6 @@
 import type { buildConnector } from 'undici';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
+import type { SseEvent, SseReader, SseReaderOptions } from './events.ts';
 
 /** US dollars per million tokens; `tiers` replace the prices when the prompt has more tokens than the tier's bound. */
 export interface Price {
@@ -138,12 +139,6 @@ export interface UpstreamFailure {
 
 export type ResponseHeaders = Readonly<Record<string, string | undefined>>;
 
-/** One server-sent event. */
-export interface SseEvent {
-  readonly event?: string | undefined;
-  readonly data: string;
-}
-
 /** Decodes one stream. Made per attempt, so it may keep state; `push` and `end` do no I/O. */
 export interface StreamDecoder {
   /** Canonical chunks for one event; throws an {@link UpstreamFailure}-carrying `StreamFailure` on an error event. */
@@ -177,6 +172,8 @@ export interface ChatCodec {
   /** `body` is parsed JSON. Throws {@link StreamFailure} when a 200 holds an error. */
   response(body: unknown, call: CodecCall): ChatResponse;
   stream(call: CodecCall): StreamDecoder;
+  /** Reads the bytes of its streams, where these are no server-sent events. */
+  reader?(options: SseReaderOptions): SseReader;
 }
 
 /** What a provider without a network (echo, a program on this machine) answers with. */
@@ -329,7 +326,7 @@ export interface NativeRow {
   /** The headers that go along. Gets those of the caller that the dialect lets through; may refuse one with a GatewayError. */
   headers?(caller: Readonly<Record<string, string>>): Readonly<Record<string, string>>;
   /** Reads the vendor's responses in this format, for metering and hooks. Absent: the provider's chat codec reads them. */
-  readonly codec?: Pick<ChatCodec, 'response' | 'stream'>;
+  readonly codec?: Pick<ChatCodec, 'response' | 'stream' | 'reader'>;
   /** Changes a caller's body as the operator wants it, such as that the vendor is to keep nothing. */
   body?(body: object): NativeBody;
   /** Whether requests may refer to what lies in the operator's account at the vendor, which all callers share; no unless set. */

@@ -6,6 +6,8 @@ const FIXTURES = new URL('../fixtures/', import.meta.url);
 
 /** An error event for providers whose stream is not OpenAI's. */
 const ERROR_EVENTS: Readonly<Record<string, string>> = {
+  bedrock:
+    'event: throttlingException\ndata: {"__type":"ThrottlingException","message":"Too many tokens, please wait."}\n\n',
   gemini: 'data: {"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}\n\n',
   anthropic: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
 };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { SseEvent } from '../../core/contract/provider.ts';
+import type { SseEvent } from '../../core/contract/events.ts';
 import { StreamFailure } from '../../core/contract/provider.ts';
 import { createEventReader, readEvents } from '../../egress/event-reader.ts';
 import { corpusJson } from '../support/corpus.ts';

@@ -112,6 +112,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
     files: [
       'plugins/formats/anthropic/read-response.ts',
       'plugins/formats/anthropic/write-contents.ts',
+      'plugins/formats/bedrock/write-request.ts',
       'plugins/formats/google/read-response.ts',
       'plugins/formats/google/write-request.ts',
       'plugins/providers/kit/index.ts',
@@ -144,6 +145,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
       'plugins/providers/groq.ts',
       'plugins/providers/moonshot.ts',
       'plugins/providers/zai.ts',
+      'plugins/formats/bedrock/tables.ts',
       'plugins/formats/openai-chat/models.ts',
       'plugins/formats/openai-chat/tables.ts',
       'plugins/providers/xai.ts',

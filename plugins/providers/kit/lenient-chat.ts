@@ -40,6 +40,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
   // By the request, which is frozen: read when it is sent, needed once more for its response.
   const forms = new WeakMap<ChatRequest, Form>();
   return {
+    ...(codec.reader && { reader: codec.reader }),
     request(input, call) {
       const form = readForm(input, leniency);
       if (call.request === input) forms.set(input, form);

@@ -12,6 +12,7 @@ import { DIALECT_FEATURES, type DialectFeature } from './dialect-features.ts';
 export const NEWEST: Readonly<Record<string, string>> = Object.freeze({
   anthropic: 'claude-opus-5-5',
   azure: 'gpt-6.1-sol',
+  bedrock: 'global.amazon.nova-2-lite-v1:0',
   deepseek: 'deepseek-v4-pro',
   gemini: 'gemini-4-argon',
   mistral: 'mistral-large-4',
@@ -89,7 +90,12 @@ const RESPONSE = Object.freeze({
   content: [{ type: 'text', text: WORDS }],
   candidates: [{ content: { role: 'model', parts: [{ text: WORDS }] }, finishReason: 'STOP', index: 0 }],
   usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2, totalTokenCount: 5 },
-  usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, input_tokens: 3, output_tokens: 2 },
+  output: { message: { role: 'assistant', content: [{ text: WORDS }] } },
+  stopReason: 'end_turn',
+  usage: {
+    ...{ prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, input_tokens: 3, output_tokens: 2 },
+    ...{ inputTokens: 3, outputTokens: 2 },
+  },
 });
 const ITEM = {
   id: 'i',

@@ -7,6 +7,7 @@ const FOLDER = new URL('../../../plugins/providers/', import.meta.url);
 /** Options without which a provider cannot be set up. */
 const CONFIG: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   azure: { resource: 'acme' },
+  bedrock: { region: 'us-east-1' },
   'openai-compatible': { baseUrl: 'http://127.0.0.1:8000/v1' },
 };
 

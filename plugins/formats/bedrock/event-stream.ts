@@ -1,0 +1,133 @@
+/** The frames of `application/vnd.amazon.eventstream`. Source: https://smithy.io/2.0/aws/amazon-eventstream.html */
+import { crc32 } from 'node:zlib';
+import {
+  exceedsBounds,
+  GatewayError,
+  type SseEvent,
+  type SseReader,
+  type SseReaderOptions,
+  StreamFailure,
+} from '../../../core/index.ts';
+
+/** Two lengths and their checksum. */
+const PRELUDE_BYTES = 12;
+const CHECKSUM_BYTES = 4;
+/** A frame without headers and payload. */
+const LEAST_BYTES = PRELUDE_BYTES + CHECKSUM_BYTES;
+/** The format's own limit. */
+const MAX_HEADER_BYTES = 128 * 1024;
+const MAX_FRAME_BYTES = 4 * 1024 * 1024;
+/** A frame up to this length is a usual one. */
+const SMALL_FRAME = 64 * 1024;
+
+/** How long the value of a header is, by its type; of those of -1 two bytes say it. */
+const VALUE_BYTES: readonly number[] = Object.freeze([0, 0, 1, 2, 4, 8, -1, -1, 8, 16]);
+const TEXT = 7;
+
+/**
+ * Turns frames into events as they come, halved anywhere: `event` is the type of an event or exception, `data` its payload. What the
+ * service calls an error, in headers alone, is the event `error`. Throws a {@link StreamFailure} for a frame that is damaged or too long.
+ */
+export function createFrameReader({ maxEventLength = MAX_FRAME_BYTES, onGrowth }: SseReaderOptions = {}): SseReader {
+  let parts: Uint8Array[] = [];
+  let held = 0;
+  let needed = PRELUDE_BYTES;
+  let grown = SMALL_FRAME;
+  const headersOf = createHeaderReader();
+
+  function take(buffer: Buffer): readonly SseEvent[] {
+    const events: SseEvent[] = [];
+    let at = 0;
+    needed = PRELUDE_BYTES;
+    while (buffer.length - at >= PRELUDE_BYTES) {
+      const length = frameLength(buffer, at, maxEventLength);
+      if (buffer.length - at < length) {
+        needed = length;
+        break;
+      }
+      const event = readFrame(buffer.subarray(at, at + length), headersOf);
+      if (event) events.push(event);
+      at += length;
+    }
+    parts = at < buffer.length ? [buffer.subarray(at)] : [];
+    held = buffer.length - at;
+    return events;
+  }
+
+  return {
+    push(bytes) {
+      parts.push(bytes);
+      held += bytes.length;
+      if (held > grown) {
+        onGrowth?.(held - grown);
+        grown = held;
+      }
+      // Copied once a frame is whole, however many pieces it came in.
+      if (held < needed) return NONE;
+      return take(parts.length === 1 ? Buffer.from(bytes.buffer, bytes.byteOffset, held) : Buffer.concat(parts, held));
+    },
+    // What is left is half a frame: the decoder knows whether anything was still to come.
+    end: () => NONE,
+  };
+}
+
+const NONE: readonly SseEvent[] = Object.freeze([]);
+
+function damaged(what: string): StreamFailure {
+  return new StreamFailure({ class: 'upstream_error', message: `The provider sent a stream whose ${what}.` });
+}
+
+/** The length of the frame that begins there, once its first twelve bytes have been found right. */
+function frameLength(buffer: Buffer, at: number, most: number): number {
+  const [length, headers] = [buffer.readUInt32BE(at), buffer.readUInt32BE(at + 4)];
+  if (crc32(buffer.subarray(at, at + 8)) !== buffer.readUInt32BE(at + 8)) throw damaged('frames are damaged');
+  if (length > most) throw damaged(`frame is longer than ${most} bytes`);
+  if (headers > MAX_HEADER_BYTES || length < LEAST_BYTES + headers) throw damaged('frames are malformed');
+  return length;
+}
+
+function readFrame(frame: Buffer, headersOf: typeof readHeaders): SseEvent | undefined {
+  const end = frame.length - CHECKSUM_BYTES;
+  if (crc32(frame.subarray(0, end)) !== frame.readUInt32BE(end)) throw damaged('frames are damaged');
+  const from = PRELUDE_BYTES + frame.readUInt32BE(4);
+  const headers = headersOf(frame.subarray(PRELUDE_BYTES, from));
+  const kind = headers.get(':message-type');
+  if (kind === 'error')
+    return { event: 'error', data: JSON.stringify({ message: headers.get(':error-message') ?? 'unknown' }) };
+  const event = headers.get(kind === 'exception' ? ':exception-type' : ':event-type');
+  if (event === undefined) return undefined;
+  const data = frame.toString('utf8', from, end);
+  if (exceedsBounds(data))
+    throw new GatewayError(
+      'provider_invalid_response',
+      'The provider sent a stream event that holds more values than any needs, or is nested too deeply.',
+    );
+  return { event, data };
+}
+
+/** Reads headers once for all frames in a row that have the same ones, as those of a model's words have. */
+function createHeaderReader(): typeof readHeaders {
+  let last: { readonly bytes: Buffer; readonly headers: ReadonlyMap<string, string> } | undefined;
+  return (bytes) => {
+    if (!last?.bytes.equals(bytes)) last = { bytes: Buffer.from(bytes), headers: readHeaders(bytes) };
+    return last.headers;
+  };
+}
+
+/** The headers that are texts. */
+function readHeaders(bytes: Buffer): ReadonlyMap<string, string> {
+  const headers = new Map<string, string>();
+  let at = 0;
+  while (at < bytes.length) {
+    const nameEnd = at + 1 + (bytes[at] ?? 0);
+    const type = bytes[nameEnd] ?? -1;
+    const fixed = VALUE_BYTES[type];
+    if (fixed === undefined || (fixed < 0 && nameEnd + 3 > bytes.length)) throw damaged('headers are malformed');
+    const from = nameEnd + (fixed < 0 ? 3 : 1);
+    const to = from + (fixed < 0 ? bytes.readUInt16BE(nameEnd + 1) : fixed);
+    if (to > bytes.length) throw damaged('headers are malformed');
+    if (type === TEXT) headers.set(bytes.toString('utf8', at + 1, nameEnd), bytes.toString('utf8', from, to));
+    at = to;
+  }
+  return headers;
+}

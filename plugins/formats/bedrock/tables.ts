@@ -1,0 +1,157 @@
+import type { FailureClass, FieldTable, FinishReason } from '../../../core/index.ts';
+import { LEGACY_FUNCTIONS } from '../../providers/kit/index.ts';
+
+type Meaning = FinishReason | { readonly failure: FailureClass };
+
+const BROKEN_OFF: Meaning = Object.freeze({ failure: 'broken_off' });
+
+/** Why a message ended; another reason is a failure, so that a piece of a response never looks complete. Source: `StopReason` of the Bedrock API. */
+const STOP_REASONS: Readonly<Record<string, Meaning>> = Object.freeze({
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  tool_use: 'tool_calls',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  content_filtered: 'content_filter',
+  guardrail_intervened: 'content_filter',
+  malformed_model_output: BROKEN_OFF,
+  malformed_tool_use: BROKEN_OFF,
+});
+
+/** OpenAI's word for a stop reason, or what kind of failure it stands for. */
+export function meaningOf(reason: string): Meaning {
+  return (Object.hasOwn(STOP_REASONS, reason) ? STOP_REASONS[reason] : undefined) ?? BROKEN_OFF;
+}
+
+/** Reasons that no word of OpenAI's says as exactly. */
+export const OWN_REASONS: ReadonlySet<string> = new Set(['model_context_window_exceeded', 'guardrail_intervened']);
+
+/** Classes by the service's own name of an error, in a header, a body or a stream. Source: errors of `Converse` and of AWS APIs in general. */
+export const CLASS_BY_ERROR: Readonly<Record<string, FailureClass>> = Object.freeze({
+  accessdenied: 'authentication',
+  expiredtoken: 'authentication',
+  incompletesignature: 'authentication',
+  internalserver: 'upstream_error',
+  invalidclienttokenid: 'authentication',
+  invalidsignature: 'authentication',
+  missingauthenticationtoken: 'authentication',
+  modelerror: 'upstream_error',
+  modelnotready: 'overloaded',
+  modelstreamerror: 'upstream_error',
+  modeltimeout: 'timeout',
+  optinrequired: 'authentication',
+  requestexpired: 'authentication',
+  resourcenotfound: 'model_not_found',
+  servicequotaexceeded: 'rate_limit',
+  serviceunavailable: 'overloaded',
+  signaturedoesnotmatch: 'authentication',
+  throttling: 'rate_limit',
+  toomanyrequests: 'rate_limit',
+  unrecognizedclient: 'authentication',
+});
+
+/** What `ValidationException` is for, which is for everything. */
+export const CLASS_BY_TEXT: readonly (readonly [RegExp, FailureClass])[] = Object.freeze([
+  [
+    /model identifier is invalid|on-demand throughput isn.t supported|model.{0,40}(?:end of its life|not found)/i,
+    'model_not_found',
+  ],
+  [
+    /too long|too many (?:input )?tokens|maximum context|context (?:length|window)|exceeds? the maximum|expected maxLength/i,
+    'context_length',
+  ],
+  [/blocked by content filter|guardrail/i, 'content_filter'],
+]);
+
+/** What to do about errors of credentials, which the service only names. */
+export const HINTS: readonly (readonly [RegExp, string])[] = Object.freeze([
+  [
+    /scoped to a (?:valid|correct) region/i,
+    'The region that is signed for is not that of the address: see `region` and `baseUrl`.',
+  ],
+  [
+    /signature (?:expired|not yet current)/i,
+    'The clock of this machine is off: the next try is signed by the time of AWS.',
+  ],
+  [
+    /token.{0,40}expired|expired.{0,20}token/i,
+    'The session has ended: use credentials that renew themselves, such as a role.',
+  ],
+]);
+
+/** What becomes of each field of a chat request by Converse. */
+export const CONVERSE_FIELDS: FieldTable = {
+  unknown: 'dropped',
+  notes: [
+    'Claude goes by its own format (`invoke`, `anthropic_version: bedrock-2023-05-31`), all other models by Converse.',
+    'A stop reason that this gateway does not know is an error after the content so far, never `stop`.',
+    'Errors of a stream come as exceptions in it; the call ends with an error frame then.',
+  ],
+  lacks: {
+    'log probabilities': 'Converse has no field for them',
+    'reasoning tokens': 'its usage does not count them apart',
+  },
+  fields: {
+    model: { rule: 'passed', note: 'Goes into the path.' },
+    messages: {
+      rule: 'emulated',
+      to: 'messages, system',
+      note: 'System and developer messages are gathered in front, in order; images and documents go as data; ids of calls that are not 1 to 64 letters, digits, `_` and `-` get a hash.',
+    },
+    stream: { rule: 'emulated', note: 'Another path.' },
+    stream_options: { rule: 'emulated', note: 'The vendor always tells usage.' },
+    max_tokens: { rule: 'renamed', to: 'inferenceConfig.maxTokens' },
+    max_completion_tokens: { rule: 'renamed', to: 'inferenceConfig.maxTokens', note: 'Wins over `max_tokens`.' },
+    temperature: { rule: 'renamed', to: 'inferenceConfig.temperature', note: 'Above 1 it is 1.' },
+    top_p: { rule: 'renamed', to: 'inferenceConfig.topP' },
+    stop: { rule: 'renamed', to: 'inferenceConfig.stopSequences', note: 'White space alone is left out.' },
+    n: { rule: 'refused', note: 'one answer to a request is all it gives.', neutral: [1] },
+    logprobs: { rule: 'dropped', neutral: [false] },
+    top_logprobs: { rule: 'dropped', neutral: [0] },
+    response_format: {
+      rule: 'emulated',
+      note: 'An instruction at the end of the user’s last turn, with the schema in it.',
+    },
+    tools: { rule: 'renamed', to: 'toolConfig.tools', note: 'Of `strict` nothing is left.' },
+    tool_choice: {
+      rule: 'renamed',
+      to: 'toolConfig.toolChoice',
+      note: '`none` leaves the tools out; where the history called some it is told instead, since the vendor wants those declared.',
+    },
+    parallel_tool_calls: { rule: 'dropped', neutral: [true] },
+    reasoning_effort: {
+      rule: 'emulated',
+      to: 'additionalModelRequestFields',
+      note: '`reasoning_effort` of gpt-oss, `reasoning.effort` of GPT, `reasoningConfig` of Nova 2; other models are sent none.',
+    },
+    cache_control: {
+      rule: 'emulated',
+      to: 'cachePoint',
+      note: 'For Nova; its other models refuse it, and are sent none.',
+    },
+    extra_body: { rule: 'dropped' },
+    user: { rule: 'dropped' },
+    safety_identifier: { rule: 'dropped' },
+    seed: { rule: 'dropped' },
+    frequency_penalty: { rule: 'dropped', neutral: [0] },
+    presence_penalty: { rule: 'dropped', neutral: [0] },
+    logit_bias: { rule: 'refused', note: 'token ids mean nothing to another tokenizer.', neutral: [{}] },
+    moderation: { rule: 'dropped' },
+    metadata: { rule: 'dropped', neutral: [{}] },
+    store: { rule: 'dropped', neutral: [false] },
+    service_tier: {
+      rule: 'dropped',
+      note: 'The prices of its tiers are not known here.',
+      neutral: ['auto', 'default'],
+    },
+    prediction: { rule: 'dropped' },
+    prompt_cache_key: { rule: 'dropped', note: 'Use `cache_control`.' },
+    prompt_cache_options: { rule: 'dropped', note: 'Use `cache_control`.' },
+    prompt_cache_retention: { rule: 'dropped', note: 'Use `cache_control`.' },
+    verbosity: { rule: 'dropped', neutral: ['medium'] },
+    modalities: { rule: 'refused', note: 'it answers in text.', neutral: [['text']] },
+    audio: { rule: 'refused', note: 'it answers in text.' },
+    web_search_options: { rule: 'refused', note: 'no web search.' },
+    ...LEGACY_FUNCTIONS,
+  },
+};

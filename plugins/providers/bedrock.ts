@@ -1,0 +1,105 @@
+import { type ChatCodec, definePlugin, OptionError, problemsOf } from '../../core/index.ts';
+import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';
+import { CLAUDE, isClaude } from '../formats/bedrock/claude.ts';
+import { createFrameReader } from '../formats/bedrock/event-stream.ts';
+import { bedrockFailure, converseResponse, converseStream } from '../formats/bedrock/read-response.ts';
+import { CONVERSE_FIELDS } from '../formats/bedrock/tables.ts';
+import { converseRequest } from '../formats/bedrock/write-request.ts';
+import {
+  AWS_HOSTS,
+  AWS_OPTION,
+  type AwsOptions,
+  awsCredential,
+  lenientChat,
+  PROVIDER_OPTIONS,
+  type ProviderConfig,
+  readAws,
+  readProviderOptions,
+} from './kit/index.ts';
+
+const REGION = '^[a-z]{2,4}(-[a-z]{1,12}){1,3}-\\d{1,2}$';
+
+/** Typed as `object`, since `BedrockConfig` is its type: none is to be computed from the schema. */
+const CONFIG_SCHEMA: object = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    ...PROVIDER_OPTIONS,
+    aws: AWS_OPTION,
+    region: {
+      type: 'string',
+      pattern: REGION,
+      description:
+        'The region that is called, such as `eu-central-1`; that of `aws` unless set. Requests go to its host alone.',
+    },
+  },
+};
+
+interface BedrockConfig extends ProviderConfig {
+  readonly aws?: AwsOptions;
+  readonly region?: string;
+}
+
+const CONVERSE: Pick<ChatCodec, 'request' | 'response' | 'stream'> = Object.freeze({
+  request: converseRequest,
+  response: converseResponse,
+  stream: converseStream,
+});
+
+const codecOf = (model: string): typeof CONVERSE => (isClaude(model) ? CLAUDE : CONVERSE);
+
+/** Models of Amazon Bedrock, by an API key of Bedrock or signed. Source: https://docs.aws.amazon.com/bedrock/latest/APIReference */
+export default definePlugin({
+  name: 'bedrock',
+  kind: 'provider',
+  apiVersion: 1,
+  hosts: AWS_HOSTS,
+  configSchema: CONFIG_SCHEMA,
+  check: (config) => problemsOf(() => readAddress(config as BedrockConfig)),
+  setup(api, config) {
+    const own = config as BedrockConfig;
+    const baseUrl = readAddress(own);
+    api.provider({
+      specVersion: 1,
+      vendor: 'bedrock',
+      priceFactors: { cache_write_1h: 2 },
+      ...(!own.models && { anyModel: true }),
+      ...readProviderOptions(own, { baseUrl, apiKeyEnv: 'AWS_BEARER_TOKEN_BEDROCK', remoteMedia: 'refuse' }),
+      ...(own.aws && { credential: awsCredential(api, own.aws, baseUrl) }),
+      chat: lenientChat({
+        request: (input, call) => codecOf(call.model).request(input, call),
+        response: (body, call) => codecOf(call.model).response(body, call),
+        stream: (call) => codecOf(call.model).stream(call),
+        reader: createFrameReader,
+      }),
+      fields: {
+        ...CONVERSE_FIELDS,
+        variants: [
+          {
+            when: 'Claude, in its own format',
+            example: { model: 'anthropic.claude-sonnet-4-5-20250929-v1:0' },
+            fields: ANTHROPIC_FIELDS.fields,
+          },
+        ],
+      },
+      effects: ANTHROPIC_EFFECTS,
+      error: bedrockFailure,
+    });
+  },
+});
+
+/** Where requests go: what signs them, or the region's own host. Throws for what does not go together. */
+function readAddress({ region, aws, baseUrl, apiKey }: BedrockConfig): string {
+  if (aws) readAws(aws, apiKey);
+  if (region !== undefined && aws?.region !== undefined && aws.region !== region)
+    throw new OptionError(
+      '/region',
+      `is not the \`region\` of \`aws\``,
+      'A signature holds for one region: keep one of the two.',
+    );
+  const called = region ?? aws?.region;
+  if (baseUrl !== undefined) return baseUrl.replace(/\/+$/, '');
+  if (called === undefined)
+    throw new OptionError('', 'needs `region`', 'Bedrock has no address that all regions share.');
+  return `https://bedrock-runtime.${called}.amazonaws.com${called.startsWith('cn-') ? '.cn' : ''}`;
+}
