@@ -18,6 +18,10 @@ import {
   AWS_OPTION,
   type AwsOptions,
   awsCredential,
+  ENTRA_HOSTS,
+  ENTRA_OPTION,
+  type EntraOptions,
+  entraCredential,
   lenientChat,
   listedModel,
   nativeRows,
@@ -25,6 +29,7 @@ import {
   type ProviderConfig,
   readApiKeys,
   readAws,
+  readEntra,
   readProviderOptions,
 } from './kit/index.ts';
 
@@ -43,6 +48,7 @@ const CONFIG_SCHEMA: object = {
   properties: {
     ...PROVIDER_OPTIONS,
     aws: AWS_OPTION,
+    entra: ENTRA_OPTION,
     passThroughAuth: {
       type: 'boolean',
       description:
@@ -68,7 +74,7 @@ export default definePlugin({
   name: 'anthropic',
   kind: 'provider',
   apiVersion: 1,
-  hosts: AWS_HOSTS,
+  hosts: [...new Set([...AWS_HOSTS, ...ENTRA_HOSTS])],
   configSchema: CONFIG_SCHEMA,
   check: (config) =>
     problemsOf(
@@ -76,7 +82,7 @@ export default definePlugin({
       () => readApiKeys(config),
     ),
   setup(api, config) {
-    const aws = readSigning(config);
+    const { aws, entra } = readSigning(config);
     const options = readProviderOptions(config as ProviderConfig, {
       baseUrl: `https://${OWN_HOST}`,
       credential: { header: 'x-api-key' },
@@ -93,6 +99,7 @@ export default definePlugin({
       priceFactors: { cache_write_1h: 2 },
       ...options,
       ...(aws && { credential: awsCredential(api, aws, options.baseUrl) }),
+      ...(entra && { credential: entraCredential(api, entra) }),
       // Paths begin with /v1, whether the operator wrote it into the base URL or not.
       baseUrl: options.baseUrl.replace(/\/v1$/, ''),
       chat: lenientChat({
@@ -113,11 +120,22 @@ export default definePlugin({
   },
 });
 
-/** How requests are signed, where Claude is served by AWS. */
-function readSigning(config: unknown): AwsOptions | undefined {
-  const { aws, apiKey, apiKeys } = config as ProviderConfig & { readonly aws?: AwsOptions };
-  if (aws) readAws(aws, apiKey ?? apiKeys);
-  return aws;
+/** What stands in for a key where Claude is served by AWS, which wants requests signed, or by Microsoft Foundry. */
+interface SignIn {
+  readonly aws?: AwsOptions;
+  readonly entra?: EntraOptions;
+}
+
+function readSigning(config: unknown): SignIn {
+  const { aws, entra, apiKey, apiKeys } = config as ProviderConfig & SignIn;
+  const key = apiKey ?? apiKeys;
+  if (aws) readAws(aws, key);
+  if (!entra) return { ...(aws && { aws }) };
+  const other = aws ? '`aws`' : key === undefined ? undefined : 'an `apiKey`';
+  if (other !== undefined)
+    throw new OptionError('/entra', `stands beside ${other}`, 'Keep the one that calls are to be made with.');
+  readEntra(entra);
+  return { entra };
 }
 
 function readBetaRules(config: unknown, headers: Readonly<Record<string, string>> | undefined): BetaRules {

@@ -13,6 +13,7 @@ import {
   lenientChat,
   PROVIDER_OPTIONS,
   type ProviderConfig,
+  readApiKeys,
   readAws,
   readProviderOptions,
 } from './kit/index.ts';
@@ -55,7 +56,11 @@ export default definePlugin({
   apiVersion: 1,
   hosts: AWS_HOSTS,
   configSchema: CONFIG_SCHEMA,
-  check: (config) => problemsOf(() => readAddress(config as BedrockConfig)),
+  check: (config) =>
+    problemsOf(
+      () => readAddress(config as BedrockConfig),
+      () => readApiKeys(config),
+    ),
   setup(api, config) {
     const own = config as BedrockConfig;
     const baseUrl = readAddress(own);
@@ -89,8 +94,8 @@ export default definePlugin({
 });
 
 /** Where requests go: what signs them, or the region's own host. Throws for what does not go together. */
-function readAddress({ region, aws, baseUrl, apiKey }: BedrockConfig): string {
-  if (aws) readAws(aws, apiKey);
+function readAddress({ region, aws, baseUrl, apiKey, apiKeys }: BedrockConfig): string {
+  if (aws) readAws(aws, apiKey ?? apiKeys);
   if (region !== undefined && aws?.region !== undefined && aws.region !== region)
     throw new OptionError(
       '/region',

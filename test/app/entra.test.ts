@@ -8,6 +8,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { wholeBody } from '../support/vendors/vendor-wires.ts';
 
 const SECRET = 'entra-secret-0123456789';
 const rsa = createSelfSigned({ isRsa: true });
@@ -59,6 +60,18 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect([0, 1, 2].map(sentBy)).to.deep.equal(['Bearer t-1', 'Bearer t-1', 'Bearer t-1']);
     expect(vendor.requests.some(({ headers }) => 'api-key' in headers)).to.equal(false);
     expect(gateway?.logText()).not.to.include(SECRET).and.not.include('t-1');
+  });
+
+  it('signs in for Claude in Microsoft Foundry too, on Anthropic’s wire', async () => {
+    vendor.script(answer(200, wholeBody('anthropic', { pieces: [{ text: 'Hello' }] })));
+    const entra = { authority: directory.url, tenant: 'acme', clientId: 'app-1', clientSecret: SECRET };
+    const foundry = { plugin: 'anthropic', baseUrl: `${vendor.url}/anthropic`, entra };
+    gateway = await startGateway({ providers: { foundry } });
+    const response = await chat({ model: 'foundry/claude-opus-5' });
+    expect(await response.text()).to.include('Hello');
+    const [sent] = vendor.requests;
+    expect([sent?.path, sent?.headers['authorization']]).to.deep.equal(['/anthropic/v1/messages', 'Bearer t-1']);
+    expect(sent?.headers).to.not.have.property('x-api-key');
   });
 
   it('proves who it is by a certificate, as Microsoft describes it', async () => {

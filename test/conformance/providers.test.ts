@@ -9,6 +9,7 @@ const ERROR_EVENTS: Readonly<Record<string, string>> = {
   bedrock:
     'event: throttlingException\ndata: {"__type":"ThrottlingException","message":"Too many tokens, please wait."}\n\n',
   gemini: 'data: {"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}\n\n',
+  vertex: 'data: {"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}\n\n',
   anthropic: 'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
 };
 
@@ -17,6 +18,7 @@ const UNKNOWN_MODELS: Readonly<Record<string, string>> = {
   anthropic: 'claude-sonnet-9',
   gemini: 'gemini-9-new',
   openai: 'gpt-9-new',
+  vertex: 'gemini-9-new',
 };
 
 /** OpenAI's own schemas. */

@@ -16,7 +16,7 @@ export {
   signV4,
 } from './credentials/aws.ts';
 export { ENTRA_HOSTS, ENTRA_OPTION, type EntraOptions, entraCredential, readEntra } from './credentials/entra.ts';
-export { type GoogleOptions, googleCredential } from './credentials/google.ts';
+export { GOOGLE_OPTION, type GoogleOptions, googleCredential, readGoogle } from './credentials/google.ts';
 export { LIVE_HOSTS, LIVE_OPTIONS, signedInBy } from './credentials/live-options.ts';
 export {
   createRenewed,

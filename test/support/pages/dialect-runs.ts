@@ -17,6 +17,7 @@ export const NEWEST: Readonly<Record<string, string>> = Object.freeze({
   gemini: 'gemini-4-argon',
   mistral: 'mistral-large-4',
   openai: 'gpt-6.1-sol',
+  vertex: 'gemini-4-argon',
   xai: 'grok-4.7',
 });
 

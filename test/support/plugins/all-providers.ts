@@ -8,6 +8,7 @@ const FOLDER = new URL('../../../plugins/providers/', import.meta.url);
 const CONFIG: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   azure: { resource: 'acme' },
   bedrock: { region: 'us-east-1' },
+  vertex: { project: 'acme-1', location: 'europe-west4' },
   'openai-compatible': { baseUrl: 'http://127.0.0.1:8000/v1' },
 };
 

@@ -1,0 +1,198 @@
+import {
+  type ChatCodec,
+  definePlugin,
+  type FieldTable,
+  type HttpRequest,
+  type NativeRow,
+  OptionError,
+  type Provider,
+  problemsOf,
+  type ResponseHeaders,
+  readObject,
+  type UpstreamFailure,
+} from '../../core/index.ts';
+import { anthropicFailure } from '../formats/anthropic/errors.ts';
+import { anthropicResponse, anthropicStream } from '../formats/anthropic/read-response.ts';
+import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';
+import { anthropicRequest, type BetaRules, nativeMessages } from '../formats/anthropic/write-request.ts';
+import { geminiFailure } from '../formats/google/errors.ts';
+import { geminiResponse } from '../formats/google/read-response.ts';
+import { geminiStream } from '../formats/google/stream.ts';
+import { GEMINI_EFFECTS, GEMINI_FIELDS } from '../formats/google/tables.ts';
+import { geminiRequest, nativeRow } from '../formats/google/write-request.ts';
+import {
+  GOOGLE_OPTION,
+  type GoogleOptions,
+  googleCredential,
+  LIVE_HOSTS,
+  lenientChat,
+  nativeRows,
+  PROVIDER_OPTIONS,
+  type ProviderConfig,
+  readApiKeys,
+  readGoogle,
+  readProviderOptions,
+} from './kit/index.ts';
+
+/** Typed as `object`, since `VertexConfig` is its type: none is to be computed from the schema. */
+const CONFIG_SCHEMA: object = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    ...PROVIDER_OPTIONS,
+    google: GOOGLE_OPTION,
+    project: {
+      type: 'string',
+      pattern: '^[a-z0-9][a-z0-9:.-]{4,62}$',
+      description: 'The project of Google Cloud that is called and pays.',
+    },
+    location: {
+      type: 'string',
+      pattern: '^[a-z]{2,20}(-[a-z]{2,20}\\d{1,2})?$',
+      default: 'global',
+      description: 'Where models run, such as `europe-west4`; `global`, `us` and `eu` are several places.',
+    },
+  },
+};
+
+interface VertexConfig extends ProviderConfig {
+  readonly google?: GoogleOptions;
+  readonly project?: string;
+  readonly location?: string;
+}
+
+type Codec = Pick<ChatCodec, 'request' | 'response' | 'stream'>;
+
+/** Gemini's table, but for what only its own API has. */
+const FIELDS: FieldTable = Object.freeze({
+  ...GEMINI_FIELDS,
+  notes: [
+    ...(GEMINI_FIELDS.notes ?? []),
+    'Claude goes by its own format (`rawPredict`, `anthropic_version: vertex-2023-10-16`); what it costs here is not in the table: say it with `prices`.',
+  ],
+  fields: {
+    ...GEMINI_FIELDS.fields,
+    store: { rule: 'dropped', note: 'Vertex AI has no such field.', neutral: [false] },
+  },
+} satisfies FieldTable);
+
+/** Models of Google stand below their publisher; tuned ones, `endpoints/…`, below the project. */
+const placed = (path: string): string => (path.startsWith('/models/') ? `/publishers/google${path}` : path);
+
+const GEMINI: Codec = Object.freeze({
+  request(input, call): HttpRequest {
+    const written = geminiRequest(input, call, FIELDS);
+    return { ...written, path: placed(written.path) };
+  },
+  response: geminiResponse,
+  stream: geminiStream,
+} satisfies Codec);
+
+/** Source: https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai */
+const VERSION = 'vertex-2023-10-16';
+const NO_BETAS: BetaRules = Object.freeze({ deny: [], always: [] });
+
+const claudePath = (model: string, stream: boolean): string =>
+  `/publishers/anthropic/models/${encodeURIComponent(model)}:${stream ? 'streamRawPredict' : 'rawPredict'}`;
+
+/** Anthropic's body, without the model, which stands in the path. */
+function claudeBody(body: object): object {
+  const { model: _model, ...rest } = readObject(body);
+  return { ...rest, anthropic_version: VERSION };
+}
+
+const CLAUDE: Codec = Object.freeze({
+  request(input, call): HttpRequest {
+    const written = anthropicRequest(input, call, NO_BETAS);
+    return { ...written, path: claudePath(call.model, call.stream), body: claudeBody(written.body ?? {}) };
+  },
+  response: (body, call) => anthropicResponse(body, call),
+  stream: (call) => anthropicStream(call),
+} satisfies Codec);
+
+const isClaude = (model: string): boolean => model.startsWith('claude-');
+const codecOf = (model: string): Codec => (isClaude(model) ? CLAUDE : GEMINI);
+
+/** Clients of Anthropic's and Google's own formats are passed on, but for what stands in the path. */
+function rowsOf(model: string, stream: boolean): Readonly<Record<string, NativeRow | undefined>> {
+  if (isClaude(model)) {
+    const { count: _count, headers, ...row } = nativeMessages(NO_BETAS);
+    return {
+      messages: {
+        ...row,
+        path: claudePath(model, stream),
+        headers: ({ 'anthropic-version': _version, ...others }) => headers?.(others) ?? {},
+        body: (body) => ({ body: claudeBody(body) }),
+      },
+    };
+  }
+  const { gemini: row } = nativeRow(model, stream, {});
+  if (!row) return {};
+  const { count, path } = row;
+  return { gemini: { ...row, path: placed(path), ...(count && { count: { ...count, path: placed(count.path) } }) } };
+}
+
+/** Claude's errors are Anthropic's where the model itself says them. */
+function failureOf(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
+  return (readObject(body)['type'] === 'error' ? anthropicFailure : geminiFailure)(status, body, headers);
+}
+
+/** Gemini and Claude on Google Cloud. Source: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference */
+export default definePlugin({
+  name: 'vertex',
+  kind: 'provider',
+  apiVersion: 1,
+  hosts: LIVE_HOSTS,
+  configSchema: CONFIG_SCHEMA,
+  check: (config) =>
+    problemsOf(
+      () => readAddress(config as VertexConfig),
+      () => readApiKeys(config),
+    ),
+  setup(api, config) {
+    const own = config as VertexConfig;
+    const native = nativeRows(own, rowsOf);
+    const provider: Provider = {
+      specVersion: 1,
+      vendor: 'vertex',
+      priceFactors: { cache_write_1h: 2 },
+      ...(!own.models && { anyModel: true }),
+      ...readProviderOptions(own, { baseUrl: readAddress(own) }),
+      ...(own.google && { credential: googleCredential(api, own.google) }),
+      chat: lenientChat({
+        request: (input, call) => codecOf(call.model).request(input, call),
+        response: (body, call) => codecOf(call.model).response(body, call),
+        stream: (call) => codecOf(call.model).stream(call),
+      }),
+      ...(native && { native }),
+      fields: {
+        ...FIELDS,
+        variants: [
+          ...(FIELDS.variants ?? []),
+          { when: 'Claude', example: { model: 'claude-sonnet-4-5@20250929' }, fields: ANTHROPIC_FIELDS.fields },
+        ],
+      },
+      effects: {
+        ...GEMINI_EFFECTS,
+        ...ANTHROPIC_EFFECTS,
+        tools: [...(GEMINI_EFFECTS['tools'] ?? []), ...(ANTHROPIC_EFFECTS['tools'] ?? [])],
+      },
+      error: failureOf,
+    };
+    api.provider(provider);
+  },
+});
+
+/** Where requests go: a location has a host of its own. Throws for what does not go together. */
+function readAddress({ google, project, location = 'global', baseUrl, apiKey, apiKeys }: VertexConfig): string {
+  if (google && (apiKey ?? apiKeys) !== undefined)
+    throw new OptionError('/google', 'stands beside an `apiKey`', 'Keep the one that calls are to be made with.');
+  if (google) readGoogle(google);
+  if (baseUrl !== undefined) return baseUrl.replace(/\/+$/, '');
+  if (project === undefined) throw new OptionError('', 'needs `project`', 'It says which project is called and pays.');
+  const isMany = location === 'us' || location === 'eu';
+  const host = isMany
+    ? `aiplatform.${location}.rep.googleapis.com`
+    : `${location === 'global' ? '' : `${location}-`}aiplatform.googleapis.com`;
+  return `https://${host}/v1/projects/${encodeURIComponent(project)}/locations/${location}`;
+}

@@ -1,0 +1,126 @@
+import { expect } from 'chai';
+import type { JsonObject } from '../../../core/index.ts';
+import vertex from '../../../plugins/providers/vertex.ts';
+import { setUpProvider } from '../../conformance/provider-subject.ts';
+import { translate } from '../../support/formats/translate.ts';
+import { startGateway, type TestGateway } from '../../support/gateways/gateway.ts';
+import {
+  answer,
+  chunk,
+  LAST_CHUNK,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../../support/vendors/scripted-upstream.ts';
+import { streamText, type Wire, wholeBody } from '../../support/vendors/vendor-wires.ts';
+
+const CONFIG = { project: 'acme-1', location: 'europe-west4' };
+const CLAUDE = 'claude-opus-4-5@20251101';
+const SAID = { pieces: [{ text: 'Hello' }] };
+
+describe('vertex', () => {
+  it('calls the host of its location, or that of several', () => {
+    const at = (location?: string) =>
+      setUpProvider(vertex, { project: 'acme-1', ...(location !== undefined && { location }) }).baseUrl;
+    expect(at('europe-west4')).to.equal(
+      'https://europe-west4-aiplatform.googleapis.com/v1/projects/acme-1/locations/europe-west4',
+    );
+    expect(at()).to.equal('https://aiplatform.googleapis.com/v1/projects/acme-1/locations/global');
+    expect(at('eu')).to.equal('https://aiplatform.eu.rep.googleapis.com/v1/projects/acme-1/locations/eu');
+  });
+
+  it('says what its options lack', async () => {
+    const check = async (config: object) => JSON.stringify(await vertex.check?.(config as never, {} as never));
+    expect(await check(CONFIG)).to.equal('[]');
+    expect(await check({})).to.include('needs `project`');
+    expect(await check({ ...CONFIG, apiKey: 'x', google: { metadata: true } })).to.include('apiKey');
+    expect(await check({ ...CONFIG, google: {} })).to.include('serviceAccount');
+  });
+
+  it('has models of Google below their publisher and tuned ones below the project', () => {
+    const path = (model: string, stream = false) => translate(vertex, { model, stream }, CONFIG).path;
+    expect(path('gemini-2.5-pro')).to.equal('/publishers/google/models/gemini-2.5-pro:generateContent');
+    expect(path('gemini-2.5-pro', true)).to.equal(
+      '/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse',
+    );
+    expect(path('endpoints/123')).to.equal('/endpoints/123:generateContent');
+  });
+
+  it('gives Claude its own format, without the model', () => {
+    const { path, body } = translate(vertex, { model: CLAUDE, max_tokens: 20, stream: true }, CONFIG);
+    expect(path).to.equal('/publishers/anthropic/models/claude-opus-4-5%4020251101:streamRawPredict');
+    expect(body).to.deep.equal({
+      max_tokens: 20,
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
+      stream: true,
+      anthropic_version: 'vertex-2023-10-16',
+    });
+  });
+
+  it('leaves `store` out, which is of Gemini’s own API', () => {
+    const { body, dropped } = translate(vertex, { model: 'gemini-2.5-pro', store: true }, CONFIG);
+    expect(body).to.not.have.property('store');
+    expect(dropped).to.deep.equal(['store']);
+  });
+});
+
+describe('a gateway before Vertex AI', () => {
+  let vendor: ScriptedUpstream;
+  let gateway: TestGateway;
+
+  before(async () => {
+    vendor = await startScriptedUpstream(async (wire) => {
+      const { path } = wire.request;
+      const form: Wire = path.includes('anthropic') ? 'anthropic' : 'gemini';
+      if (!path.includes(':stream')) return wire.send(answer(200, wholeBody(form, SAID)));
+      for (const part of [SSE_HEAD, chunk(streamText(form, SAID)), LAST_CHUNK]) await wire.send(part);
+    });
+    gateway = await startGateway({
+      providers: { vertex: { ...CONFIG, apiKey: 'ya29.token-0123456789', baseUrl: vendor.url } },
+    });
+  });
+  after(async () => {
+    await gateway?.stop();
+    await vendor?.close();
+  });
+
+  const ask = async (path: string, body: JsonObject) => {
+    const response = await gateway.post(path, body);
+    const sent = vendor.requests.at(-1);
+    return { response, text: await response.text(), sent };
+  };
+  const HI = [{ role: 'user', content: 'Hi' }];
+
+  for (const model of ['gemini-2.5-pro', CLAUDE])
+    for (const stream of [false, true])
+      it(`says what ${model} says${stream ? ', streamed' : ''}`, async () => {
+        const { text, sent } = await ask('/v1/chat/completions', { model: `vertex/${model}`, messages: HI, stream });
+        const words = [...text.matchAll(/"content":"([^"]*)"/g)].map(([, part]) => part);
+        expect(words.join('')).to.equal('Hello');
+        expect(text).to.include('"finish_reason":"stop"');
+        expect(sent?.headers['authorization']).to.equal('Bearer ya29.token-0123456789');
+      });
+
+  for (const stream of [false, true])
+    it(`passes on what clients of Messages send to Claude, but for the model${stream ? ', streamed' : ''}`, async () => {
+      const body = { model: `vertex/${CLAUDE}`, max_tokens: 20, messages: HI, ...(stream && { stream }) };
+      const { response, text, sent } = await ask('/v1/messages', body);
+      expect(response.status, text).to.equal(200);
+      expect(response.headers.get('x-tollgate-lane')).to.equal('native');
+      expect(sent?.path).to.equal(
+        `/publishers/anthropic/models/claude-opus-4-5%4020251101:${stream ? 'streamRawPredict' : 'rawPredict'}`,
+      );
+      expect(sent?.json()).to.deep.equal({
+        ...{ max_tokens: 20, messages: HI, anthropic_version: 'vertex-2023-10-16' },
+        ...(stream && { stream }),
+      });
+      expect(sent?.headers).to.not.have.property('anthropic-version');
+    });
+
+  it('passes on what clients of Gemini’s format send', async () => {
+    const body = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] };
+    const { response, sent } = await ask('/v1beta/models/vertex%2Fgemini-2.5-pro:generateContent', body);
+    expect(response.headers.get('x-tollgate-lane')).to.equal('native');
+    expect(sent?.path).to.equal('/publishers/google/models/gemini-2.5-pro:generateContent');
+  });
+});
