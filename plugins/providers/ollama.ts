@@ -46,6 +46,9 @@ export default openaiCompatible({
   replay: 'reasoning',
   remoteMedia: 'refuse',
   messages: checkImages,
+  notes: [
+    'Its own `/api/chat` is not used: thinking, images, tools and log probabilities are on its OpenAI wire too. What is not, `keep_alive` and `options` such as `num_ctx`, is the server’s to set (`OLLAMA_KEEP_ALIVE`, `OLLAMA_CONTEXT_LENGTH`), or the model file’s.',
+  ],
   lacks: { 'cached tokens': 'its usage is three counts', 'reasoning tokens': 'its usage is three counts' },
   embeddings: { fields: { user: drop() } },
 });
