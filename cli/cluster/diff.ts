@@ -5,7 +5,7 @@ import type { ConfigChange } from '../../core/contract/gateway.ts';
 import { isObject } from '../../core/contract/json.ts';
 
 /** What belongs to the process, not to its configuration's generation. */
-const FIXED = /^\/(?:store|logging|server\/(?:host|port|workers|watch))(?:\/|$)/;
+const FIXED = /^\/(?:store|logging|server\/(?:host|port|workers|watch|basePath))(?:\/|$)/;
 
 /** All places at which the new configuration differs, defaults included, in the order of the files. */
 export function diffConfigs(before: GatewayConfig, after: GatewayConfig): readonly ConfigChange[] {

@@ -12,6 +12,8 @@ export type RouteAuth = 'none' | readonly ('key' | 'token')[];
 export interface FormLimits {
   /** Of one file. */
   readonly maxFileBytes: number;
+  /** Whether the handler reads the files into memory: they are booked under the caller then. */
+  readonly readsWhole?: boolean;
   /** Default 1. */
   readonly maxFiles?: number;
 }

@@ -248,6 +248,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     try {
       if (route.form) {
         form = await readForm(ctx, route.form, { hold, memory, bytes: await body.reading });
+        if (route.form.readsWhole === true) hold.grow(2 * form.files.reduce((sum, { bytes }) => sum + bytes, 0));
         takeForm(state, form, validateBody);
       } else if (validateBody) {
         const { value: sent, empty, raw } = await body.json({ shape });

@@ -122,7 +122,7 @@ async function sendImages(ctx: RouteContext, { json, events }: ImageResponse): P
 }
 
 function addEdits(api: PluginApi): void {
-  const form = { maxFileBytes: MAX_FILE_BYTES, maxFiles: MAX_FILES };
+  const form = { maxFileBytes: MAX_FILE_BYTES, maxFiles: MAX_FILES, readsWhole: true };
   const add = (path: string, by: string): void =>
     api.route({
       ...{ method: 'POST', path, summary: `Images changed by words; ${by}`, auth: ['key'], body: FORM, form },

@@ -98,7 +98,7 @@ export default definePlugin({
 function addRoutes(api: PluginApi): void {
   const add = (path: string, task: TranscriptionRequest['task'], by: string): void =>
     api.route({
-      ...{ method: 'POST', path, auth: ['key'], body: FORM, form: { maxFileBytes: MAX_FILE_BYTES } },
+      ...{ method: 'POST', path, auth: ['key'], body: FORM, form: { maxFileBytes: MAX_FILE_BYTES, readsWhole: true } },
       summary: `${task === 'translate' ? 'Speech as English text' : 'Speech as text'}; ${by}`,
       description:
         'A form with `file`, 25 MB at most. `text`, `srt` and `vtt` are text, others JSON; events with `stream`.',

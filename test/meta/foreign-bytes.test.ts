@@ -15,7 +15,7 @@ const MAKERS = [
 /** Readers of what this project's own processes and stores send, and of texts: names that mean something else there. */
 const OWN = [
   ...['cli/cluster/control.ts', 'plugins/stores/', 'plugins/agents/medical/run-medical.ts'],
-  ...['core/http/inner-requests.ts', 'plugins/console/app/'],
+  ...['core/http/inner-requests.ts', 'openapi/docs-pages.ts', 'plugins/console/app/'],
 ];
 
 describe('bytes of others', () => {

@@ -27,6 +27,7 @@ const OPEN: Route = {
 };
 const WITH_KEY: Route = { ...OPEN, path: '/x', auth: ['key'] };
 const FORM: Route = { ...WITH_KEY, path: '/form', form: { maxFileBytes: 20 * MB } };
+const WHOLE: Route = { ...FORM, path: '/whole', form: { maxFileBytes: 20 * MB, readsWhole: true } };
 
 describe('callers that send large or slow bodies', () => {
   let url: string;
@@ -35,7 +36,7 @@ describe('callers that send large or slow bodies', () => {
 
   async function start(limits: Partial<MemoryLimits>): Promise<void> {
     const router = createRouter({
-      routes: [OPEN, WITH_KEY, FORM].map((value) => ({ owner: 'test', value })),
+      routes: [OPEN, WITH_KEY, FORM, WHOLE].map((value) => ({ owner: 'test', value })),
       requests: createRequestSchemas([]),
       authenticate: async ({ credential }) => KEYS[credential],
       lifecycle: new Lifecycle(),
@@ -104,6 +105,17 @@ describe('callers that send large or slow bodies', () => {
     expect(await post('b1', 6 * MB), 'one that is too large for any').to.include({ status: 413 });
     for (const socket of sockets.splice(0)) socket.destroy();
     await until('its memory is back', async () => (await post('a2', MB)).status === 200);
+  });
+
+  it('have their files booked where a route reads them into memory, and where it does not only what is on its way', async () => {
+    await start({ bytes: 24 * MB });
+    const send = async (path: string): Promise<number> => {
+      const form = new FormData();
+      form.set('file', new Blob([new Uint8Array(8 * MB)]), 'sound.wav');
+      return (await fetch(url + path, { method: 'POST', headers: { 'x-api-key': 'a1' }, body: form })).status;
+    };
+    expect(await send('/form')).to.equal(200);
+    expect(await send('/whole'), 'twice 8 MB are over the 14 MB of one account').to.equal(413);
   });
 
   it('E25: are refused as 503 only when those of others have all the memory', async () => {
