@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import OpenAI, { type APIError } from 'openai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { loadProviders } from '../support/plugins/all-providers.ts';
+import { AMAZON_HEAD, amazonStream } from '../support/vendors/amazon-frames.ts';
 import {
   answer,
   chunk,
@@ -44,10 +45,11 @@ function fixtures(vendor: string, prefix: string, extension: string) {
     });
 }
 
-function stream(bytes: Uint8Array): Script {
+/** The events of a fixture, in the frames of vendors that send no server-sent events. */
+function stream(bytes: Uint8Array, isFramed: boolean): Script {
   return async (wire) => {
-    await wire.send(SSE_HEAD);
-    await wire.send(chunk(bytes));
+    await wire.send(isFramed ? AMAZON_HEAD : SSE_HEAD);
+    await wire.send(chunk(isFramed ? amazonStream(new TextDecoder().decode(bytes)) : bytes));
     await wire.send(LAST_CHUNK);
   };
 }
@@ -73,6 +75,7 @@ describe('the official client against every provider', () => {
   for (const { name, provider } of PROVIDERS) {
     describe(name, () => {
       const model = `${name}/some-model`;
+      const isFramed = provider.chat?.reader !== undefined;
 
       for (const { name: file, bytes, expected } of fixtures(name, 'chat', '.json')) {
         it(`gets a response: ${file}`, async () => {
@@ -88,7 +91,7 @@ describe('the official client against every provider', () => {
 
       for (const { name: file, bytes, expected } of fixtures(name, 'stream', '.sse')) {
         it(`gets a stream, and its helper puts it together: ${file}`, async () => {
-          upstream.script(stream(bytes));
+          upstream.script(stream(bytes, isFramed));
           const tools = (expected.choices?.[0]?.tool_calls?.length ?? 0) > 0 ? { tools: TOOLS } : {};
           const request = { model, messages: MESSAGES, ...tools, stream_options: { include_usage: true } };
           const completion = await client.chat.completions.stream(request).finalChatCompletion();
@@ -105,7 +108,7 @@ describe('the official client against every provider', () => {
 
       for (const { name: file, bytes } of fixtures(name, 'failure', '.sse')) {
         it(`raises for a stream that fails: ${file}`, async () => {
-          upstream.script(stream(bytes));
+          upstream.script(stream(bytes, isFramed));
           const parts = client.chat.completions.stream({ model, messages: MESSAGES }).finalChatCompletion();
           expect(await parts.catch((error: unknown) => error)).to.be.instanceOf(OpenAI.APIError);
         });

@@ -16,6 +16,7 @@ describe('a configuration without problems', () => {
     expect(config.server).to.deep.equal({
       host: '127.0.0.1',
       port: 8787,
+      basePath: '',
       bodyLimitBytes: 32 * 1024 * 1024,
       requestTimeoutMs: 60_000,
       drainTimeoutMs: 25_000,

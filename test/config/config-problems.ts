@@ -11,7 +11,7 @@ export interface ProblemCase {
 }
 
 const SERVER_KEYS =
-  'host, port, bodyLimit, requestTimeout, drainTimeout, drainDelay, keepAlive, sseKeepAlive, maxConnections, failedCredentials, cors, idempotency, workers, watch, trustProxy, tls';
+  'host, port, basePath, bodyLimit, requestTimeout, drainTimeout, drainDelay, keepAlive, sseKeepAlive, maxConnections, failedCredentials, cors, idempotency, workers, watch, trustProxy, tls';
 
 /** Every kind of problem; checked against the plugins of `config-plugins.ts`. */
 export const PROBLEM_CASES: readonly ProblemCase[] = [
@@ -28,7 +28,7 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
   {
     title: 'an unknown key of a plugin',
     text: 'providers:\n  acme:\n    api_key: x\n',
-    problems: ['3:5 providers.acme.api_key: unknown key. Did you mean "apiKey"?'],
+    problems: ['3:5 providers.acme.api_key: unknown key. Did you mean "apiKey" or "apiKeys"?'],
   },
   {
     title: 'an unknown key deep in a plugin whose schema leaves its objects open',

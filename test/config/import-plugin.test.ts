@@ -120,7 +120,11 @@ describe('importing a plugin', () => {
       'has a "configSchema" that is no JSON schema of an object.',
     ],
     ['with hosts that are no list', plugin("hosts: 'api.acme.com'"), 'has "hosts" that are no list of names.'],
-    ['that throws', 'throw new Error("boom\\nsecond line");', 'the plugin "./mine.mjs" cannot be loaded: boom.'],
+    [
+      'that throws',
+      'throw new Error("boom\\nsecond line");',
+      'the plugin "./mine.mjs" cannot be loaded: boom (mine.mjs:1:7).',
+    ],
   ];
   for (const [title, text, expected] of invalid) {
     it(`refuses a module ${title}`, async () => {

@@ -157,13 +157,17 @@ describe('config/models.json', () => {
     });
   });
 
+  /** What vendors charge nothing for. */
+  const FREE = ['omni-moderation'];
   /** Each row of a price that holds for a time, and each of the others. */
   const prices = rows.flatMap(({ id, price }) =>
     (price ? [price].flat() : []).map((each: Price) => ({ id, price: each })),
   );
 
   it('never prices a paid model at nothing', () => {
-    const free = prices.filter(({ id, price }) => price.input === 0 && !id.endsWith(':free'));
+    const isPaid = ({ id, price }: (typeof prices)[number]) =>
+      !id.endsWith(':free') && !FREE.includes(id) && price.fees === undefined;
+    const free = prices.filter((each) => each.price.input === 0 && isPaid(each));
     expect(free).to.deep.equal([]);
   });
 

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import { head } from './scripted-upstream.ts';
 
 /** A frame of `application/vnd.amazon.eventstream`. */
 export function amazonFrame(headers: Readonly<Record<string, string>>, payload: string | object): Buffer {
@@ -31,4 +32,20 @@ export function amazonEvent(type: string, payload: object): Buffer {
 export function amazonException(type: string, message: string): Buffer {
   const headers = { ':exception-type': type, ':content-type': 'application/json', ':message-type': 'exception' };
   return amazonFrame(headers, { message });
+}
+
+export const AMAZON_HEAD = head(200, {
+  'content-type': 'application/vnd.amazon.eventstream',
+  'transfer-encoding': 'chunked',
+});
+
+/** Events that are written as server-sent ones, in frames: those whose names end in `Exception` as exceptions. */
+export function amazonStream(text: string): Buffer {
+  const events = [...text.matchAll(/^event: (.+)\ndata: (.+)$/gm)];
+  return Buffer.concat(
+    events.map(([, type = '', data = '']) => {
+      const kind = type.endsWith('Exception') ? 'exception' : 'event';
+      return amazonFrame({ [`:${kind}-type`]: type, ':content-type': 'application/json', ':message-type': kind }, data);
+    }),
+  );
 }

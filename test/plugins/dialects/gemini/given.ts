@@ -10,7 +10,7 @@ import type {
 /** The dialect that a plugin registers. */
 export function dialectOf(plugin: Plugin, config: object = {}): DialectDefinition {
   let found: DialectDefinition | undefined;
-  const api = { dialect: (dialect: DialectDefinition) => (found = dialect) };
+  const api = { dialect: (dialect: DialectDefinition) => (found = dialect), route: () => undefined };
   void plugin.setup(api as never, config as never);
   if (!found) throw new Error(`${plugin.name} registers no dialect`);
   return found;
