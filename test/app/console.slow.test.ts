@@ -336,7 +336,8 @@ describe('the console in a browser', function () {
     await page.getByText(/\$0\.00135.*by north\/m/).waitFor();
     await page.getByText('by echo/echo').waitFor();
     const { data } = await admin<{ data: readonly { key: string }[] }>('GET', '/calls?user=ann&session=console');
-    expect(data.map(({ key }) => key)).to.deep.equal(['-', '-']);
+    // Those of /docs are there too.
+    expect(data.slice(0, 2).map(({ key }) => key)).to.deep.equal(['-', '-']);
   });
 
   it('speaks a text as the person, plays it, and says what it cost', async () => {
