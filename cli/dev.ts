@@ -1,4 +1,4 @@
-import { readFileSync, realpathSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { createJiti } from 'jiti';
@@ -61,16 +61,17 @@ export async function runDev(context: CommandContext): Promise<void> {
       );
   };
   const attempt = async (changed: readonly string[]): Promise<void> => {
+    const begun = Date.now();
     code.forget();
     try {
       await (running ? reload(running.gateway, running.loaded, changed) : start());
-      files.watch([...code.files(), ...filesOfConfig()]);
+      files.watch([...code.files(), ...filesOfConfig()], begun);
     } catch (error) {
       if (!running && !isOfAuthor(error)) throw error;
       terminal.err.write(formatFailure(error, code.failure() ?? error, terminal));
       const state = running ? 'the gateway goes on as it was' : 'nothing runs yet';
       terminal.err.write(`       ${state}; save a file to try again\n`);
-      files.watchToo([...code.files(), ...filesOfConfig(), ...filesOf(error)]);
+      files.watchToo([...code.files(), ...filesOfConfig(), ...filesOf(error)], begun);
     }
   };
   const onUncaught = (error: unknown): void => void terminal.err.write(formatFailure(error, error, terminal));
@@ -134,18 +135,27 @@ function createTurns(attempt: (changed: readonly string[]) => Promise<void>) {
   };
 }
 
+function isSavedSince(file: string, since: number): boolean {
+  const { mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: 0 };
+  return mtimeMs > since;
+}
+
 /** The files that are watched, at most {@link MAX_FILES}. */
 function createWatch(onChange: (changed: readonly string[]) => void) {
   const watch = watchFiles(onChange, TIMING);
   let watched: readonly string[] = [];
-  const set = (files: readonly string[]): void => {
+  const set = (files: readonly string[], since: number): void => {
+    const former = new Set(watched);
     watched = [...new Set(files)].slice(0, MAX_FILES);
     watch.watch(watched);
+    // What was saved between the load of a file and the first look at it is no change to those who look from now on.
+    const saved = watched.filter((file) => !former.has(file) && isSavedSince(file, since));
+    if (saved.length > 0) onChange(saved);
   };
   return {
     watch: set,
     /** In addition to what is watched already. */
-    watchToo: (files: readonly string[]): void => set([...files, ...watched]),
+    watchToo: (files: readonly string[], since: number): void => set([...files, ...watched], since),
     close: watch.close,
   };
 }
@@ -229,7 +239,7 @@ function readFrame({ file, line, column }: CodePlace): readonly string[] {
     const number = first + index;
     const head = `${number === line ? '>' : ' '} ${String(number).padStart(width)} | `;
     const shown = `${head}${content.replaceAll('\t', ' ').slice(0, LONGEST_LINE)}`;
-    const isMarked = number === line && column !== undefined && column <= LONGEST_LINE;
+    const isMarked = number === line && column !== undefined && column <= Math.min(content.length + 1, LONGEST_LINE);
     return isMarked ? [shown, `${' '.repeat(head.length + column - 1)}^`] : [shown];
   });
   return [at, ...frame];

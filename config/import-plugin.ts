@@ -184,7 +184,7 @@ export interface CodePlace {
 }
 
 /** A file with a place in it, as parsers and stacks write it. */
-const PLACE = /(?:file:\/\/)?((?:[A-Za-z]:)?[\\/][^\s():]+):(\d+)(?::(\d+))?/g;
+const PLACE = /(?<![\w.-])(?:file:\/\/)?((?:[A-Za-z]:)?[\\/][^\s():]+):(\d+)(?::(\d+))?/g;
 const MAX_CAUSES = 5;
 
 /** Where in the code of a plugin an error has its origin: what a parser says, or the first frame of the stack that is neither ours nor a library's. */
