@@ -95,6 +95,10 @@ const PARAMS_READ = [
   'weight',
   'order',
   'aws_region_name',
+  'aws_access_key_id',
+  'aws_secret_access_key',
+  'aws_session_token',
+  'vertex_credentials',
   'vertex_project',
   'vertex_location',
   'input_cost_per_token',
@@ -141,6 +145,24 @@ function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fiel
     ...(typeof base === 'string' && { deployment: [model, base.slice(base.indexOf('/') + 1)] as const }),
     region: draft.text(params['aws_region_name'] ?? params['vertex_location']),
     project: draft.text(params['vertex_project']),
+    aws: {
+      id: draft.secret(
+        params['aws_access_key_id'],
+        `${place}.aws_access_key_id`,
+        importedVariable('AWS_ACCESS_KEY_ID'),
+      ),
+      key: draft.secret(
+        params['aws_secret_access_key'],
+        `${place}.aws_secret_access_key`,
+        importedVariable('AWS_SECRET_ACCESS_KEY'),
+      ),
+      token: draft.secret(
+        params['aws_session_token'],
+        `${place}.aws_session_token`,
+        importedVariable('AWS_SESSION_TOKEN'),
+      ),
+    },
+    serviceAccount: readServiceAccount(draft, params, place),
     headers: readHeaders(draft, params, place, vendor),
   });
   if (typeof found === 'string') return void draft.note('impossible', `${place}.model`, found);
@@ -174,7 +196,8 @@ function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fiel
 /** `vendor/model`; a name without a vendor belongs to the one whose models begin so. */
 function splitModel(text: string): { readonly vendor: string; readonly model: string } {
   const cut = text.indexOf('/');
-  if (cut > 0) return { vendor: text.slice(0, cut), model: text.slice(cut + 1) };
+  // Which of Bedrock’s interfaces is asked, Tollgate decides by the model.
+  if (cut > 0) return { vendor: text.slice(0, cut), model: text.slice(cut + 1).replace(/^(converse|invoke)\//, '') };
   const vendor = BEGINNINGS.find(([begin]) => begin.test(text))?.[1] ?? 'openai';
   return { vendor, model: text };
 }
@@ -184,6 +207,15 @@ const BEGINNINGS: readonly (readonly [RegExp, string])[] = [
   [/^gemini/, 'vertex_ai'],
   [/^command/, 'cohere'],
 ];
+
+/** The key of a service account: its JSON, or the path of the file that has it. */
+function readServiceAccount(draft: Draft, params: Fields, place: string): string | undefined {
+  const given = params['vertex_credentials'];
+  if (typeof given !== 'string' || given.startsWith('os.environ/') || given.trimStart().startsWith('{'))
+    return draft.secret(given, `${place}.vertex_credentials`, importedVariable('GOOGLE_SERVICE_ACCOUNT'));
+  draft.note('kept', `${place}.vertex_credentials`, 'the file of the service account’s key');
+  return `\${file:${given}}`;
+}
 
 function readHeaders(draft: Draft, params: Fields, place: string, vendor: string): Options {
   const given = { ...objectOf(params['headers']), ...objectOf(params['extra_headers']) };

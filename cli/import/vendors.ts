@@ -61,6 +61,14 @@ export interface VendorCall {
   readonly deployment?: readonly [name: string, model: string] | undefined;
   readonly region?: string | undefined;
   readonly project?: string | undefined;
+  /** References to a key of AWS. */
+  readonly aws?: {
+    readonly id: string | undefined;
+    readonly key: string | undefined;
+    readonly token?: string | undefined;
+  };
+  /** A reference to the key of a service account at Google. */
+  readonly serviceAccount?: string | undefined;
   readonly headers?: Options | undefined;
   readonly timeouts?: Options | undefined;
 }
@@ -85,8 +93,27 @@ export function findVendor(call: VendorCall): { readonly plugin: string; readonl
     const root = azureRoot(baseUrl, call);
     return typeof root === 'string' ? root : { plugin, options: { ...root, ...common } };
   }
-  const place = omitAbsent({ region: call.region, project: call.project });
-  return { plugin, options: { ...(baseUrl && { baseUrl: versioned(plugin, baseUrl) }), ...place, ...common } };
+  if (plugin === 'bedrock') return { plugin, options: { ...bedrockOptions(call), ...common } };
+  if (plugin === 'vertex') return { plugin, options: vertexOptions(call) };
+  return { plugin, options: { ...(baseUrl && { baseUrl: versioned(plugin, baseUrl) }), ...common } };
+}
+
+/** AWS’s tools find a key in these variables where none is named. */
+function bedrockOptions({ apiKey, region = reference('AWS_REGION'), aws }: VendorCall): Options {
+  if (apiKey !== undefined) return { region };
+  const accessKeyId = aws?.id ?? reference('AWS_ACCESS_KEY_ID');
+  const secretAccessKey = aws?.key ?? reference('AWS_SECRET_ACCESS_KEY');
+  return { aws: { region, accessKeyId, secretAccessKey, ...omitAbsent({ sessionToken: aws?.token }) } };
+}
+
+/** Without a key of its own a gateway at Google has the service account of its machine. */
+function vertexOptions({ project = reference('GOOGLE_CLOUD_PROJECT'), region, serviceAccount }: VendorCall): Options {
+  const google = serviceAccount === undefined ? { metadata: true } : { serviceAccount };
+  return { project, ...omitAbsent({ location: region }), google };
+}
+
+function reference(variable: string): string {
+  return `\${${variable}}`;
 }
 
 /** The variable that usually holds the key of a vendor. */

@@ -91,6 +91,35 @@ describe('the import from another gateway', () => {
     expect(err).to.include('tollgate start').and.not.include('Before it can start');
   });
 
+  it('signs for Bedrock and Vertex as the file says', async () => {
+    const file = await write(
+      'clouds.yaml',
+      `model_list:
+  - { model_name: a, litellm_params: { model: bedrock/converse/amazon.nova-2-lite-v1:0, aws_region_name: us-east-1 } }
+  - { model_name: b, litellm_params: { model: bedrock/amazon.nova-2-lite-v1:0, aws_region_name: eu-west-1, aws_access_key_id: os.environ/ID, aws_secret_access_key: very-secret } }
+  - { model_name: c, litellm_params: { model: vertex_ai/gemini-3.8-flash, vertex_project: acme, vertex_location: europe-west1, vertex_credentials: keys/acme.json } }
+`,
+    );
+    const { config, text } = await importFrom('litellm', file);
+    expect(config['models']).to.deep.include({ a: 'bedrock/amazon.nova-2-lite-v1:0' });
+    expect(config['providers']?.['bedrock']).to.deep.include({
+      aws: {
+        region: 'us-east-1',
+        accessKeyId: `\${AWS_ACCESS_KEY_ID}`,
+        secretAccessKey: `\${AWS_SECRET_ACCESS_KEY}`,
+      },
+    });
+    expect(config['providers']?.['bedrock-2']).to.deep.include({
+      aws: { region: 'eu-west-1', accessKeyId: `\${ID}`, secretAccessKey: `\${IMPORTED_AWS_SECRET_ACCESS_KEY}` },
+    });
+    expect(config['providers']?.['vertex']).to.deep.include({
+      project: 'acme',
+      location: 'europe-west1',
+      google: { serviceAccount: `\${file:keys/acme.json}` },
+    });
+    expect(text).not.to.include('very-secret');
+  });
+
   it('puts secrets that stood in the file into .env, which its owner alone reads, and nowhere else', async () => {
     const { out, text, findings, err } = await importFrom('litellm', path.join(FIXTURES, 'litellm.yaml'));
     const env = path.join(out, '.env');
