@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   createDraft,
   type Draft,
@@ -88,10 +89,11 @@ function readProvider(draft: Draft, name: string, provider: Fields): void {
     rules: NETWORK,
     read: ['base_url', 'extra_headers', 'default_request_timeout_in_seconds'],
   });
-  const keys = listOf(provider['keys']);
-  const found = (keys.length > 0 ? keys : [{}]).flatMap((key, index) =>
-    readKey(draft, objectOf(key), { at: `${at}.keys[${index}]`, vendor, network }),
-  );
+  const keys = listOf(provider['keys']).map(objectOf);
+  const each = keys.length > 0 ? keys : [{}];
+  const found = isPool(keys)
+    ? readPool(draft, keys, { at, vendor, network })
+    : each.flatMap((key, index) => readKey(draft, key, { at: `${at}.keys[${index}]`, vendor, network }));
   if (found.length < 2) return;
   const models = new Set(found.flatMap((each) => each.models));
   for (const model of models) {
@@ -108,17 +110,39 @@ function readProvider(draft: Draft, name: string, provider: Fields): void {
   }
 }
 
+/** Whether keys differ by their text and weight alone: then they are several keys of one provider here too. */
+function isPool(keys: readonly Fields[]): boolean {
+  const bare = keys.map(({ value, name: _, weight: __, id: ___, description: ____, ...rest }) => ({
+    ...rest,
+    isText: typeof value === 'string' && value !== '',
+  }));
+  return keys.length > 1 && bare.every((each) => each.isText && isDeepStrictEqual(each, bare[0]));
+}
+
+function readPool(draft: Draft, keys: readonly Fields[], place: Place): readonly Found[] {
+  const { at, vendor } = place;
+  const apiKeys = keys.map(({ value, weight }, index) => ({
+    name: `key-${index + 1}`,
+    key: draft.secret(value, `${at}.keys[${index}].value`, importedVariable(vendor, 'API_KEY')) ?? '',
+    ...(typeof weight === 'number' && weight >= 0 && { weight }),
+  }));
+  draft.note('kept', `${at}.keys`, 'several keys of the provider, each with its weight and its own health');
+  return readKey(draft, { ...keys[0], value: undefined }, { ...place, at: `${at}.keys` }, { apiKeys });
+}
+
+interface Place {
+  readonly at: string;
+  readonly vendor: string;
+  readonly network: Fields;
+}
+
 interface Found {
   readonly instance: string;
   readonly weight: number;
   readonly models: readonly string[];
 }
 
-function readKey(
-  draft: Draft,
-  key: Fields,
-  { at, vendor, network }: { at: string; vendor: string; network: Fields },
-): readonly Found[] {
+function readKey(draft: Draft, key: Fields, { at, vendor, network }: Place, more: Options = {}): readonly Found[] {
   const azure = objectOf(key['azure_key_config']);
   const seconds = network['default_request_timeout_in_seconds'];
   const [deployment] = Object.entries(objectOf(key['aliases'] ?? azure['deployments']));
@@ -141,7 +165,7 @@ function readKey(
     rules: KEY,
     read: ['name', 'value', 'models', 'weight', 'azure_key_config', 'aliases'],
   });
-  const instance = draft.provider(found);
+  const instance = draft.provider({ ...found, options: { ...found.options, ...more } });
   const models = listOf(key['models']).filter((model): model is string => typeof model === 'string');
   for (const model of models) draft.model(instance, model);
   draft.note('kept', at, `the provider "${instance}"`);

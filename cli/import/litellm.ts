@@ -145,23 +145,7 @@ function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fiel
     ...(typeof base === 'string' && { deployment: [model, base.slice(base.indexOf('/') + 1)] as const }),
     region: draft.text(params['aws_region_name'] ?? params['vertex_location']),
     project: draft.text(params['vertex_project']),
-    aws: {
-      id: draft.secret(
-        params['aws_access_key_id'],
-        `${place}.aws_access_key_id`,
-        importedVariable('AWS_ACCESS_KEY_ID'),
-      ),
-      key: draft.secret(
-        params['aws_secret_access_key'],
-        `${place}.aws_secret_access_key`,
-        importedVariable('AWS_SECRET_ACCESS_KEY'),
-      ),
-      token: draft.secret(
-        params['aws_session_token'],
-        `${place}.aws_session_token`,
-        importedVariable('AWS_SESSION_TOKEN'),
-      ),
-    },
+    aws: readAwsKey(draft, params, place),
     serviceAccount: readServiceAccount(draft, params, place),
     headers: readHeaders(draft, params, place, vendor),
   });
@@ -207,6 +191,11 @@ const BEGINNINGS: readonly (readonly [RegExp, string])[] = [
   [/^gemini/, 'vertex_ai'],
   [/^command/, 'cohere'],
 ];
+
+function readAwsKey(draft: Draft, params: Fields, place: string) {
+  const read = (field: string) => draft.secret(params[field], `${place}.${field}`, importedVariable(field));
+  return { id: read('aws_access_key_id'), key: read('aws_secret_access_key'), token: read('aws_session_token') };
+}
 
 /** The key of a service account: its JSON, or the path of the file that has it. */
 function readServiceAccount(draft: Draft, params: Fields, place: string): string | undefined {

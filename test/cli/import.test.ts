@@ -182,7 +182,28 @@ describe('the import from another gateway', () => {
     expect(config['models']).to.deep.equal({ cheap: 'openai/gpt-5-mini', 'any/*': 'groq/*' });
   });
 
-  it('makes a provider of each key of Bifrost, and says which variables it needs', async () => {
+  it('makes keys of Bifrost that differ by weight alone keys of one provider', async () => {
+    const keys = [
+      { name: 'a', value: 'env.OPENAI_A', models: ['*'], weight: 0.7 },
+      { name: 'b', value: 'env.OPENAI_B', models: ['*'], weight: 0.3 },
+    ];
+    const { config } = await importFrom(
+      'bifrost',
+      await write('pool.json', JSON.stringify({ providers: { openai: { keys } } })),
+    );
+    expect(config['providers']).to.deep.equal({
+      openai: {
+        apiKeys: [
+          { name: 'key-1', key: `\${OPENAI_A}`, weight: 0.7 },
+          { name: 'key-2', key: `\${OPENAI_B}`, weight: 0.3 },
+        ],
+        models: ['*'],
+      },
+    });
+    expect(config['models']).to.equal(undefined);
+  });
+
+  it('makes a provider of each key of Bifrost that takes other models, and says which variables it needs', async () => {
     const { config, err } = await importFrom('bifrost', path.join(FIXTURES, 'bifrost.json'));
     expect(config['server']).to.deep.equal({ port: 8080, cors: { origins: ['*'] }, bodyLimit: '100mb' });
     expect(config['models']).to.deep.equal({
