@@ -17,8 +17,11 @@ const TEMPLATE_NAME = 'my-plugin';
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const MAX_NAME = 30;
 
-/** Packages lose files of these names, so that templates have them without the dot. */
-const DOTTED: ReadonlySet<string> = new Set(['gitignore']);
+/** What templates call files that mean something within a package, by the name that they get: packages lose a `.gitignore`. */
+const NAMED: Readonly<Record<string, string>> = Object.freeze({
+  gitignore: '.gitignore',
+  'package.template.json': 'package.json',
+});
 
 /** The kinds that a plugin may be begun as; a guardrail is a policy that looks at texts. */
 export function templateKinds(): readonly string[] {
@@ -94,7 +97,7 @@ function readTemplate(template: string, name: string): readonly { readonly file:
         .replaceAll(TEMPLATE_NAME, name)
         .replaceAll(variableOf(TEMPLATE_NAME), variableOf(name))
         .replaceAll('^0.0.0', `^${VERSION}`);
-      return { file: DOTTED.has(file) ? `.${file}` : file, text };
+      return { file: NAMED[file] ?? file, text };
     })
     .sort((a, b) => (a.file < b.file ? -1 : 1));
 }
