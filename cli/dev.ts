@@ -54,11 +54,7 @@ export async function runDev(context: CommandContext): Promise<void> {
     terminal.err.write(
       `${terminal.colors.green('reloaded')}  ${names} (${Math.round(performance.now() - before)} ms)\n`,
     );
-    const waiting = diffConfigs(former.config, loaded.config).filter(({ needsRestart }) => needsRestart);
-    if (waiting.length > 0)
-      terminal.err.write(
-        `          restart for ${waiting.map(({ path }) => path).join(', ')}: the former values stay\n`,
-      );
+    terminal.err.write(formatWaiting(former, loaded));
   };
   const attempt = async (changed: readonly string[]): Promise<void> => {
     const begun = Date.now();
@@ -87,6 +83,12 @@ export async function runDev(context: CommandContext): Promise<void> {
   turns.take([]);
   await Promise.race([stopped, turns.failed]).finally(() => files.close());
   await flushLog(log);
+}
+
+function formatWaiting(former: LoadedConfig, loaded: LoadedConfig): string {
+  const waiting = diffConfigs(former.config, loaded.config).filter(({ needsRestart }) => needsRestart);
+  if (waiting.length === 0) return '';
+  return `          restart for ${waiting.map(({ path }) => path).join(', ')}: the former values stay\n`;
 }
 
 /** Only what its author can mend by a save is waited for: not a port that is taken, or a store that is away. */

@@ -138,9 +138,8 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
       ...{ pending, requests, routing, records, book, closing: closing.signal },
     });
     const { catalog } = deps.partsOf(CHAT);
-    const named = namedTargets(deps, loaded);
+    const [named, services] = [namedTargets(deps, loaded), createServices(deps)];
     readers.set(ROUTING_TOPIC, () => withUntried(describeRouting(routing), named));
-    const services = createServices(deps);
     ready.services = services;
     await runRegistered(registry.registered);
     return {

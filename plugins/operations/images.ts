@@ -154,7 +154,7 @@ function readForm({ state }: RouteContext): ImageRequest {
     throw new GatewayError('invalid_request', 'The form has a file that is neither `image` nor `mask`.', {
       param: other.field.slice(0, 64),
     });
-  return { ...Object.fromEntries(fields), images, ...(mask && { mask }) } as unknown as ImageRequest;
+  return { ...Object.fromEntries(fields), images, ...(mask && { mask }) } as ImageRequest;
 }
 
 async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {

@@ -54,7 +54,7 @@ export const RULES: readonly Rule[] = Object.freeze(
 );
 
 /** Has no condition: it holds where no rule of emergencies does, and what is found weighs more than nothing (`engine/weighing.ts`). */
-export const SIGNS_TOGETHER: Rule = Object.freeze(signsTogether as unknown as Rule);
+export const SIGNS_TOGETHER: Rule = Object.freeze(signsTogether as Rule);
 
 /** How old an infant may be for the infant rules, in years: three months. */
 export const INFANT_YEARS = 0.25;
