@@ -11,6 +11,7 @@ import { loadConfig } from '../config/load-config.ts';
 import { type RawConfig, readRawConfig } from '../config/read.ts';
 import { isObject, parseJson } from '../core/contract/json.ts';
 import type { Plugin } from '../core/contract/plugin.ts';
+import { connect } from '../egress/http-client.ts';
 import { CliError, createIo, describeError, EXIT, type Terminal } from './io.ts';
 import { HERE } from './load.ts';
 import type { CommandContext } from './program.ts';
@@ -56,7 +57,7 @@ export async function runAdd(context: CommandContext): Promise<void> {
   const raw = await readRawConfig({ ...HERE, configPath: globals.config });
   const [file = raw.file] = raw.files;
   if (raw.isDefault) throw new CliError('there is no configuration here to add to', EXIT.config, 'Run: tollgate init');
-  await loadConfig({ ...HERE, configPath: file }); // what is wrong already is no matter of the plugin
+  await loadConfig({ ...HERE, connect, configPath: file }); // what is wrong already is no matter of the plugin
   const found = await lookAt(spec);
   const place = placeFor(found.plugin, { raw, file }, options['as']);
   const io = createIo(terminal, globals.json === true);
@@ -152,6 +153,7 @@ async function factsOf({ name, manifest, plugin, spec, folder }: Staged): Promis
     hosts: [...(plugin.hosts ?? []), ...urls.map((option) => `the host of its option ${option}`)].join(', ') || 'none',
     permissions: list(plugin.permissions),
     credentials: list([...(plugin.credentials ?? []), ...secrets.map((option) => `its option ${option}`)]),
+    together: `provides ${list(plugin.provides)}; requires ${list(plugin.requires)}`,
     commands: list(plugin.commands?.map((command) => command.name)),
     rights: 'it runs in the gateway’s process, with all of its rights',
   };
@@ -226,7 +228,7 @@ async function install({ spec, raw: { baseDir }, file, found, place, value }: Wo
       writeFileSync(path.join(baseDir, 'package.json'), '{\n  "private": true\n}\n');
     await npm([...INSTALL, '--prefix', baseDir, spec], baseDir);
     writeFileSync(file, text);
-    await trySetUp(await loadConfig({ ...HERE, configPath: file }), quietLog());
+    await trySetUp(await loadConfig({ ...HERE, connect, configPath: file }), quietLog());
   } catch (error) {
     if (isNew)
       await npm(
@@ -275,15 +277,34 @@ function setIn(whole: unknown, [key, ...rest]: readonly string[], value: unknown
   return { ...members, [key]: setIn(members[key], rest, value) };
 }
 
+interface NpmFailure {
+  readonly code?: unknown;
+  /** Whether it was ended here. */
+  readonly killed?: boolean;
+  readonly stderr?: string;
+}
+
 /** Runs npm; resolves with its stdout. Rejects with what it says. */
 async function npm(words: readonly string[], cwd: string): Promise<string> {
   const program = process.platform === 'win32' ? 'npm.cmd' : 'npm';
   try {
     return (await run(program, words, { cwd, timeout: NPM_MS, maxBuffer: NPM_BYTES })).stdout;
   } catch (error) {
-    const { code, stderr = '' } = error as { readonly code?: unknown; readonly stderr?: string };
+    const { code, killed, stderr = '' } = error as NpmFailure;
     if (code === 'ENOENT')
       throw new CliError('npm is not here', EXIT.unavailable, 'Install npm, which comes with Node.');
+    if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER')
+      throw new CliError(
+        `npm said more than ${NPM_BYTES / 1e6} MB, and was ended`,
+        EXIT.unavailable,
+        'Look at what `npm config get registry` names, and at the package.',
+      );
+    if (killed)
+      throw new CliError(
+        `npm took longer than ${NPM_MS / 60_000} minutes, and was ended`,
+        EXIT.unavailable,
+        'Look at the network, and try again.',
+      );
     const said = stderr.split('\n').filter((line) => /^npm (error|ERR!) (?!A complete log|code )/.test(line));
     const reason = said
       .slice(0, 3)

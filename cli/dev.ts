@@ -7,13 +7,14 @@ import { type LoadedConfig, loadConfig } from '../config/load-config.ts';
 import { ConfigError, displayPath } from '../config/problems.ts';
 import { type RawConfig, readRawConfig } from '../config/read.ts';
 import { createGateway, type Gateway } from '../core/app.ts';
+import { connect } from '../egress/http-client.ts';
 import { diffConfigs } from './cluster/diff.ts';
 import { watchFiles } from './cluster/reload.ts';
 import { describeError, type Terminal } from './io.ts';
 import { draining, EXIT_OF, HERE, listenToSignals } from './load.ts';
 import type { CommandContext } from './program.ts';
 import { createProgramLog, flushLog } from './program-log.ts';
-import { formatBanner, makeSignInLinks, readListenOptions } from './start.ts';
+import { formatBanner, makeSignInLinks, readExchangeOptions, readListenOptions } from './start.ts';
 
 /** How soon a save is seen; what an editor writes in one go is one change. With the load it is well within a second. */
 const TIMING = Object.freeze({ lookMs: 200, quietMs: 50, keepsAlive: true });
@@ -35,12 +36,12 @@ export async function runDev(context: CommandContext): Promise<void> {
   const filesOfConfig = (): readonly string[] => (read ? [...read.files, ...read.texts.keys()] : []);
   const load = async (): Promise<LoadedConfig> => {
     read = await readRawConfig({ ...HERE, configPath: globals.config });
-    return await loadConfig({ raw: read, importFile: code.importFile });
+    return await loadConfig({ raw: read, importFile: code.importFile, connect });
   };
   let running: { readonly gateway: Gateway; readonly loaded: LoadedConfig } | undefined;
   const start = async (): Promise<void> => {
     const loaded = await load();
-    const gateway = await createGateway({ loaded, log, ...listenAt });
+    const gateway = await createGateway({ loaded, log, ...listenAt, ...readExchangeOptions(context.options) });
     running = { gateway, loaded };
     const banner = { file: loaded.config.file, configPath: globals.config, workers: 1, terminal };
     terminal.err.write(formatBanner(gateway, { ...banner, signIn: await makeSignInLinks(gateway, terminal) }));

@@ -5,7 +5,15 @@ import { isGatewayError } from '../core/contract/errors.ts';
 import type { CommandIo } from '../core/contract/plugin.ts';
 
 /** Exit codes of every command (contract section 7). */
-export const EXIT = Object.freeze({ ok: 0, unexpected: 1, usage: 2, config: 3, checkFailed: 4, unavailable: 69 });
+export const EXIT = Object.freeze({
+  ok: 0,
+  unexpected: 1,
+  usage: 2,
+  config: 3,
+  checkFailed: 4,
+  unavailable: 69,
+  signedOut: 77,
+});
 
 /** Where a command writes: stdout is data, stderr is talk. */
 export interface Terminal {
@@ -97,6 +105,7 @@ const CODES: Readonly<Record<number, string>> = Object.freeze({
   [EXIT.config]: 'config',
   [EXIT.checkFailed]: 'check_failed',
   [EXIT.unavailable]: 'unavailable',
+  [EXIT.signedOut]: 'signed_out',
 });
 
 /** `bind` is sent to the workers of a cluster. */
@@ -146,6 +155,8 @@ function describeFailure(error: unknown): Failure {
     const faults = 'problems' in error && Array.isArray(error.problems) ? error.problems : [];
     return { exitCode: EXIT.config, code: 'config', lines: error.message.split('\n'), faults };
   }
+  if (error.name === 'ExchangeError' && 'hint' in error)
+    return { exitCode: EXIT.config, code: 'config', lines: [error.message], hint: String(error.hint) };
   if (error.name === 'PluginError')
     return { exitCode: EXIT.config, code: 'plugin', lines: [error.message, ...describeCauses(error.cause)] };
   if (isGatewayError(error)) {

@@ -4,16 +4,17 @@ import type { ConfigInput } from '../config/read.ts';
 import { createGeneration, type Generation } from '../core/calls/generation.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
 import { setUpIsolated } from '../core/plugins/registry.ts';
+import { connect } from '../egress/http-client.ts';
 import type { CommandContext } from './program.ts';
 import { createProgramLog } from './program-log.ts';
 
 /** The configuration that a command works on. */
 export function loadFor({ globals }: Pick<CommandContext, 'globals'>, place: Place = HERE): Promise<LoadedConfig> {
-  return loadConfig({ ...place, configPath: globals.config });
+  return loadConfig({ connect, ...place, configPath: globals.config });
 }
 
 /** Where a command looks for its configuration. */
-export type Place = Pick<ConfigInput, 'cwd' | 'env'>;
+export type Place = Pick<ConfigInput, 'cwd' | 'env' | 'secrets'>;
 
 export const HERE: Place = { cwd: process.cwd(), env: process.env };
 

@@ -23,18 +23,24 @@ interface CommandRow {
 const PORT = ['--port <number>', 'replaces server.port; 0 takes any free port'] as const;
 const HOST = ['--host <address>', 'replaces server.host'] as const;
 
+const EXCHANGES = [
+  ['--record <folder>', 'write what is sent to providers and what they answer into a folder, without secrets'],
+  ['--replay <folder>', 'answer by what was recorded; nothing is sent'],
+  ['--times', 'keep the times of what is recorded, and replay at them'],
+] as const;
+
 /** The commands as data: names, help and parsing come from this table. */
 export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'start',
     summary: 'Run the gateway',
-    options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent']],
+    options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent'], ...EXCHANGES],
     load: async () => (await import('./start.ts')).run,
   },
   {
     name: 'dev',
     summary: 'Run the gateway to develop plugins: they are loaded anew at each save',
-    options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent']],
+    options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent'], ...EXCHANGES],
     load: async () => (await import('./dev.ts')).runDev,
   },
   {
@@ -106,6 +112,25 @@ export const COMMANDS: readonly CommandRow[] = [
       ['--max-tokens <number>', 'the most tokens to generate'],
     ],
     load: async () => (await import('./inspect.ts')).runChat,
+  },
+  {
+    name: 'login',
+    summary: 'Sign in at a gateway by the account of your company, for the programs of this machine',
+    args: [['<url>', 'the address of the gateway']],
+    options: [['--browser', 'open the page in a browser here']],
+    load: async () => (await import('./login.ts')).runLogin,
+  },
+  {
+    name: 'token',
+    summary: 'Print a valid access token of that sign-in, renewed before it ends',
+    args: [['[url]', 'the address of the gateway; default: that of the last login']],
+    load: async () => (await import('./login.ts')).runToken,
+  },
+  {
+    name: 'logout',
+    summary: 'End that sign-in, here and at the gateway',
+    args: [['[url]', 'the address of the gateway; default: that of the last login']],
+    load: async () => (await import('./login.ts')).runLogout,
   },
   {
     name: 'providers',

@@ -17,7 +17,7 @@ import { Kept } from '../core/plugins/foundation.ts';
 import { createLocalGatherer } from '../core/plugins/gather.ts';
 import { setUpIsolated } from '../core/plugins/registry.ts';
 import { findStrayOwner } from '../core/plugins/stray-owner.ts';
-import { createUpstream } from '../egress/upstream.ts';
+import { type ExchangeOptions, openEgress } from '../egress/egress.ts';
 import { endingModels } from '../models/model-ends.ts';
 import {
   countWorkers,
@@ -70,7 +70,7 @@ export async function run(context: CommandContext): Promise<void> {
     loaded,
     log,
     ...(worker !== undefined && { gatherer: createWorkerGatherer(), listener: createWorkerListener() }),
-    ...listenAt,
+    ...{ ...listenAt, ...readExchangeOptions(options) },
   });
   const reloads =
     worker === undefined
@@ -108,6 +108,13 @@ export function readListenOptions(options: CommandContext['options']): {
   const port = readPort(options['port']);
   const host = readHost(options['host']);
   return { ...(level && { level }), ...(port !== undefined && { port }), ...(host !== undefined && { host }) };
+}
+
+/** The options of commands that record or replay what providers answer; folders become absolute. */
+export function readExchangeOptions(options: CommandContext['options']): ExchangeOptions {
+  const folder = (name: string): string | undefined =>
+    options[name] === undefined ? undefined : path.resolve(String(options[name]));
+  return { record: folder('record'), replay: folder('replay'), times: options['times'] === true };
 }
 
 function readLevel(text: unknown): (typeof LEVELS)[number] | undefined {
@@ -278,11 +285,11 @@ export async function trySetUp(
 ): Promise<void> {
   countWorkers(loaded);
   const dataDir = await mkdtemp(path.join(os.tmpdir(), 'tollgate-check-'));
-  const upstream = createUpstream({ log });
+  const egress = openEgress(log);
   const foundation = {
-    ...{ upstream, log, kept: new Kept(), gatherer: createLocalGatherer(), storeWatch: { watchers: [] } },
+    ...{ egress, log, kept: new Kept(), gatherer: createLocalGatherer(), storeWatch: { watchers: [] } },
     store: createAbsentStore(loaded.config.store.plugin),
-    close: () => upstream.close(),
+    close: () => egress.upstream.close(),
   };
   try {
     const settings = Object.freeze({ ...loaded.settings, dataDir });

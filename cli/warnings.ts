@@ -1,7 +1,7 @@
-import { isIP } from 'node:net';
 import type { GatewayConfig, ServerConfig } from '../config/core-schema.ts';
 import { formatPath, type ProblemAt } from '../config/problems.ts';
 import { firstCertificate } from '../config/tls.ts';
+import { isLoopback } from '../core/calls/content.ts';
 import type { Log } from '../core/contract/plugin.ts';
 
 /** What works and is not advisable: a warning, and never a reason to refuse. */
@@ -56,12 +56,6 @@ function describeTerm(cert: string, refused: string, now: number): readonly stri
   if (to <= now) return [`names a certificate that ended on ${day(to)}: ${refused}`];
   if (from > now) return [`names a certificate that begins on ${day(from)} only: ${refused} until then`];
   return to - now < SOON_MS ? [`names a certificate that ends on ${day(to)}`] : [];
-}
-
-/** Whether only this machine reaches an address. A name other than `localhost` may be anything. */
-function isLoopback(host: string): boolean {
-  const address = host.replace(/^::ffff:/i, '');
-  return host === 'localhost' || host === '::1' || (isIP(address) === 4 && address.startsWith('127.'));
 }
 
 /** One line of the log each. */

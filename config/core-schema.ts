@@ -424,6 +424,7 @@ export const GROUPS = Object.freeze({
     isOn: true,
     description: 'The formats in which callers may write a chat. Built-in ones are on; `false` switches one off.',
   },
+  secrets: { kind: 'secrets', noun: 'secret manager', description: 'Managers of secrets that references name.' },
 } as const satisfies Record<string, GroupRow>);
 
 export type Group = keyof typeof GROUPS;

@@ -1,6 +1,7 @@
 import { isObject, type Schema } from '../core/contract/json.ts';
 import type { Lookup } from './interpolate.ts';
 import type { ProblemAt } from './problems.ts';
+import { mapLeaves } from './schema-at.ts';
 import { checkCertificates, readPem } from './tls.ts';
 
 /** A proxy that connections go through. */
@@ -72,7 +73,7 @@ export function egressOptionsOf(schema: Schema): Readonly<Record<string, Schema>
 export function readEgress(
   { proxy, tls }: Readonly<Record<string, unknown>>,
   environment: EgressRules['environment'],
-  files: Lookup,
+  files: Pick<Lookup, 'file'>,
 ): EgressRules | undefined {
   const own = typeof proxy === 'string' ? parseProxy(proxy) : proxy === false ? false : undefined;
   const address = typeof own === 'string' ? undefined : own;
@@ -157,7 +158,7 @@ function parseProxy(text: string): ProxyAddress | string {
 export function checkEgress(
   pointer: string,
   { proxy, tls }: Readonly<Record<string, unknown>>,
-  files: Lookup,
+  files: Pick<Lookup, 'file'>,
 ): readonly ProblemAt[] {
   const found = proxy === true ? 'is true' : typeof proxy === 'string' ? parseProxy(proxy) : undefined;
   const problems: readonly ProblemAt[] =
@@ -171,4 +172,21 @@ export function checkEgress(
     return [...problems, { pointer: `${at}/${has}`, message: `needs ${lacks}, which is not set or empty`, hint }];
   }
   return [...problems, ...checkCertificates(tls, files, { pointer: at, ca: 'ca', mayBeText: true })];
+}
+
+/** The hosts that an instance may connect to: its plugin's own, and those of its options that are URLs by their schema. */
+export function hostsOf(
+  {
+    configSchema = {},
+    hosts = [],
+  }: { readonly configSchema?: object | undefined; readonly hosts?: readonly string[] | undefined },
+  config: Readonly<Record<string, unknown>>,
+): ReadonlySet<string> {
+  const found = new Set(hosts);
+  mapLeaves(config, { ...configSchema }, '', (leaf, { nodes }) => {
+    const isUrl = nodes.some((schema) => schema['format'] === 'url');
+    if (isUrl && typeof leaf === 'string' && URL.canParse(leaf)) found.add(new URL(leaf).host);
+    return leaf;
+  });
+  return found;
 }

@@ -4,8 +4,9 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isObject } from '../core/contract/json.ts';
-import { API_VERSION, PERMISSIONS, PLUGIN_KINDS, type Plugin, type PluginKind } from '../core/contract/plugin.ts';
+import type { Plugin, PluginKind } from '../core/contract/plugin.ts';
 import { PACKAGE_ROOT, VERSION } from './package-root.ts';
+import { assertPlugin, PluginImportError } from './plugin-definition.ts';
 import { didYouMean } from './problems.ts';
 
 export interface ImportOptions {
@@ -21,29 +22,8 @@ export interface ImportOptions {
 /** Imports the module of a file that is no built-in plugin; undefined leaves it to the loader. */
 export type ImportFile = (file: string) => Promise<Readonly<Record<string, unknown>> | undefined>;
 
-/** Where a plugin of each kind is named. */
-const SECTIONS: Readonly<Record<string, string>> = Object.freeze({
-  provider: 'Name it under "providers".',
-  auth: 'Name it under "auth".',
-  agent: 'Name it under "agents".',
-  tts: 'Name it under "tts".',
-  policy: 'Name it under "policies", or in "plugins" when it needs no options.',
-  store: 'Name it as "store: { plugin: … }".',
-});
-
 /** How plugins on npm are called when they have no scope. */
 const PACKAGE_PREFIX = 'tollgate-plugin-';
-
-/** A plugin that cannot be imported; the message continues a sentence that begins with its place in the configuration. */
-export class PluginImportError extends Error {
-  override readonly name = 'PluginImportError';
-  readonly hint: string | undefined;
-
-  constructor(message: string, hint?: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.hint = hint;
-  }
-}
 
 /**
  * Imports the plugin that a configuration calls `spec`: the built-in of this name and kind, the npm package
@@ -106,6 +86,14 @@ async function resolvePackage(spec: string, { kind, builtins, baseDir }: ImportO
   const url = createJiti(parentURL).esmResolve(spec, { parentURL, try: true });
   if (url !== undefined) return url;
   const name = /^(@[^/]+\/)?[^/]+/.exec(spec)?.[0] ?? spec;
+  for (let folder = baseDir; ; folder = path.dirname(folder)) {
+    if (existsSync(path.join(folder, 'node_modules', name, 'package.json')))
+      throw new PluginImportError(
+        `the package "${name}" is installed, and the file that its package.json exports is not there`,
+        'Build the package, or mend its "exports".',
+      );
+    if (path.dirname(folder) === folder) break;
+  }
   throw new PluginImportError(`the package "${name}" is not installed`, `Run: npm install ${name}`);
 }
 
@@ -167,12 +155,19 @@ async function load(url: string, spec: string, isBuiltin: boolean, importFile?: 
     return isObjectOrArray(exported) && isObjectOrArray(exported['default']) ? exported['default'] : exported;
   } catch (error) {
     const reason = error instanceof Error ? error.message.split('\n')[0]?.trim() : String(error);
-    const place = placeOfError(error);
-    const at = place
-      ? ` (${path.basename(place.file)}:${place.line}${place.column === undefined ? '' : `:${place.column}`})`
-      : '';
+    const at = writePlace((await placeOfSyntaxError(error, url)) ?? placeOfError(error));
     throw new PluginImportError(`the plugin "${spec}" cannot be loaded: ${reason}${at}`, undefined, error);
   }
+}
+
+/** Where a file does not parse: Node tells that of a module on the terminal alone, and the stack holds who imported it. */
+async function placeOfSyntaxError(error: unknown, url: string): Promise<CodePlace | undefined> {
+  if (!(error instanceof SyntaxError) || !url.startsWith('file:')) return undefined;
+  const filename = fileURLToPath(url);
+  const { createJiti } = await import('jiti');
+  const parsed = createJiti(import.meta.url).transform({ filename, source: readFileSync(filename, 'utf8') });
+  const [, line, column] = /__JITI_ERROR__ = .*"line":(\d+),"column":(\d+)/.exec(parsed) ?? [];
+  return line === undefined ? undefined : { file: filename, line: Number(line), column: Number(column) };
 }
 
 /** A place in the code of a plugin. */
@@ -181,6 +176,13 @@ export interface CodePlace {
   readonly file: string;
   readonly line: number;
   readonly column?: number;
+}
+
+/** A place as the end of a message: ` (guard.mjs:3:9)`; nothing for none. */
+export function writePlace(place: CodePlace | undefined): string {
+  if (!place) return '';
+  const { file, line, column } = place;
+  return ` (${path.basename(file)}:${line}${column === undefined ? '' : `:${column}`})`;
 }
 
 /** A file with a place in it, as parsers and stacks write it. */
@@ -218,48 +220,6 @@ async function importModule(url: string, isBuiltin: boolean): Promise<Readonly<R
   if (!/^file:.*\.[mc]?ts$/.test(url)) return await import(url);
   const { createJiti } = await import('jiti');
   return await createJiti(import.meta.url, { fsCache: false, ...(await ownModules()) }).import(fileURLToPath(url));
-}
-
-/** Throws a {@link PluginImportError} unless this is a plugin of that kind and of this API version. */
-export function assertPlugin(value: unknown, spec: string, kind: PluginKind): asserts value is Plugin {
-  const fail = (message: string, hint?: string) => new PluginImportError(`"${spec}" ${message}`, hint);
-  if (!isObjectOrArray(value)) {
-    throw fail('is no plugin: its default export is missing or no object', 'Export default definePlugin({ … }).');
-  }
-  const { name, apiVersion, setup, configSchema } = value;
-  if (typeof name !== 'string' || name === '') throw fail('is no plugin: it has no "name"');
-  if (apiVersion !== API_VERSION) {
-    throw fail(
-      `speaks plugin API ${String(apiVersion)}, this gateway speaks ${API_VERSION}`,
-      'Install a version of the plugin, or of Tollgate, that speaks the other’s.',
-    );
-  }
-  if (!PLUGIN_KINDS.some((known) => known === value['kind'])) {
-    throw fail(`is of the unknown kind "${String(value['kind'])}"`, `Kinds are ${PLUGIN_KINDS.join(', ')}.`);
-  }
-  if (value['kind'] !== kind)
-    throw fail(`is a ${String(value['kind'])} plugin, not a ${kind} plugin`, SECTIONS[String(value['kind'])]);
-  if (typeof setup !== 'function') throw fail('is no plugin: it has no "setup" function');
-  if (configSchema !== undefined && !isSchemaOfObjects(configSchema))
-    throw fail('has a "configSchema" that is no JSON schema of an object');
-  for (const list of ['hosts', 'requires', 'permissions'])
-    if (!isListOfNames(value[list])) throw fail(`has "${list}" that are no list of names`);
-  const unknown = ((value['permissions'] ?? []) as readonly string[]).find(
-    (name) => !PERMISSIONS.some((known) => known === name),
-  );
-  if (unknown !== undefined)
-    throw fail(`declares "permissions" with "${unknown}", which there is not`, `There are: ${PERMISSIONS.join(', ')}.`);
-}
-
-/** A JSON schema of type object; `null` next to it is for a section that may be switched off. */
-function isSchemaOfObjects(schema: unknown): boolean {
-  if (!isObjectOrArray(schema) || Array.isArray(schema)) return false;
-  const { type = 'object' } = schema;
-  return [type].flat().includes('object');
-}
-
-function isListOfNames(value: unknown): boolean {
-  return value === undefined || (Array.isArray(value) && value.every((name) => typeof name === 'string'));
 }
 
 function isObjectOrArray(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -371,6 +331,7 @@ const FOLDERS: Readonly<Record<PluginKind, string>> = Object.freeze({
   dialect: 'dialects',
   policy: 'policies',
   store: 'stores',
+  secrets: 'secrets',
 });
 
 /** Policies that do nothing without options: they have a folder of their own. */

@@ -6,12 +6,14 @@ import type { ProblemAt } from './problems.ts';
 import { isSecret, mapLeaves } from './schema-at.ts';
 import type { Environment } from './sources.ts';
 
-/** References in configuration texts: `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:/path}`; `$${` is a plain `${`. */
+/** References in configuration texts: `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:/path}`, `${manager:secret}`; `$${` is a plain `${`. */
 
 export interface Lookup {
   env(name: string): string | undefined;
   /** The trimmed text of a file; throws an Error that says why it cannot be read. */
   file(path: string): string;
+  /** What a manager of secrets gave; throws an Error that says why there is nothing. */
+  secret(manager: string, name: string): string;
 }
 
 export interface Interpolated {
@@ -29,7 +31,7 @@ export interface Interpolated {
 type Read = (Interpolated & { readonly end: number }) | undefined;
 
 const MARK = /\$\$\{|\$\{|\}/g;
-const REFERENCE = /(file:)|([A-Za-z_]\w*)(:-|:\?|(?=\}))/y;
+const REFERENCE = /(file:|[a-z][a-z0-9-]*:(?![-?]))|([A-Za-z_]\w*)(:-|:\?|(?=\}))/y;
 /** How deep defaults may hold references that have defaults. */
 const MAX_DEPTH = 10;
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -37,7 +39,7 @@ const NOTHING = Object.freeze({ text: undefined, unset: [], errors: [], sources:
 const MALFORMED: Problem = Object.freeze({
   message: 'has a "${" that begins no reference',
   // biome-ignore lint/suspicious/noTemplateCurlyInString: shows what to write.
-  hint: 'Write ${NAME}, ${NAME:-default}, ${NAME:?message} or ${file:/path}; a plain "${" is written "$${".',
+  hint: 'Write ${NAME}, ${NAME:-default}, ${NAME:?message}, ${file:/path} or ${manager:secret}; a plain "${" is written "$${".',
 });
 
 export interface LookupInput {
@@ -46,10 +48,21 @@ export interface LookupInput {
   readonly baseDir: string;
   /** What was read of files, by absolute path: each is read once, so that everybody who checks sees the same. */
   readonly texts: Map<string, string>;
+  readonly secrets: SecretTexts;
+}
+
+/** What managers gave for references, by their text, such as `vault:secret/data/openai#key`. */
+export type SecretTexts = Map<string, SecretText>;
+
+/** A text, or why it is missing. */
+export interface SecretText {
+  readonly text?: string;
+  readonly problem?: string;
+  readonly againMs?: number;
 }
 
 /** Looks references up in an environment and in files relative to a folder. */
-export function createLookup({ env, baseDir, texts }: LookupInput): Lookup {
+export function createLookup({ env, baseDir, texts, secrets }: LookupInput): Lookup {
   return {
     env: (name) => (Object.hasOwn(env, name) ? env[name] : undefined),
     file(name) {
@@ -67,6 +80,11 @@ export function createLookup({ env, baseDir, texts }: LookupInput): Lookup {
       } catch (error) {
         throw new Error(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
       }
+    },
+    secret(manager, name) {
+      const { text, problem } = secrets.get(`${manager}:${name}`) ?? {};
+      if (text !== undefined) return text;
+      throw new Error(problem ?? `needs the secret manager "${manager}", which is not under "secrets"`);
     },
   };
 }
@@ -117,8 +135,12 @@ function readReference(text: string, from: number, depth: number, lookup: Lookup
   const rest = match && readText(text, from + match[0].length, depth, lookup);
   if (!match || !rest) return undefined;
   const { end } = rest;
-  const [start, isFile, name = '', operator] = match;
-  if (isFile) return end > from + start.length + 1 ? { ...readFilePart(rest, lookup), end } : undefined;
+  const [start, prefix, name = '', operator] = match;
+  if (prefix) {
+    const readPart =
+      prefix === 'file:' ? readFilePart(rest, lookup) : readSecretPart(prefix.slice(0, -1), rest, lookup);
+    return end > from + start.length + 1 ? { ...readPart, end } : undefined;
+  }
   const value = lookup.env(name);
   // As in a shell: with `:-` and `:?` an empty variable counts as none.
   if (value !== undefined && (value !== '' || !operator))
@@ -139,6 +161,17 @@ function readFilePart(name: Interpolated, lookup: Lookup): Interpolated {
     const message = `needs the file ${name.text}, which ${reason}`;
     const hint = 'Create it, or correct the path; a relative one is relative to the configuration file.';
     return { ...name, text: undefined, errors: [...name.errors, { message, hint }] };
+  }
+}
+
+function readSecretPart(manager: string, name: Interpolated, lookup: Lookup): Interpolated {
+  if (name.text === undefined) return name;
+  try {
+    const text = lookup.secret(manager, name.text);
+    return { ...name, text, sources: [...name.sources, `secret ${manager}:${name.text}`] };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : 'cannot be read';
+    return { ...name, text: undefined, errors: [...name.errors, { message }] };
   }
 }
 

@@ -10,18 +10,12 @@ import {
   type PluginSchema,
   type ServerConfig,
 } from './core-schema.ts';
-import {
-  assertPlugin,
-  type Builtin,
-  type ImportFile,
-  type ImportOptions,
-  importPlugin,
-  listBuiltins,
-  PluginImportError,
-} from './import-plugin.ts';
+import { type Builtin, type ImportFile, type ImportOptions, importPlugin, listBuiltins } from './import-plugin.ts';
 import { PACKAGE_ROOT, VERSION } from './package-root.ts';
+import { assertPlugin, PluginImportError } from './plugin-definition.ts';
 import { ConfigError, createConfigError, type ProblemAt } from './problems.ts';
-import { type ConfigInput, inheritDefaults, type RawConfig, readRawConfig } from './read.ts';
+import { type ConfigInput, type Connect, inheritDefaults, type RawConfig, readRawConfig } from './read.ts';
+import { fillSecrets } from './secrets.ts';
 import { toPlain } from './sources.ts';
 
 export interface LoadedConfig {
@@ -61,15 +55,18 @@ const DATA = 'data';
  * own part. Throws a `ConfigError` with all problems; nothing is set up and nothing listens.
  */
 export async function loadConfig(
-  input: (ConfigInput & GivenConfig) | { readonly raw: RawConfig; readonly importFile?: ImportFile },
+  input:
+    | (ConfigInput & GivenConfig)
+    | { readonly raw: RawConfig; readonly importFile?: ImportFile; readonly connect?: Connect | undefined },
   known: readonly Builtin[] = listBuiltins(),
 ): Promise<LoadedConfig> {
   const given = 'raw' in input ? [] : checkGiven(input.plugins ?? []);
   const raw = 'raw' in input ? input.raw : nameGiven(await readRaw(input), given);
   const builtins = known.filter(({ kind, name }) => !given.some((each) => each.kind === kind && each.name === name));
-  const refs = findInstances(raw, builtins);
   const importFile = 'raw' in input ? input.importFile : undefined;
   const options = { builtins, baseDir: raw.baseDir, given, ...(importFile && { importFile }) };
+  await fillSecrets(raw, { ...options, connect: input.connect });
+  const refs = findInstances(raw, builtins);
   const stores = await Promise.all(refs.stores.map((ref) => tryImport(ref, options)));
   const imports = await Promise.all(refs.instances.map((ref) => tryImport(ref, options)));
   // Of several stores that are asked which one is meant, one that cannot be imported is not it.
@@ -85,10 +82,12 @@ export async function loadConfig(
   const problems = await Promise.all(
     instances.map(async (instance, at) => [
       ...findMissing(plugins, at, instance),
+      ...findConflicts(plugins, at, instances),
       ...(await runCheck(plugins[at], instance, settings)),
     ]),
   );
-  if (problems.flat().length > 0) throw createConfigError(problems.flat(), raw);
+  const found = [...problems.flat(), ...findCircle(plugins, instances)];
+  if (found.length > 0) throw createConfigError(found, raw);
   return { raw, config, settings, builtins, plugins };
 }
 
@@ -101,11 +100,11 @@ async function readRaw({ config, ...input }: ConfigInput & GivenConfig): Promise
   if (input.configPath !== undefined) throw refuse('is given together with configPath', 'Give one of the two.');
   if (!isObject(value))
     throw refuse('is no object', 'Give an object of sections, such as { providers: { echo: {} } }.');
-  const { cwd: baseDir, env } = input;
+  const { cwd: baseDir, env, secrets = [] } = input;
   const whole = inheritDefaults({ store: 'memory:', ...value } as RawConfig['value']);
   return Object.freeze({
     ...{ file, isDefault: false, baseDir, value: whole, positions: new Map(), env, problems, files: [] },
-    texts: new Map<string, string>(),
+    ...{ texts: new Map<string, string>(), secrets: new Map(secrets) },
   });
 }
 
@@ -210,12 +209,78 @@ function readSettings({ store, server, ...config }: GatewayConfig): GatewaySetti
   return Object.freeze({ ...shared, url: localUrl(server), basePath: server.basePath, version: VERSION });
 }
 
+/** Whether a plugin is what another one requires, or provides it. */
+export function meets({ name, provides = [] }: Plugin, needed: string): boolean {
+  return name === needed || provides.includes(needed);
+}
+
+/** What a plugin requires that comes of others: those have to be set up before it. */
+function neededBy(plugins: readonly Plugin[], at: number): readonly number[] {
+  const { requires = [] } = plugins[at] ?? {};
+  return requires.flatMap((needed) =>
+    plugins.flatMap(({ provides = [] }, other) => (provides.includes(needed) ? [other] : [])),
+  );
+}
+
+/** The order in which plugins are set up: that of the configuration, but what others require before them. A circle was refused before. */
+export function orderSetUp(plugins: readonly Plugin[]): readonly number[] {
+  const order = new Set<number>();
+  const entered = new Set<number>();
+  const add = (at: number): void => {
+    if (entered.has(at)) return;
+    entered.add(at);
+    for (const other of neededBy(plugins, at)) add(other);
+    order.add(at);
+  };
+  for (const at of plugins.keys()) add(at);
+  return [...order];
+}
+
+/** Plugins that require one another, so that none can be set up first. */
+function findCircle(plugins: readonly Plugin[], instances: readonly PluginInstance[]): readonly ProblemAt[] {
+  const done = new Set<number>();
+  const walk = (at: number, above: readonly number[]): readonly number[] | undefined => {
+    if (above.includes(at)) return [...above.slice(above.indexOf(at)), at];
+    if (done.has(at)) return undefined;
+    for (const other of neededBy(plugins, at)) {
+      const circle = walk(other, [...above, at]);
+      if (circle) return circle;
+    }
+    done.add(at);
+    return undefined;
+  };
+  for (const at of plugins.keys()) {
+    const circle = walk(at, []);
+    if (!circle) continue;
+    const names = circle.map((each) => `"${instances[each]?.name}"`).join(' requires what ');
+    const pointer = instances[circle[0] ?? 0]?.pointer ?? '';
+    const message = `is in a circle, of which no plugin can be set up first: ${names} provides`;
+    return [{ pointer, atKey: true, message, hint: 'Leave one of them out.' }];
+  }
+  return [];
+}
+
+/** What an instance provides that another one before it provides too. */
+function findConflicts(
+  plugins: readonly Plugin[],
+  at: number,
+  instances: readonly PluginInstance[],
+): readonly ProblemAt[] {
+  const { pointer = '' } = instances[at] ?? {};
+  return (plugins[at]?.provides ?? []).flatMap((name) => {
+    const first = plugins.findIndex(({ provides = [] }) => provides.includes(name));
+    if (first === at) return [];
+    const message = `provides "${name}", as "${instances[first]?.name}" does`;
+    return [{ pointer, atKey: true, message, hint: 'Leave one of the two out.' }];
+  });
+}
+
 /** The plugins that a plugin needs and the configuration does not have. */
 function findMissing(plugins: readonly Plugin[], at: number, { pointer }: PluginInstance): readonly ProblemAt[] {
-  const missing = (plugins[at]?.requires ?? []).filter((needed) => !plugins.some(({ name }) => name === needed));
+  const missing = (plugins[at]?.requires ?? []).filter((needed) => !plugins.some((plugin) => meets(plugin, needed)));
   return missing.map((needed) => ({
-    ...{ pointer, atKey: true, message: `needs the plugin "${needed}", which this configuration does not have` },
-    hint: 'Name it in the configuration too.',
+    ...{ pointer, atKey: true, message: `needs "${needed}", which no plugin of this configuration is or provides` },
+    hint: 'Name the plugin in the configuration too.',
   }));
 }
 
@@ -225,7 +290,8 @@ async function runCheck(
   { config, pointer, isRequired }: PluginInstance,
   settings: GatewaySettings,
 ): Promise<readonly ProblemAt[]> {
-  const atPlugin = (message: string): readonly ProblemAt[] => [{ pointer, atKey: true, message }];
+  const hint = 'Mend its check(), which gives a list of { path, message, hint }.';
+  const atPlugin = (message: string): readonly ProblemAt[] => [{ pointer, atKey: true, message, hint }];
   try {
     const problems: unknown = (await plugin?.check?.(config, { baseDir: settings.baseDir, settings })) ?? [];
     if (!Array.isArray(problems) || !problems.every(isProblem)) {

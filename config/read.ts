@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { cosmiconfig, type Loader, type PublicExplorer } from 'cosmiconfig';
+import type { Got } from 'got';
 import { isObject, type Json, type JsonObject, parseJson as readJson, type Schema } from '../core/contract/json.ts';
 import { parseDuration, parseSize } from '../core/contract/units.ts';
 import { readBudget } from './budgets.ts';
 import { planOf } from './check-budgets.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
 import { type EgressRules, readEgress, readEnvironment } from './egress.ts';
-import { createLookup, type Lookup } from './interpolate.ts';
+import { createLookup, type Lookup, type SecretText, type SecretTexts } from './interpolate.ts';
 import { readModelRoute, targetNames } from './model-routes.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
 import {
@@ -46,7 +47,14 @@ export interface ConfigInput {
   readonly env: Environment;
   /** `--config`; wins over `TOLLGATE_CONFIG` and over any search. */
   readonly configPath?: string | undefined;
+  /** How managers of secrets are reached; without it there are none. */
+  readonly connect?: Connect | undefined;
+  /** What they gave already. */
+  readonly secrets?: Iterable<readonly [string, SecretText]> | undefined;
 }
+
+/** Opens the client of the control plane for these hosts alone. */
+export type Connect = (hosts: ReadonlySet<string>, rules: EgressRules | undefined) => Promise<Got>;
 
 /** A configuration as it stands in its file: parsed, neither interpolated nor checked. */
 export interface RawConfig {
@@ -66,10 +74,12 @@ export interface RawConfig {
   readonly files: readonly string[];
   /** The texts that `${file:…}` refers to, by absolute path, as they were when they were first read. */
   readonly texts: Map<string, string>;
+  /** What managers of secrets gave, as it was when it was first read. */
+  readonly secrets: SecretTexts;
 }
 
 /** Finds and parses the configuration; throws a {@link ConfigError} when there is nothing to check: no file, bad syntax. */
-export async function readRawConfig({ cwd, env: given, configPath }: ConfigInput): Promise<RawConfig> {
+export async function readRawConfig({ cwd, env: given, configPath, secrets = [] }: ConfigInput): Promise<RawConfig> {
   const here = await loadEnv(given, [cwd], cwd);
   const found = await findConfig(cwd, here, configPath);
   const isDefault = found === undefined;
@@ -87,7 +97,7 @@ export async function readRawConfig({ cwd, env: given, configPath }: ConfigInput
   const files = [file, ...imported, ...envFiles([baseDir, cwd])];
   return Object.freeze({
     ...{ file: name, isDefault, baseDir, value: merged, positions, env, problems, files },
-    texts: new Map<string, string>(),
+    ...{ texts: new Map<string, string>(), secrets: new Map(secrets) },
   });
 }
 
@@ -350,9 +360,9 @@ function readServer(
   };
 }
 
-/** A section without its secrets; a value out of a file (`${file:…}`) counts as one. */
+/** A section without its secrets; a value out of a file (`${file:…}`) or of a manager counts as one. */
 function mask({ value, schema, pointer, sources }: Section): unknown {
-  return maskSecrets(value, schema, pointer, (at) => sources.get(at)?.includes('file ') === true);
+  return maskSecrets(value, schema, pointer, (at) => /\b(?:file|secret) /.test(sources.get(at) ?? ''));
 }
 
 /** The configuration as a file would have it. */
@@ -427,21 +437,4 @@ export function maskUrl(text: string): string {
   return isBroken
     ? `${scheme}${MASK}${parameters.slice(parameters.lastIndexOf('@'))}`
     : scheme + authority + parameters;
-}
-
-/** Shorter values are words that any text may hold, and no secrets. */
-const LEAST_LENGTH = 8;
-
-/** Every text of a configuration that `config print` hides, whole or in part. */
-export function listSecrets({ plain, printable }: Pick<GatewayConfig, 'plain' | 'printable'>): readonly string[] {
-  const found = new Set<string>();
-  const visit = (value: unknown, shown: unknown): void => {
-    if (typeof value === 'string' && value !== shown && value.length >= LEAST_LENGTH) found.add(value);
-    if (Array.isArray(value))
-      for (const [i, item] of value.entries()) visit(item, Array.isArray(shown) ? shown[i] : shown);
-    else if (isObject(value))
-      for (const [name, member] of Object.entries(value)) visit(member, isObject(shown) ? shown[name] : shown);
-  };
-  visit(plain(), printable());
-  return [...found];
 }

@@ -1,5 +1,8 @@
+import { isObject } from '../core/contract/json.ts';
+import type { GatewayConfig } from './core-schema.ts';
+
 /** What has the shape of a credential of any vendor. */
-const SHAPES: readonly RegExp[] = Object.freeze([
+export const CREDENTIAL_SHAPES: readonly RegExp[] = Object.freeze([
   /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g,
   /\b(?:bearer|basic)\s+[\w.~+/*=-]{8,}/gi,
   /\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?/g,
@@ -16,7 +19,7 @@ export function createRedactor(listSecrets: () => readonly string[]): (text: str
   return (text) => {
     if (own === undefined) own = secretPattern(listSecrets(), 'g');
     let shown = own ? text.replace(own, REDACTED) : text;
-    for (const shape of SHAPES) shown = shown.replace(shape, REDACTED);
+    for (const shape of CREDENTIAL_SHAPES) shown = shown.replace(shape, REDACTED);
     return shown;
   };
 }
@@ -32,4 +35,21 @@ export function secretPattern(secrets: readonly string[], flags: 'g' | 'gi', lea
   if (forms.length === 0) return null;
   const longest = [...new Set(forms)].sort((a, b) => b.length - a.length);
   return new RegExp(longest.map((form) => form.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')).join('|'), flags);
+}
+
+/** Shorter values are words that any text may hold, and no secrets. */
+const LEAST_LENGTH = 8;
+
+/** Every text of a configuration that `config print` hides, whole or in part. */
+export function listSecrets({ plain, printable }: Pick<GatewayConfig, 'plain' | 'printable'>): readonly string[] {
+  const found = new Set<string>();
+  const visit = (value: unknown, shown: unknown): void => {
+    if (typeof value === 'string' && value !== shown && value.length >= LEAST_LENGTH) found.add(value);
+    if (Array.isArray(value))
+      for (const [i, item] of value.entries()) visit(item, Array.isArray(shown) ? shown[i] : shown);
+    else if (isObject(value))
+      for (const [name, member] of Object.entries(value)) visit(member, isObject(shown) ? shown[name] : shown);
+  };
+  visit(plain(), printable());
+  return [...found];
 }

@@ -59,7 +59,7 @@ const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 /** Reads the files of `server.tls`, which {@link checkTls} found to be fine. */
 export function readTls(
   { cert, key, clientCa, clientAuth = 'required', ...rest }: TlsValues,
-  files: Lookup,
+  files: Pick<Lookup, 'file'>,
 ): TlsConfig {
   return {
     ...rest,
@@ -71,7 +71,7 @@ export function readTls(
 }
 
 /** What is wrong with `server.tls`, whose shape may be wrong too: files, what they hold, and whether they belong together. */
-export function checkTls(values: unknown, files: Lookup): readonly ProblemAt[] {
+export function checkTls(values: unknown, files: Pick<Lookup, 'file'>): readonly ProblemAt[] {
   if (!isObject(values)) return [];
   const problems: ProblemAt[] = [];
   if (values['clientAuth'] !== undefined && values['clientCa'] === undefined)
@@ -96,7 +96,7 @@ type Texts = Readonly<Record<'cert' | 'key' | 'ca', string | undefined>>;
 /** What is wrong with a certificate, its key and authorities; also their shape may be wrong. */
 export function checkCertificates(
   values: Readonly<Record<string, unknown>>,
-  files: Lookup,
+  files: Pick<Lookup, 'file'>,
   place: TlsPlace,
 ): readonly ProblemAt[] {
   const problems: ProblemAt[] = [];
@@ -115,14 +115,18 @@ export function checkCertificates(
 }
 
 /** The PEM of an option that names a file or is the text itself, which {@link checkCertificates} found to be fine. */
-export function readPem(text: string, files: Lookup): string {
+export function readPem(text: string, files: Pick<Lookup, 'file'>): string {
   return text.includes(BEGIN) ? text : files.file(text);
 }
 
 const BEGIN = '-----BEGIN';
 
 /** The text of a file, or what is wrong with its name. */
-function readFile(name: string, files: Lookup, mayBeText: boolean): string | Pick<ProblemAt, 'message' | 'hint'> {
+function readFile(
+  name: string,
+  files: Pick<Lookup, 'file'>,
+  mayBeText: boolean,
+): string | Pick<ProblemAt, 'message' | 'hint'> {
   // What is no name is not shown: it may be the key.
   if (name.includes(BEGIN))
     return mayBeText

@@ -3,7 +3,7 @@ import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import { isObject, type Schema } from '../core/contract/json.ts';
 import { createAjv, createValidatorFinder, type SettingsContext } from './ajv.ts';
 import { FORMATS } from './formats.ts';
-import { childPointer, didYouMean, formatPath, type ProblemAt } from './problems.ts';
+import { childPointer, didYouMean, formatPath, type ProblemAt, pointerKeys } from './problems.ts';
 import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';
 
 const findValidator = createValidatorFinder('settings');
@@ -45,6 +45,8 @@ export function validateValue(
   { plugin, pointer, baseDir, isHidden }: ValidateOptions,
 ): readonly SchemaProblem[] {
   let errors: readonly ErrorObject[];
+  // Defaults are filled in, in place.
+  const given = plugin === undefined ? value : structuredClone(value);
   try {
     const validate = compileSettings(schema);
     const context: SettingsContext = { resolve: (file) => path.resolve(baseDir, file) };
@@ -53,16 +55,36 @@ export function validateValue(
     if (plugin === undefined) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     return [
-      { pointer, atKey: true, message: `has the plugin "${plugin}", whose configSchema cannot be used: ${reason}` },
+      {
+        ...{
+          pointer,
+          atKey: true,
+          message: `has the plugin "${plugin}", whose configSchema cannot be used: ${reason}`,
+        },
+        hint: 'Mend it in the plugin: it is JSON Schema of 2020-12, with "secret" and the formats of docs/plugins.md.',
+      },
     ];
   }
-  const problems = chooseErrors(errors).map((error) => toProblem(error, schema, pointer, isHidden));
+  const problems = chooseErrors(errors).map((error) => {
+    const problem = toProblem(error, schema, pointer, isHidden);
+    const isDefault = plugin !== undefined && valueAt(value, error.instancePath) !== undefined;
+    if (!isDefault || valueAt(given, error.instancePath) !== undefined) return problem;
+    const message = `has the plugin "${plugin}", whose default does not fit its own configSchema: ${problem.message}`;
+    return { ...problem, message, hint: 'Mend the default in the plugin.' };
+  });
   const byPlace = new Map(
     problems
       .toReversed()
       .map((problem) => [`${problem.atKey === true} ${problem.missing ?? problem.pointer}`, problem]),
   );
   return [...byPlace.values()].reverse();
+}
+
+/** What stands at a JSON pointer; undefined where nothing does. */
+function valueAt(value: unknown, pointer: string): unknown {
+  let at = value;
+  for (const key of pointerKeys(pointer)) at = (at as Readonly<Record<string, unknown>> | null | undefined)?.[key];
+  return at;
 }
 
 /** Leaves out what `anyOf` and `oneOf` say of branches that the value does not mean. */

@@ -1,6 +1,8 @@
 import type { Server } from 'node:http';
 import { type GivenConfig, type LoadedConfig, listenUrl, loadConfig, localUrl } from '../config/load-config.ts';
 import type { ConfigInput } from '../config/read.ts';
+import type { ExchangeOptions } from '../egress/egress.ts';
+import { connect } from '../egress/http-client.ts';
 import { gatherStates } from '../routing/routing-states.ts';
 import { createGeneration } from './calls/generation.ts';
 import type { AuditChange } from './contract/audit.ts';
@@ -68,7 +70,7 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-export interface GatewayOptions extends ConfigInput, GivenConfig {
+export interface GatewayOptions extends ConfigInput, GivenConfig, ExchangeOptions {
   /** The configuration when it is read already, by the same input. */
   readonly loaded?: LoadedConfig;
   /** Asks the other workers, when this is one of several. */
@@ -90,10 +92,10 @@ export interface GatewayOptions extends ConfigInput, GivenConfig {
  * with every error named before anything listens.
  */
 export async function createGateway(given: Partial<GatewayOptions> = {}): Promise<Gateway> {
-  const options = { cwd: process.cwd(), env: process.env, ...given };
+  const options = { cwd: process.cwd(), env: process.env, connect, ...given };
   const loaded = options.loaded ?? (await loadConfig(options));
   const log = options.log ?? createLogger({ level: loaded.config.logging.level });
-  const foundation = await openFoundation(loaded, log, options.gatherer);
+  const foundation = await openFoundation(loaded, log, options.gatherer, options);
   const { server: config } = loaded.config;
   const deps = {
     lifecycle: new Lifecycle(),

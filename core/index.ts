@@ -9,7 +9,7 @@ export { costOf, isCount } from '../models/prices.ts';
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/attempt.ts';
-export { isPublicHost } from './calls/content.ts';
+export { isLoopback, isPublicHost } from './calls/content.ts';
 export { factsOf, type RequestFacts } from './calls/facts.ts';
 export type {
   AccountRecord,
@@ -56,3 +56,10 @@ export {
 } from './contract/units.ts';
 export type { SseWriter, SseWriterOptions } from './http/sse-writer.ts';
 export { createSseWriter } from './http/sse-writer.ts';
+
+// The compiler keeps members that others add to these only where the first addition is to the file that declares them: before
+// any plugin's, whatever order its files are in.
+declare module './contract/call.ts' {
+  interface Operations {}
+  interface Services {}
+}

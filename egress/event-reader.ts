@@ -10,6 +10,8 @@ export const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
 
 /** An event up to this length is a usual one. */
 const SMALL_EVENT = 64 * 1024;
+/** What the parser takes for each piece of an event in addition to its text, as so much more text. */
+const PIECE_LENGTH = 4;
 
 const LF = 10;
 const CR = 13;
@@ -39,7 +41,7 @@ export function createEventReader(options: SseReaderOptions = {}): SseReader {
   });
 
   function feed(text: string): readonly SseEvent[] {
-    waiting += text.length;
+    waiting += text.length + PIECE_LENGTH;
     parser.feed(text);
     if (waiting > grown) {
       options.onGrowth?.(waiting - grown);

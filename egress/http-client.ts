@@ -1,7 +1,12 @@
 import type { CancelableRequest, Got } from 'got';
+import { VERSION } from '../config/package-root.ts';
+import type { Connect } from '../config/read.ts';
 import { parseJson } from '../core/contract/json.ts';
 import type { Credential, CredentialHeaders, CredentialRequest, Way } from '../core/contract/provider.ts';
-import { agentsOf } from './way.ts';
+import { agentsOf, createWay } from './way.ts';
+
+/** Opens that client for what is read before there are plugins: managers of secrets. */
+export const connect: Connect = (hosts, rules) => createHttpClient(hosts, VERSION, createWay(rules));
 
 /** The longest control-plane answer, in bytes: model and voice lists. */
 const MAX_BYTES = 16 * 1024 * 1024;
@@ -27,7 +32,9 @@ export async function createHttpClient(hosts: ReadonlySet<string>, version: stri
         (options) => {
           const host = options.url instanceof URL ? options.url.host : undefined;
           if (host === undefined || !hosts.has(host))
-            throw new Error(`control-plane calls go to ${[...hosts].join(', ') || 'no host'} only`);
+            throw new Error(
+              `control-plane calls go to ${[...hosts].join(', ') || 'no host'} only, not to ${host ?? 'this address'}: a plugin declares its "hosts", or has an option of the format "url"`,
+            );
         },
       ],
     },

@@ -57,6 +57,8 @@ interface SendOptions {
   readonly deadlines?: Partial<Timeouts>;
   /** Until when an answer that was read as a whole is kept; only while it is read unless set. */
   readonly heldUntil?: Promise<void>;
+  /** The most bytes of the answer, where that is read piece by piece and not as other answers are. */
+  readonly maxBytes?: number;
 }
 
 export interface Upstream {
@@ -80,11 +82,11 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
   let isClosed = false;
 
   return {
-    send(endpoint, request, { signal, deadlines, heldUntil }) {
+    send(endpoint, request, { signal, deadlines, heldUntil, maxBytes = limits.maxResponseBytes }) {
       if (isClosed) return Promise.reject(new UpstreamError(CLOSING, ABORTED));
       const own = endpoint.timeouts || deadlines;
       const timeouts = own ? { ...defaults, ...endpoint.timeouts, ...deadlines } : defaults;
-      const options = { timeouts, signal, maxBytes: limits.maxResponseBytes, budget, heldUntil };
+      const options = { timeouts, signal, maxBytes, budget, heldUntil };
       return new Promise((resolve, reject) => {
         const attempt = new Attempt(options, running, resolve, reject);
         if (attempt.error) return;

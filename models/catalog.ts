@@ -199,7 +199,7 @@ class ProviderModels {
     this.listed = modelsOf({ ...offer, addModels: [...(offer.addModels ?? []), ...learnt] }, table);
     this.find = createFinder(offer, this.listed, table);
     this.ownPrice = findOwnPrice(offer);
-    this.#common = { ...familyOf(offer, table), factors: offer.priceFactors };
+    this.#common = { ...familyOf(offer, table), factors: offer.priceFactors, place: offer.dearerPlace };
   }
 
   /** A model by the name that was requested, with its price; undefined for a name that the provider does not accept. */

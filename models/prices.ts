@@ -29,7 +29,7 @@ export type Share = readonly [usage: Usage, price: Price | undefined];
 
 /** What vendors say they served at the list price; of capacity that was bought before, that is the most it may have cost. */
 const LISTED_TIERS: ReadonlySet<string> = new Set([
-  ...['auto', 'default', 'standard', 'standard_only', 'on_demand', 'scale'],
+  ...['auto', 'default', 'standard', 'standard_only', 'on_demand', 'scale', 'reserved'],
 ]);
 
 /**
@@ -229,7 +229,7 @@ export function pricedTier(request: ChatRequest, price: Price | undefined): stri
 }
 
 /** The vendor's own figure of a call's cost, `usage.cost` in US dollars, as whole nano-dollars; undefined where it sent none. */
-export function reportedCost({ cost }: Usage): number | undefined {
+export function reportedCost({ cost }: Usage | { readonly cost: number }): number | undefined {
   if (typeof cost !== 'number' || !(cost >= 0 && cost <= MAX_REPORTED_DOLLARS)) return undefined;
   return roundCost(picoRate(cost * 1_000_000));
 }
@@ -300,6 +300,7 @@ export type Prices = Price | readonly PriceRow[] | undefined;
 interface Common extends Pick<Price, 'fees' | 'regions'> {
   /** What a rate costs as a multiple of `input` where a price does not say it. */
   readonly factors?: Offer['priceFactors'] | undefined;
+  readonly place?: Offer['dearerPlace'] | undefined;
 }
 
 /** The prices of a model: the operator's own over those of the table. Rows of the operator's own stand alone. */
@@ -309,7 +310,11 @@ export function pricesOf(
   common: Common,
 ): Prices {
   if (own && 'length' in own) return own.map((row) => completed(row, common));
-  const table = model?.price;
+  const { place } = common;
+  const listed = model?.price;
+  const by = model && place?.models.test(model.id) ? place.by : 1;
+  const isRows = listed && 'length' in listed;
+  const table = !listed || by === 1 ? listed : isRows ? listed.map((row) => atPlace(row, by)) : atPlace(listed, by);
   const merged = (row: Price | undefined): Price | undefined => (own ? mergePrice(own, row, model?.kind) : row);
   if (table && 'length' in table)
     return table.map((row) => {
@@ -319,6 +324,27 @@ export function pricesOf(
     });
   const price = merged(table);
   return price && completed(price, common);
+}
+
+/** Every rate of a price: all of its numbers but fees, factors and bounds. */
+const RATE_NAMES = Object.freeze([
+  ...(['input', 'output', 'cached_input', 'cache_write', 'cache_write_1h', 'characters', 'seconds'] as const),
+  ...(['audio_input', 'cached_audio_input', 'audio_output', 'image_input', 'image_output'] as const),
+]);
+
+function multiplied<P extends Omit<Price, 'service_tiers'>>(price: P, by: number): P {
+  const rates = RATE_NAMES.flatMap((name) => {
+    const rate = price[name];
+    return rate === undefined ? [] : [[name, Math.round(rate * by * 1e6) / 1e6]];
+  });
+  const { tiers } = price;
+  return { ...price, ...Object.fromEntries(rates), ...(tiers && { tiers: tiers.map((tier) => multiplied(tier, by)) }) };
+}
+
+function atPlace<P extends Price>(price: P, by: number): P {
+  const { service_tiers: services } = price;
+  const dearer = Object.entries(services ?? {}).map(([name, tier]) => [name, multiplied(tier, by)] as const);
+  return { ...multiplied(price, by), ...(services && { service_tiers: Object.fromEntries(dearer) }) };
 }
 
 /** A price with what its vendor's prices have in common, and the rates that follow from its input rate in each of its tiers. */

@@ -17,6 +17,7 @@ import {
   tryNewKey,
   UNKNOWN,
   type Verdict,
+  WaitingAttempts,
 } from './target-health.ts';
 
 /** What a verdict is about: one model, or everything that the provider serves (its network, its key). */
@@ -48,6 +49,8 @@ export class HealthBook {
   #lastId = 0;
   readonly #now: () => number;
   #keys: ReadonlyMap<string, string> = new Map();
+  /** Targets (`provider/model`) and providers that an operator drained: they get no new calls, whatever their health. */
+  drained: ReadonlySet<string> = new Set();
   /** Shares with other processes, where there are any. */
   onChange: HealthListener = () => {};
 
@@ -79,6 +82,19 @@ export class HealthBook {
   /** The share of its calls that it should get now, up to 1. */
   shareOf(target: Target, stream: boolean): number {
     return Math.min(...namesOf(target).map((name) => shareOf(this.#of(name), this.#now(), stream)));
+  }
+
+  isDrained = (target: Target): boolean => namesOf(target).some((name) => this.drained.has(name));
+
+  /** Closes a target, its provider and their keys, as an operator says that they work; without a model all of the provider's. */
+  reset(target: Target): void {
+    const [provider, name] = namesOf(target);
+    for (const each of this.names()) {
+      const bare = each.replace(/#[^/]*/, '');
+      if (bare !== provider && (target.model === '' ? !bare.startsWith(name) : bare !== name)) continue;
+      const { whole, stream, lastError } = this.#of(each);
+      this.#put(each, this.#of(each), { ...UNKNOWN, whole, stream, lastError });
+    }
   }
 
   /** Why it cannot be tried now; undefined when it can. */
@@ -182,9 +198,13 @@ export class HealthBook {
     const { whole, stream, attempts, errorRate } = model;
     return {
       ...withoutKey(target),
-      state: stateOf(worst, now),
-      ...(worst.cause && { cause: worst.cause }),
-      ...(worst.openUntil !== undefined && { openUntil: worst.openUntil }),
+      ...(this.isDrained(withoutKey(target))
+        ? { state: 'drained' }
+        : {
+            state: stateOf(worst, now),
+            ...(worst.cause && { cause: worst.cause }),
+            ...(worst.openUntil !== undefined && { openUntil: worst.openUntil }),
+          }),
       errorRate: Math.max(errorRate, provider.failures > 0 ? provider.errorRate : 0),
       attempts,
       ...(whole && { wholeMs: whole.ms }),
@@ -348,69 +368,6 @@ function keyOf(name: string): string {
   return `health.${name}`;
 }
 
-/** As many attempts without a response make a target one that hangs. */
-const MANY_WAITING = 3;
-
-/** No response takes so many times its usual time, nor less than this is called long. */
-const TIMES_USUAL = 4;
-const LEAST_MS = Object.freeze({ stream: 2_000, whole: 10_000 });
-
-/** Of a target whose usual time is not known. */
-const UNKNOWN_MS = Object.freeze({ stream: 5_000, whole: 20_000 });
-
-/** An attempt that waits for a response. */
-export interface WaitingAttempt {
-  readonly name: string;
-  readonly at: number;
-}
-
-interface Waiting {
-  /** The oldest first. */
-  readonly attempts: Set<WaitingAttempt>;
-  respondedAt: number;
-}
-
-/**
- * The attempts that wait for a response. Under load a target that hangs would take every call until the first timeout has passed;
- * when several wait for long and none gets a response, later calls go elsewhere at once.
- */
-export class WaitingAttempts {
-  readonly #waiting = new Map<string, Waiting>();
-  readonly #now: () => number;
-
-  constructor(now: () => number = steadyNow) {
-    this.#now = now;
-  }
-
-  begin({ provider, model }: Target, stream: boolean): WaitingAttempt {
-    const attempt = { name: `${stream} ${provider}/${model}`, at: this.#now() };
-    const waiting = this.#waiting.get(attempt.name);
-    if (waiting) waiting.attempts.add(attempt);
-    else this.#waiting.set(attempt.name, { attempts: new Set([attempt]), respondedAt: 0 });
-    return attempt;
-  }
-
-  end(attempt: WaitingAttempt, hasResponded: boolean): void {
-    const waiting = this.#waiting.get(attempt.name);
-    if (!waiting?.attempts.delete(attempt)) return;
-    if (waiting.attempts.size === 0) this.#waiting.delete(attempt.name);
-    else if (hasResponded) waiting.respondedAt = this.#now();
-  }
-
-  /** Whether calls hang there; `usualMs` is what a response takes lately. */
-  isStuck({ provider, model }: Target, stream: boolean, usualMs: number | undefined): boolean {
-    const waiting = this.#waiting.get(`${stream} ${provider}/${model}`);
-    if (!waiting || waiting.attempts.size < MANY_WAITING) return false;
-    const kind = stream ? 'stream' : 'whole';
-    const limitMs = usualMs === undefined ? UNKNOWN_MS[kind] : Math.max(LEAST_MS[kind], TIMES_USUAL * usualMs);
-    const latest = this.#now() - limitMs;
-    if (waiting.respondedAt >= latest) return false;
-    let old = 0;
-    for (const { at } of waiting.attempts) if (at >= latest || ++old === MANY_WAITING) break;
-    return old === MANY_WAITING;
-  }
-}
-
 /** What the choice of targets remembers. It outlives a change of the configuration. */
 export interface Routing {
   readonly health: HealthBook;
@@ -431,6 +388,13 @@ export function createRouting(share?: (health: HealthBook) => SharedHealth): Rou
   };
 }
 
-export function describeRouting({ health, budget }: Routing): RoutingState {
-  return { targets: health.reports(), retries: budget.state };
+/** What a process knows, with the targets that its configuration names and that nobody has called since it started. */
+export function describeRouting({ health, budget }: Routing, named: readonly Target[] = []): RoutingState {
+  const targets = health.reports();
+  const drained = [...health.drained].sort();
+  const tried = new Set(targets.map(({ provider, model }) => `${provider}/${model}`));
+  const ordered = drained.filter((name) => name.includes('/')).map(splitName);
+  const known = new Map([...named, ...ordered].map((target) => [`${target.provider}/${target.model}`, target]));
+  const untried = [...known.values()].filter(({ provider, model }) => !tried.has(`${provider}/${model}`));
+  return { targets: [...targets, ...untried.map((target) => health.reportOf(target))], retries: budget.state, drained };
 }

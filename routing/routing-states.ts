@@ -1,4 +1,4 @@
-import type { RoutingState, Target, TargetReport } from '../core/contract/call.ts';
+import type { RoutingState, TargetReport } from '../core/contract/call.ts';
 
 /** The topic under which the processes of one gateway share what they know of targets. */
 export const ROUTING_TOPIC = 'core.routing';
@@ -10,16 +10,8 @@ export async function gatherStates(gatherer: {
   return mergeStates((await gatherer.gather(ROUTING_TOPIC)) as readonly RoutingState[]);
 }
 
-/** What a process knows, with the targets that its configuration names and that nobody has called since it started. */
-export function withUntried(state: RoutingState, named: readonly Target[]): RoutingState {
-  const tried = new Set(state.targets.map(({ provider, model }) => `${provider}/${model}`));
-  const untried = named.filter(({ provider, model }) => !tried.has(`${provider}/${model}`));
-  const rows = untried.map((target): TargetReport => ({ ...target, state: 'closed', errorRate: 0, attempts: 0 }));
-  return { ...state, targets: [...state.targets, ...rows] };
-}
-
 /** By severity. */
-const STATES = Object.freeze({ closed: 0, 'half-open': 1, open: 2 });
+const STATES = Object.freeze({ closed: 0, 'half-open': 1, open: 2, drained: 3 });
 
 /** What several processes know, as one: the worst state of each target, its latest error, and averages by attempts. */
 export function mergeStates(states: readonly RoutingState[]): RoutingState {
@@ -34,6 +26,7 @@ export function mergeStates(states: readonly RoutingState[]): RoutingState {
     states.reduce((total, { retries }) => total + retries[field], 0);
   return {
     targets: [...byName.values()],
+    drained: [...new Set(states.flatMap(({ drained }) => drained))].sort(),
     retries: { live: sum('live'), running: sum('running'), allowed: sum('allowed'), refused: sum('refused') },
   };
 }

@@ -1,4 +1,5 @@
-import type { OpenCause, TargetError, TargetState } from '../core/contract/call.ts';
+import type { OpenCause, Target, TargetError, TargetState } from '../core/contract/call.ts';
+import { steadyNow } from '../core/contract/units.ts';
 
 /** What is known of one target, or of one provider. Never changed: every event makes another one. */
 export interface Health {
@@ -301,4 +302,67 @@ function measure(health: Health, stream: boolean, ms: number): Partial<Health> {
   const { ms: known, usualMs } = health[kind] ?? { ms, usualMs: ms };
   const growth = Math.min(ms, MOST_TIMES * usualMs) - usualMs;
   return { [kind]: { ms: known + 2 * WEIGHT * (ms - known), usualMs: usualMs + USUAL_WEIGHT * growth } };
+}
+
+/** As many attempts without a response make a target one that hangs. */
+const MANY_WAITING = 3;
+
+/** No response takes so many times its usual time, nor less than this is called long. */
+const TIMES_USUAL = 4;
+const LEAST_MS = Object.freeze({ stream: 2_000, whole: 10_000 });
+
+/** Of a target whose usual time is not known. */
+const UNKNOWN_MS = Object.freeze({ stream: 5_000, whole: 20_000 });
+
+/** An attempt that waits for a response. */
+export interface WaitingAttempt {
+  readonly name: string;
+  readonly at: number;
+}
+
+interface Waiting {
+  /** The oldest first. */
+  readonly attempts: Set<WaitingAttempt>;
+  respondedAt: number;
+}
+
+/**
+ * The attempts that wait for a response. Under load a target that hangs would take every call until the first timeout has passed;
+ * when several wait for long and none gets a response, later calls go elsewhere at once.
+ */
+export class WaitingAttempts {
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #now: () => number;
+
+  constructor(now: () => number = steadyNow) {
+    this.#now = now;
+  }
+
+  begin({ provider, model }: Target, stream: boolean): WaitingAttempt {
+    const attempt = { name: `${stream} ${provider}/${model}`, at: this.#now() };
+    const waiting = this.#waiting.get(attempt.name);
+    if (waiting) waiting.attempts.add(attempt);
+    else this.#waiting.set(attempt.name, { attempts: new Set([attempt]), respondedAt: 0 });
+    return attempt;
+  }
+
+  end(attempt: WaitingAttempt, hasResponded: boolean): void {
+    const waiting = this.#waiting.get(attempt.name);
+    if (!waiting?.attempts.delete(attempt)) return;
+    if (waiting.attempts.size === 0) this.#waiting.delete(attempt.name);
+    else if (hasResponded) waiting.respondedAt = this.#now();
+  }
+
+  /** Whether calls hang there; `usualMs` is what a response takes lately. */
+  isStuck({ provider, model }: Target, stream: boolean, usualMs: number | undefined): boolean {
+    const waiting = this.#waiting.get(`${stream} ${provider}/${model}`);
+    if (!waiting || waiting.attempts.size < MANY_WAITING) return false;
+    const kind = stream ? 'stream' : 'whole';
+    const limitMs = usualMs === undefined ? UNKNOWN_MS[kind] : Math.max(LEAST_MS[kind], TIMES_USUAL * usualMs);
+    const latest = this.#now() - limitMs;
+    if (waiting.respondedAt >= latest) return false;
+    let old = 0;
+    for (const { at } of waiting.attempts) if (at >= latest || ++old === MANY_WAITING) break;
+    return old === MANY_WAITING;
+  }
 }

@@ -90,17 +90,18 @@ export function sendToPrimary(message: WorkerMessage): void {
 }
 
 /** A configuration as it was read, as text: for another process that is to have the very same one. */
-export function writeRawConfig({ positions, texts, ...rest }: RawConfig): string {
-  return JSON.stringify({ ...rest, positions: [...positions], texts: [...texts] });
+export function writeRawConfig({ positions, texts, secrets, ...rest }: RawConfig): string {
+  return JSON.stringify({ ...rest, positions: [...positions], texts: [...texts], secrets: [...secrets] });
 }
 
 /** The configuration that {@link writeRawConfig} wrote. */
 export function parseRawConfig(text: string): RawConfig {
-  const { positions, texts, ...rest } = JSON.parse(text) as Written;
-  return Object.freeze({ ...rest, positions: new Map(positions), texts: new Map(texts) });
+  const { positions, texts, secrets, ...rest } = JSON.parse(text) as Written;
+  return Object.freeze({ ...rest, positions: new Map(positions), texts: new Map(texts), secrets: new Map(secrets) });
 }
 
-type Written = Omit<RawConfig, 'positions' | 'texts'> & {
+type Written = Omit<RawConfig, 'positions' | 'texts' | 'secrets'> & {
   readonly positions: Iterable<readonly [string, ReturnType<RawConfig['positions']['get']> & object]>;
   readonly texts: Iterable<readonly [string, string]>;
+  readonly secrets: RawConfig['secrets'] extends Map<string, infer S> ? Iterable<readonly [string, S]> : never;
 };

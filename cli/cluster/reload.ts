@@ -2,11 +2,13 @@ import { unwatchFile, watchFile } from 'node:fs';
 import path from 'node:path';
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { ConfigError, formatProblem } from '../../config/problems.ts';
+import { rereadSecrets } from '../../config/secrets.ts';
 import type { AuditActor, AuditChange } from '../../core/contract/audit.ts';
 import type { ConfigChange, ReloadControl, ReloadReport } from '../../core/contract/gateway.ts';
 import type { Log } from '../../core/contract/plugin.ts';
+import { connect } from '../../egress/http-client.ts';
 import { describeError } from '../io.ts';
-import { loadFor } from '../load.ts';
+import { HERE, loadFor } from '../load.ts';
 import type { CommandContext } from '../program.ts';
 import { certificateWarnings, egressWarnings, logWarnings } from '../warnings.ts';
 import { type ControlWork, openControl } from './control.ts';
@@ -160,10 +162,20 @@ export async function startReloads(
   const files = loaded.config.server.watch
     ? watchFiles(() => void reloader.reload('a file was changed', BY_FILE), TIMING)
     : undefined;
-  const watch = ({ raw }: typeof loaded): void => files?.watch([...raw.files, ...raw.texts.keys()]);
+  // What managers of secrets gave when something was found to have changed: it is not asked for a second time.
+  let given: LoadedConfig['raw']['secrets'] | undefined;
+  const secrets = watchSecrets(log, async (next) => {
+    given = next;
+    await reloader.reload('a secret was changed', BY_FILE);
+    given = undefined;
+  });
+  const watch = (next: LoadedConfig): void => {
+    files?.watch([...next.raw.files, ...next.raw.texts.keys()]);
+    secrets.watch(next);
+  };
   const reloader = createReloader({
     ...deps,
-    read: () => loadFor(context),
+    read: () => loadFor(context, { ...HERE, secrets: given }),
     async swap(next) {
       await deps.swap(next);
       watch(next);
@@ -178,9 +190,49 @@ export async function startReloads(
     close() {
       closeControl();
       files?.close();
+      secrets.close();
     },
   };
 }
+
+/** After what failed secrets are read again, and not more often than that. */
+const SECRETS_AGAIN_MS = 60_000;
+const SECRETS_LEAST_MS = 1000;
+
+/** Reads secrets of managers anew when the first of them says so, and tells of those that changed. */
+function watchSecrets(
+  log: Log,
+  onChange: (secrets: LoadedConfig['raw']['secrets']) => Promise<void>,
+): { watch(loaded: LoadedConfig): void; close(): void } {
+  let timer: NodeJS.Timeout | undefined;
+  const watch = (loaded: LoadedConfig, afterMs?: number): void => {
+    clearTimeout(timer);
+    const times = [...loaded.raw.secrets.values()].flatMap(({ againMs }) => againMs ?? []);
+    if (times.length === 0) return;
+    const waitMs = Math.min(afterMs ?? Math.max(SECRETS_LEAST_MS, Math.min(...times)), MAX_TIMER_MS);
+    timer = setTimeout(() => void look(loaded), waitMs);
+    timer.unref();
+  };
+  const look = async (loaded: LoadedConfig): Promise<void> => {
+    const own = timer;
+    let failed: number | undefined;
+    try {
+      const { raw, builtins } = loaded;
+      const changed = await rereadSecrets(raw, { builtins, baseDir: raw.baseDir, connect });
+      if (changed) await onChange(changed);
+    } catch (error) {
+      failed = SECRETS_AGAIN_MS;
+      const reason = error instanceof Error ? error.message : 'unknown';
+      log.warn({ reason }, 'secrets could not be read anew: those that were read go on');
+    }
+    // A reload, this one or another, has begun to watch what is read now; one that was refused has not.
+    if (timer === own) watch(loaded, failed);
+  };
+  return { watch, close: () => clearTimeout(timer) };
+}
+
+/** The longest that a timer of Node waits. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** When a change of files is noticed. */
 interface WatchTiming {

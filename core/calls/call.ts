@@ -110,7 +110,6 @@ interface CallRoute {
 }
 
 const NOTHING: ReadonlySet<never> = new Set();
-const NO_ATTEMPTS: readonly CallAttempt[] = Object.freeze([]);
 const NONE: readonly never[] = Object.freeze([]);
 
 /** A call on its way. Plugins see it as the contract's `Call`; only core writes to it. */
@@ -154,8 +153,14 @@ export class Call implements CallView {
     this.startedAt = original?.startedAt ?? Date.now();
     this.state = original?.state ?? new Map();
     this.route = original?.route ?? {
-      ...{ alias: undefined, stickyKey: undefined, timeouts: undefined, hedge: undefined, overflow: undefined },
-      ...{ mayResume: false, isResumed: false, without: NONE },
+      alias: undefined,
+      stickyKey: undefined,
+      timeouts: undefined,
+      hedge: undefined,
+      overflow: undefined,
+      mayResume: false,
+      isResumed: false,
+      without: NONE,
     };
     this.#mark = original ? original.#mark : performance.now();
     this.#request = original ? original.#request : deepFreeze(input.request);
@@ -244,25 +249,29 @@ export class Call implements CallView {
 }
 
 /** What came of a call that ends, with its cost to the caller. */
-function outcomeOf({ record, elapsedMs }: Call, status: OutcomeStatus, error: GatewayError | undefined): Outcome {
+function outcomeOf(call: Call, status: OutcomeStatus, error: GatewayError | undefined): Outcome {
+  const { record } = call;
   const { target, attempts, hooks, refusedBy, lane, serviceTier, saved, hedged, upstreamMs } = record;
-  const { firstByteMs, firstTokenMs, lastTokenMs } = record;
+  const { firstByteMs, firstTokenMs, lastTokenMs, dropped, hookTimes } = record;
   const metered = owedBy(record);
   const usage = record.usage ?? (metered && usageOfUnits(metered.units));
   const outcome: { -readonly [Field in keyof Outcome]: Outcome[Field] } = {
     status,
-    attempts: attempts.length === 0 ? NO_ATTEMPTS : attempts.map(showAttempt),
+    attempts: attempts.length === 0 ? NONE : attempts.map(showAttempt),
     estimated: metered?.estimated ?? false,
     sent: record.sentTo.length > 0 || hedged !== undefined,
     upstreamMs,
-    durationMs: elapsedMs,
+    durationMs: call.elapsedMs,
   };
   if (error) outcome.error = error;
   if (target) outcome.target = target;
   if (refusedBy !== undefined) outcome.refusedBy = refusedBy;
   if (hooks.length > 0) outcome.hooks = hooks.slice(0, MAX_HOOKS);
+  if (hookTimes) outcome.hookTimes = hookTimes.slice(0, MAX_HOOKS);
   if (lane) outcome.lane = lane;
   if (serviceTier !== undefined) outcome.serviceTier = serviceTier;
+  if (dropped) outcome.dropped = dropped;
+  if (call.client?.leftOut.size) outcome.leftOut = [...call.client.leftOut];
   if (usage) outcome.usage = usage;
   if (metered) outcome.units = metered.units;
   if (metered?.cost !== undefined) outcome.cost = metered.cost;
@@ -304,8 +313,9 @@ export interface CallRecord {
   target: Target | undefined;
   /** Every request that was sent to a provider. */
   readonly attempts: NotedAttempt[];
-  /** What hooks did. */
+  /** What hooks did, and which of them took over a millisecond. */
   readonly hooks: CallHook[];
+  hookTimes?: NonNullable<Outcome['hookTimes']>[number][] | undefined;
   /** Whether it was let through: a target was tried, or a hook responded. */
   isLetThrough: boolean;
   /** What refused it before that. */
@@ -329,7 +339,6 @@ export interface CallRecord {
   /** The target that said the rest of a stream which broke off. */
   resumedAt: Target | undefined;
   firstByteMs: number | undefined;
-  /** Of a stream: when its first and its last content came. */
   firstTokenMs: number | undefined;
   lastTokenMs: number | undefined;
   upstreamMs: number;
@@ -338,6 +347,8 @@ export interface CallRecord {
   timeouts: Partial<Timeouts> | undefined;
   /** How the last attempt was sent, and its response goes out. */
   lane: Lane | undefined;
+  /** Fields of the request that the last target was not sent. */
+  dropped: readonly string[] | undefined;
   /** Providers that could not be sent this request at all. */
   readonly skipped: string[];
 }
@@ -363,6 +374,7 @@ const EMPTY = Object.freeze({
   attemptSignal: undefined,
   timeouts: undefined,
   lane: undefined,
+  dropped: undefined,
 });
 
 /** The record of an attempt after those that ran before it or at the same time: what they did is not forgotten. */
@@ -371,6 +383,7 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
   return Object.assign(last, {
     attempts: all.flatMap(({ attempts }) => attempts).sort((a, b) => a.startedMs - b.startedMs),
     hooks: all.flatMap(({ hooks }) => hooks),
+    hookTimes: all.some(({ hookTimes }) => hookTimes) ? all.flatMap(({ hookTimes = [] }) => hookTimes) : undefined,
     upstreamMs: last.upstreamMs + (before[0]?.upstreamMs ?? 0),
     sentTo: all.flatMap(({ sentTo }) => sentTo),
     skipped: all.flatMap(({ skipped }) => skipped),
@@ -406,8 +419,7 @@ function addMetered(one: Metered, other: Metered): Metered {
 }
 
 /** Tokens among units as OpenAI counts them; undefined when there are none. */
-function usageOfUnits(units: Units): Usage | undefined {
-  const { prompt_tokens, completion_tokens = 0 } = units;
+function usageOfUnits({ prompt_tokens, completion_tokens = 0 }: Units): Usage | undefined {
   if (prompt_tokens === undefined) return undefined;
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }
@@ -425,9 +437,8 @@ export function readTrace({ traceparent, tracestate }: IncomingHttpHeaders): Tra
     (typeof traceparent === 'string' && TRACEPARENT.exec(traceparent)) || [];
   if (NO_ID.test(traceId) || NO_ID.test(parentId) || traceId === '' || (version === '00' && more !== undefined))
     return { traceId: randomText('hex') };
-  const isSampled = (Number.parseInt(flags, 16) & 1) === 1;
   const state = typeof tracestate === 'string' && TRACESTATE.test(tracestate) ? { state: tracestate } : {};
-  return { traceId, parentId, isSampled, ...state };
+  return { traceId, parentId, isSampled: (Number.parseInt(flags, 16) & 1) === 1, ...state };
 }
 
 /** The same request with the trace of a caller who sent one, unless a plugin has written its own. */

@@ -24,7 +24,10 @@ export interface ChatResult extends ResponseNotes {
   readonly native: unknown;
 }
 
-/** A non-streaming chat completion. The call is finished when this resolves. */
+/**
+ * A non-streaming chat completion. The call is finished when this resolves; but whoever writes the response in a client's format
+ * finishes one with an `ingress`, since what that cannot say belongs to the record.
+ */
 export function completeChat(deps: CallDeps, input: CallInput<'chat'>): Promise<ChatResult> {
   return runCall(deps, input, NON_STREAMING);
 }
@@ -47,7 +50,7 @@ function end(call: Call, { response: before, headers, native }: ChatResult, rece
   if (isChanged && record.lane === 'native') record.lane = 'mixed';
   // The usage that is charged is the one that is shown, also where the vendor reported none or a hook left it out.
   const response = !received.usage && record.usage ? { ...received, usage: record.usage } : received;
-  call.finish('ok');
+  if (!call.client) call.finish('ok');
   return { call, headers, response, native: isChanged ? undefined : native };
 }
 
@@ -135,6 +138,7 @@ export function planChat(deps: CallDeps, call: Call, target: Target): ChatPlan {
   if (broken) throw asRefusal(broken);
   call.record.serviceTier = dropped.includes('service_tier') ? undefined : tier;
   call.record.lane = lane;
+  call.record.dropped = dropped.length > 0 ? dropped : undefined;
   return { ...written, provider, codecCall, dropped };
 }
 

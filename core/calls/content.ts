@@ -113,6 +113,12 @@ export function isPublicHost(hostname: string): boolean {
   return host.includes('.') && !PRIVATE_NAME.test(host);
 }
 
+/** Whether a host, with or without brackets, is this machine, which nobody listens to in between; a name but `localhost` may be anything. */
+export function isLoopback(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').replace(/^::ffff:(?=\d+\.)/i, '');
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
 /** Names of inner networks, by convention or by RFC 6761, 6762 and 8375. */
 const PRIVATE_NAME =
   /(?:^|\.)(?:localhost|local|internal|intranet|localdomain|lan|corp|home|private|home\.arpa|test|invalid)$/;

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { InputCount, Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
+import type { ChatDraft } from '../contract/operation.ts';
 import { type HttpRequest, type NativeRow, type Provider, StreamFailure } from '../contract/provider.ts';
 import { maxEntries } from '../contract/units.ts';
 import {
@@ -15,8 +16,10 @@ import {
 } from './attempt.ts';
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
+import { planChat } from './chat.ts';
 import { factsOf } from './facts.ts';
-import { assertNeeds, assertPublicMedia, type Ingress, nativeRequest } from './ingress.ts';
+import { assertEffects, assertNeeds, assertPublicMedia, effectsOf, type Ingress, nativeRequest } from './ingress.ts';
+import { estimateChat } from './meter.ts';
 import { runCall } from './run-call.ts';
 import { openFor } from './seals.ts';
 
@@ -50,6 +53,57 @@ export function createCounter(deps: CallDeps, bounds: CountBounds = createCountB
       respond: (_deps, call, { count, headers }: CountResponse) => respond(call, count, headers),
     });
   };
+}
+
+/**
+ * A chat request as it would be sent, let in as a call is and held to what one would be: nothing is sent. Hooks that look at requests see it
+ * as they see a count.
+ */
+export function draftChat(
+  deps: CallDeps,
+  { caller: { onOutcome: _, ...caller }, ...input }: CallInput<'chat'>,
+  takes: (provider: string) => boolean,
+): Promise<ChatDraft> {
+  return runCall<ChatDraft, ChatDraft>(deps, { ...input, caller, operation: 'count', stream: false } as const, {
+    respondEarly() {
+      throw new GatewayError(
+        'invalid_request',
+        'A plugin of this gateway answers this request, so it cannot be put into a batch.',
+      );
+    },
+    async callTargets(_deps, call) {
+      call.record.metered = FREE;
+      const { catalog } = deps.partsOf('chat');
+      const target = call.targets.find(({ provider }) => takes(provider));
+      if (!target) throw beyondBatches(call.targets);
+      if (call.client?.ownSubscription)
+        throw new GatewayError('permission_denied', 'A subscription of your own pays for no batches.');
+      assertPublicMedia([...factsOf(call.request as ChatRequest).media, ...(call.client?.media ?? [])]);
+      const { provider, request } = planChat(deps, call, target);
+      const needs = effectsOf(provider.effects, target, request);
+      await assertEffects(deps, call, needs, [target]);
+      const model = catalog.find(target.provider, target.model);
+      const tools = [...(call.client?.needs ?? []), ...needs].filter(({ kind }) => kind === 'server tool');
+      return {
+        target,
+        requested: input.request.model,
+        request,
+        most: (price) => estimateChat(call.request as ChatRequest, model, price, undefined, tools),
+      };
+    },
+    respond(_deps, call, draft) {
+      call.finish('ok');
+      return draft;
+    },
+  });
+}
+
+function beyondBatches([first]: readonly Target[]): GatewayError {
+  return new GatewayError(
+    'unsupported_model',
+    `The provider "${first?.provider}" takes no batches in this format. Choose a model of one that does, or send the requests one by one.`,
+    { param: 'model' },
+  );
 }
 
 interface CountResponse {

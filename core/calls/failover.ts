@@ -90,6 +90,9 @@ export async function tryTargets<T extends object>(deps: CallDeps, call: Call, s
 /** As many attempts as SDKs make on their own: a caller's SDK that went to the provider directly would stop as well. */
 const ATTEMPTS_OF_SDKS = 3;
 
+/** When a caller whom a drained target refused may try again. */
+const DRAINED_RETRY_MS = 30_000;
+
 /** Why a target was opened that may work again by now. */
 const MAY_HAVE_PASSED: ReadonlySet<unknown> = new Set(['failures', 'shared']);
 
@@ -114,10 +117,12 @@ export class Failover {
 
   constructor(deps: CallDeps, call: Call) {
     const { overflow } = call.route;
+    const { health } = deps.routing;
     this.#deps = deps;
     this.#call = call;
-    this.#overflow = overflow;
-    this.#remaining = overflow ? call.targets.filter((target) => target !== overflow) : call.targets;
+    const targets = health.drained.size > 0 ? call.targets.filter((each) => !health.isDrained(each)) : call.targets;
+    this.#overflow = overflow && targets.includes(overflow) ? overflow : undefined;
+    this.#remaining = overflow ? targets.filter((target) => target !== overflow) : targets;
   }
 
   /**
@@ -294,10 +299,19 @@ export class Failover {
       this.#retry = { target, delayMs };
   }
 
+  #withoutTarget(): GatewayError {
+    if (!this.#call.targets.some(this.#deps.routing.health.isDrained))
+      return new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
+    return new GatewayError(
+      'provider_unavailable',
+      'An operator drained all targets of this model: no new calls go there. Use another model, or try again later.',
+      { retryAfterMs: DRAINED_RETRY_MS },
+    );
+  }
+
   /** What the caller gets when no target responded; an SDK of theirs need not try again what was tried often enough. */
   error(): GatewayError {
-    const error = this.#error;
-    if (!error) return new GatewayError('unsupported_model', 'No target is left for this model.', { param: 'model' });
+    const error = this.#error ?? this.#withoutTarget();
     if (!this.#mayHelpElsewhere || this.#call.record.attempts.length < ATTEMPTS_OF_SDKS) return error;
     return rewordError(error, { headers: { ...error.headers, 'x-should-retry': 'false' } });
   }

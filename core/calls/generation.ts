@@ -1,8 +1,7 @@
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { aliasesOf, routesOf } from '../../config/model-routes.ts';
 import { VERSION } from '../../config/package-root.ts';
-import { listSecrets } from '../../config/read.ts';
-import { createRedactor } from '../../config/redact.ts';
+import { createRedactor, listSecrets } from '../../config/redact.ts';
 import { createHttpClient, credentialHeaders } from '../../egress/http-client.ts';
 import { allModels, createCatalog, targetsOfRequest } from '../../models/catalog.ts';
 import {
@@ -12,7 +11,7 @@ import {
   type Routing,
   shareHealth,
 } from '../../routing/health-book.ts';
-import { gatherStates, ROUTING_TOPIC, withUntried } from '../../routing/routing-states.ts';
+import { gatherStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
 import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
@@ -31,7 +30,7 @@ import { describeStore, STORE_TOPIC } from '../plugins/gather.ts';
 import { DEFAULT_RULES, HookBook, type HookRules } from '../plugins/hook-guard.ts';
 import { createScope, type PlanNameOf, verdictHooks } from '../plugins/hook-scope.ts';
 import { createInstanceStore, createRecordBook } from '../plugins/instance-store.ts';
-import { type CallServices, createPluginApi } from '../plugins/plugin-api.ts';
+import type { CallServices } from '../plugins/plugin-api.ts';
 import {
   createRequestSchemas,
   describePlugins,
@@ -40,6 +39,7 @@ import {
   Registry,
   type RequestSchemas,
 } from '../plugins/registry.ts';
+import { readFailedAttempt } from './attempt.ts';
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
@@ -94,13 +94,13 @@ const CUT_TIMEOUT_MS = 1000;
 
 /** Sets the plugins of a configuration up one by one, in its order, and makes calls possible. */
 export async function createGeneration(foundation: Foundation, loaded: LoadedConfig): Promise<Generation> {
-  const { log, kept, gatherer } = foundation;
+  const { log, kept, gatherer, egress } = foundation;
   noteOthers(loaded);
   const registry = new Registry();
   const { settings } = loaded;
   const readers = new Map<string, () => unknown>();
   const identity = {};
-  const ready: { services?: CallServices } = {};
+  const ready: { services?: CallServices; routing?: Routing } = {};
   const pending = new Pending();
   const closing = new AbortController();
   const close = (): Promise<void> =>
@@ -110,9 +110,9 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   const ownStore = createInstanceStore(() => foundation.store, registry, CORE_INSTANCE);
   const records = createRecordBook(ownStore);
   const audit = createAuditLog({ store: ownStore, keepForMs: loaded.config.auditKeepForMs, log });
-  const gateway = viewGateway(foundation, loaded, registry, book);
+  const gateway = viewGateway(foundation, loaded, registry, book, () => ready.routing?.health);
   const apiDeps = {
-    ...{ registry, settings, log, gatherer, readers },
+    ...{ registry, settings, log, gatherer, readers, egress },
     aliases: loaded.config.models,
     redact: createRedactor(() => listSecrets(loaded.config)),
     ...{ store: foundation.store, audit, records, ready },
@@ -121,25 +121,18 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     gateway,
   };
   try {
-    await setUpPlugins(
-      instancesOf(loaded).map((instance) => ({
-        instance: instance.name,
-        plugin: instance.plugin,
-        config: instance.config,
-        api: createPluginApi(apiDeps, instance),
-      })),
-    );
-    for (const { name, plugin, bounds } of instancesOf(loaded)) registry.assertTakesPart(name, plugin.kind, bounds);
+    await setUpPlugins(loaded, registry, apiDeps);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const routing = keep('routing', () => openRouting(foundation.store, ownStore.counters));
+    ready.routing = routing;
     readers.set(STORE_TOPIC, () => describeStore(foundation.store));
     const deps = createCallDeps(foundation, registry, loaded, {
       ...{ pending, requests, routing, records, book, closing: closing.signal },
     });
     const { catalog } = deps.partsOf(CHAT);
     const [named, services] = [namedTargets(deps, loaded), createServices(deps)];
-    readers.set(ROUTING_TOPIC, () => withUntried(describeRouting(routing), named));
+    readers.set(ROUTING_TOPIC, () => describeRouting(routing, named));
     ready.services = services;
     await runRegistered(registry.registered);
     return {
@@ -160,10 +153,21 @@ function openRouting({ endsWithProcess }: Store, counters: Counters): Routing {
 }
 
 /** A generation's gateway for its operators. */
-function viewGateway(foundation: Foundation, loaded: LoadedConfig, registry: Registry, book: HookBook): GatewayView {
+function viewGateway(
+  foundation: Foundation,
+  loaded: LoadedConfig,
+  registry: Registry,
+  book: HookBook,
+  health: () => HealthBook | undefined,
+): GatewayView {
   const { file, isDefault, printable, sources } = loaded.config;
   return {
     routing: () => gatherStates(foundation.gatherer),
+    drain(names) {
+      const found = health();
+      if (found) found.drained = names;
+    },
+    reset: (target) => health()?.reset(target),
     configuration: { file, isDefault, printable, sources },
     plugins: () => describePlugins(loaded, registry, book),
     reloads: () => foundation.reloads,
@@ -260,15 +264,6 @@ function namedTargets({ routes, partsOf }: CallDeps, { config }: LoadedConfig): 
     .map((name) => ({ provider: name.slice(0, name.indexOf('/')), model: name.slice(name.indexOf('/') + 1) }));
 }
 
-/** The instances of a configuration with their plugins. */
-function instancesOf({ config, plugins: [, ...plugins] }: LoadedConfig) {
-  return config.instances.map(({ group, name, config: own, hooks = {}, scope = {}, egress }, at) => {
-    const plugin = plugins[at];
-    if (!plugin) throw new PluginError(name, 'was not imported');
-    return { group, name, plugin, config: own, bounds: { hooks, scope }, egress };
-  });
-}
-
 /** What the hooks of all operations are compiled with. */
 function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: Pending, planOf: PlanFinder) {
   const planNameOf: PlanNameOf = (principal) => {
@@ -301,6 +296,15 @@ function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: 
     onIgnored: (plugin: string, hook: string, error: unknown) =>
       log.error({ plugin, hook, err: error }, `a ${hook} hook failed`),
     onActed: (call: unknown, acted: CallHook) => void (call as Call).record.hooks.push(acted),
+    onTimed(
+      call: unknown,
+      { owner: plugin, name: hook }: { readonly owner: string; readonly name: string },
+      ms: number,
+    ) {
+      const { record, elapsedMs } = call as Call;
+      record.hookTimes ??= [];
+      record.hookTimes.push({ plugin, hook, startMs: Math.max(elapsedMs - ms, 0), ms });
+    },
     onPause: (plugin: string, hook: string, isPaused: boolean) =>
       isPaused
         ? log.error(
@@ -312,7 +316,7 @@ function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: 
 }
 
 function createCallDeps(
-  { log, upstream, store }: Foundation,
+  { log, egress, store }: Foundation,
   registry: Registry,
   loaded: LoadedConfig,
   {
@@ -339,7 +343,9 @@ function createCallDeps(
     definition?: OperationDefinition,
   ) => {
     const isRequest = requests.compile(owner, definition?.request ?? CHAT_REQUEST, `the request of "${operation}"`);
-    return compileHooks(allHooks, { operation, isRequest, isResponse, ...everyHook });
+    const offers: ReadonlyMap<unknown, Offer> = registry.offersOf(operation === COUNT ? CHAT : operation);
+    const isProvider = (name: unknown): boolean => offers.has(name);
+    return compileHooks(allHooks, { operation, isRequest, isResponse, isProvider, ...everyHook });
   };
   const offersOf = (operation: Operation): Pick<OperationParts, 'offers' | 'catalog'> => {
     const offers: ReadonlyMap<string, Offer> = registry.offersOf(operation);
@@ -355,7 +361,7 @@ function createCallDeps(
     parts.set(name, { ...offersOf(definition.name), hooks, definition });
   }
   return {
-    ...{ upstream, log, pending, routing, closing, aliases: aliasesOf(loaded.config.models) },
+    ...{ upstream: egress.upstream, log, pending, routing, closing, aliases: aliasesOf(loaded.config.models) },
     routes: routesOf(loaded.config.routes),
     seals: createSeals(() => store.sets),
     planOf,
@@ -384,6 +390,16 @@ export function createServices(deps: CallDeps): CallServices {
       return chunksOf(stream, request.stream_options?.include_usage === true);
     },
     call: (operation, request, context) => callOperation(deps, operation, request, context),
+    draft: () => Promise.reject(new TypeError('requests of clients are read once the gateway serves')),
+    async sendTo(operation, name, request, signal = deps.closing) {
+      const offer = deps.partsOf(operation).offers.get(name);
+      if (!offer) throw new TypeError(`there is no provider "${name}"`);
+      try {
+        return await deps.upstream.send(offer, request, { signal, maxBytes: MAX_FILE_BYTES });
+      } catch (error) {
+        throw readFailedAttempt(error, { provider: name, model: '' }, offer).error;
+      }
+    },
     estimate: estimateCall.bind(undefined, deps),
     limitOutput,
     get catalog() {
@@ -401,6 +417,9 @@ export function createServices(deps: CallDeps): CallServices {
     models: (principal) => allModels({ catalog: deps.partsOf('chat').catalog, aliases }, principal),
   };
 }
+
+/** A file of a vendor, which is read line by line. */
+const MAX_FILE_BYTES = 1024 ** 3;
 
 /** Chunk by chunk; the usage chunk only for those who ask for it, as OpenAI has it. */
 async function* chunksOf(stream: ChatStream, wantsUsage: boolean): AsyncGenerator<ChatChunk, void, undefined> {

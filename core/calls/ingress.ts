@@ -36,6 +36,8 @@ export interface Ingress {
   readonly media: readonly MediaAddress[];
   /** What the canonical request could not say. */
   readonly dropped: readonly string[];
+  /** What of the response the caller's format cannot say; its dialect adds to it as it writes. */
+  readonly leftOut: Set<string>;
   /** The caller's own body with a change; absent for a dialect whose shape is the canonical one: codecs write that as it is. */
   patch?(change: NativeChange): NativeBody | undefined;
 }

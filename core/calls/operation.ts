@@ -1,8 +1,9 @@
 import type { UpstreamResponse } from '../../egress/upstream.ts';
 import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
+import { reportedCost } from '../../models/prices.ts';
 import type { Operation, RequestOf, ResponseOf, Target } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { Attempt, CallResult, OperationDefinition } from '../contract/operation.ts';
+import type { Attempt, CallResult, Metered, OperationDefinition } from '../contract/operation.ts';
 import type { OperationContext } from '../contract/plugin.ts';
 import type { HttpRequest, Offer } from '../contract/provider.ts';
 import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseNotes, sendAttempt } from './attempt.ts';
@@ -111,6 +112,7 @@ class AttemptWork {
   async #send(http: HttpRequest): Promise<UpstreamResponse> {
     const response = await sendAttempt(this.#deps, this.#call, this.#target, this.#offer, http);
     this.#dropped = http.dropped ?? [];
+    this.#call.record.dropped = http.dropped?.length ? http.dropped : undefined;
     this.#upstream = response;
     return response;
   }
@@ -128,13 +130,23 @@ class AttemptWork {
       send: (http) => this.#send(http),
       sendForJson: async (http) => readJson(await this.#send(http)),
       meter: (metered) => {
-        call.record.metered = metered;
+        call.record.metered = this.#charged(metered);
       },
       whileStreaming: (source, onEnd) => {
         this.isStreaming = true;
         return this.#passOn(source, onEnd);
       },
     };
+  }
+
+  #charged({ providerCost, ...metered }: Metered): Metered {
+    const { catalog } = this.#deps.partsOf(this.#call.operation);
+    if (providerCost === undefined || (metered.estimated && providerCost === 0) || catalog.hasOwnPrice(this.#target))
+      return metered;
+    const cost = reportedCost({ cost: providerCost });
+    return cost === undefined
+      ? metered
+      : { ...metered, cost, parts: [{ unit: 'vendor_charge', quantity: 1, usd: providerCost }] };
   }
 
   headers(): Readonly<Record<string, string>> {

@@ -153,7 +153,11 @@ function applyRoute(deps: CallDeps, call: Call, alias: string): void {
   call.route.mayResume = route.resume;
   if (call.targets.length < 2) return;
   const ordered = chooseTargets(route, {
-    ...{ stream, stickyKey, health, sticky, random: Math.random },
+    stream,
+    stickyKey,
+    health,
+    sticky,
+    random: Math.random,
     costAt: (target) => estimateAt(deps, call, target).cost,
   });
   // What a response was made of is cached where it was made, whatever the strategy says of new conversations.

@@ -72,6 +72,13 @@ export interface Operations {
   readonly count: { readonly request: ChatRequest; readonly response: InputCount; readonly offer: Provider };
 }
 
+/**
+ * What plugins provide to one another, by name: who provides something adds it here by declaration merging:
+ * `declare module 'tollgate' { interface Services { clock: Clock } }`.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: plugins fill it
+export interface Services {}
+
 /** How many tokens a request has for input. */
 export interface InputCount {
   readonly inputTokens: number;
@@ -200,6 +207,16 @@ export interface CallHook {
   readonly ms?: number;
 }
 
+/** A hook of a plugin that a call waited for. */
+export interface HookTime {
+  /** The instance. */
+  readonly plugin: string;
+  readonly hook: string;
+  /** Milliseconds: when it began, from the start of the call, and what it took. */
+  readonly startMs: number;
+  readonly ms: number;
+}
+
 /** What a call came to; given to the `finish` hook exactly once, after the last byte. */
 export interface Outcome {
   readonly status: OutcomeStatus;
@@ -212,10 +229,16 @@ export interface Outcome {
   readonly refusedBy?: string;
   /** The hooks that did something, in order, the first 20; absent where none did. Those that say who calls are not among them. */
   readonly hooks?: readonly CallHook[];
+  /** The hooks that gave a promise and took over a millisecond, whatever they did, the first 20; absent where none did. */
+  readonly hookTimes?: readonly HookTime[];
   /** How the request went to that target: as the client wrote it, translated, or some of both; absent where that is not known. */
   readonly lane?: 'native' | 'mixed' | 'translated';
   /** The service tier that served it, as the vendor told it, or else the one that it was sent with. */
   readonly serviceTier?: string;
+  /** Request fields that the target was not sent, as `x-tollgate-dropped` names them; absent where it was sent all. */
+  readonly dropped?: readonly string[];
+  /** What of the response the caller's format cannot say, such as `images`; absent where it says all. */
+  readonly leftOut?: readonly string[];
   /** Token counts; `estimated` when the provider reported none. */
   readonly usage?: Usage;
   /** What was used, by unit; tokens of {@link usage} among them. Absent when nothing was metered. */
@@ -264,8 +287,11 @@ export interface ModelCatalog {
   priceOf(target: Target, model: ModelInfo | undefined, at?: number): Price | undefined;
 }
 
-/** Whether calls go to a target: `open` is left alone until its time is over, `half-open` is tested by one live call. */
-export type TargetState = 'closed' | 'open' | 'half-open';
+/**
+ * Whether calls go to a target: `open` is left alone until its time is over, `half-open` is tested by one live call, `drained` gets
+ * none until an operator says so.
+ */
+export type TargetState = 'closed' | 'open' | 'half-open' | 'drained';
 
 /**
  * Why a target is open: its vendor's rate limit, the operator's key or account, failures in a row, or what another worker or node
@@ -310,6 +336,8 @@ export interface RoutingState {
   /** Those that were tried, the latest first. */
   readonly targets: readonly TargetReport[];
   readonly retries: RetryState;
+  /** The targets (`provider/model`) and providers that operators drained. */
+  readonly drained: readonly string[];
 }
 
 /** The retries of this process: never more at once than a share of its live calls. */
@@ -320,4 +348,31 @@ export interface RetryState {
   readonly allowed: number;
   /** Retries that were not made because too many ran. */
   readonly refused: number;
+}
+
+/** Who a plugin's own model call is made for. */
+export interface CallContext {
+  readonly principal: Principal;
+  /** The request that this call belongs to. */
+  readonly requestId: string;
+  /** Ends it. A call without one is cut, and owes what it did, when the gateway or its configuration ends and it has run on for 3 s. */
+  readonly signal?: AbortSignal;
+  /** What the call is booked under; the principal's own unless set. */
+  readonly tags?: readonly string[];
+  /** What the caller named its session: a route passes `ctx.state.session`. */
+  readonly session?: string | undefined;
+  /** The trace that the call belongs to: a route passes `ctx.state.trace`; a new one unless set. */
+  readonly trace?: TraceContext | undefined;
+  /** Limits that the parent request already counted against. */
+  readonly skip?: readonly ('rpm' | 'concurrency')[];
+  /** Told what the call came to: usage, cost, target. A route passes `ctx.state.onOutcome`, so that the access log has it. */
+  onOutcome?(call: Call, outcome: Outcome): void;
+}
+
+/** Who an operation's call is made for, and where it goes when its request's `model` does not say it. */
+export interface OperationContext extends CallContext {
+  /** Candidates in order; by the request's `model` (an alias or `provider/model`) unless set. */
+  readonly targets?: readonly Target[];
+  /** The alias that the targets came by, which an allow-list may name. */
+  readonly requested?: string;
 }

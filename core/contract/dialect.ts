@@ -91,7 +91,7 @@ export interface DialectContext<Body = unknown> {
   readonly estimatedInputTokens: number;
   /** Who responds, once that is known. */
   readonly responder?: () => Target | undefined;
-  /** Notes what of the response the format cannot say, such as `images`; told in the log and, before a stream, in `x-tollgate-dropped`. */
+  /** Notes what of the response the format cannot say, such as `images`; told in the log, the record of the call and, of a whole response, in `x-tollgate-dropped`. */
   readonly leaveOut?: (what: string) => void;
   /** Seals what only the deployment that responds can read, for this caller's account; core opens it when it comes back. */
   seal(data: string): string;

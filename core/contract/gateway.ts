@@ -1,5 +1,7 @@
+import type { Got } from 'got';
 import type { AuditActor } from './audit.ts';
-import type { RoutingState } from './call.ts';
+import type { RoutingState, Target } from './call.ts';
+import type { Log } from './units.ts';
 
 /** One place at which two configurations differ. Secrets are masked. */
 export interface ConfigChange {
@@ -91,6 +93,10 @@ export interface ConfigurationReport {
 export interface GatewayView {
   /** What all of its processes know of their targets and retries. */
   routing(): Promise<RoutingState>;
+  /** From now on this process sends no new calls to these targets (`provider/model`) and providers, and to no others that it was told before. */
+  drain(names: ReadonlySet<string>): void;
+  /** Closes a target in this process, as if nothing had been found out about it, its provider and their keys. */
+  reset(target: Target): void;
   readonly configuration: ConfigurationReport;
   /** All instances, the store's first, then in the order of the configuration; complete once the gateway listens. */
   plugins(): readonly PluginReport[];
@@ -98,4 +104,25 @@ export interface GatewayView {
   reloads(): ReloadControl | undefined;
   /** Why the last reload was refused, in words that anybody may read; undefined when it was not. */
   reloadProblem(): string | undefined;
+}
+
+/** What a manager of secrets is read with. */
+export interface SecretsContext {
+  /** What relative paths are relative to. Absolute. */
+  readonly baseDir: string;
+  readonly log: Log;
+  /** The client of the control plane, as `api.http()`; for these hosts too. */
+  http(hosts?: readonly string[]): Promise<Got>;
+}
+
+/** A manager of secrets, for one start, reload or look whether something changed. */
+export interface SecretsReader {
+  /** The secret of a reference, without what stands before its first colon. Rejects with an Error that says why it is missing, and holds no secret. */
+  read(name: string): Promise<Secret>;
+}
+
+export interface Secret {
+  readonly text: string;
+  /** After how many milliseconds it is read anew; where it differs then, the configuration is reloaded. Never unless set. */
+  readonly againMs?: number;
 }

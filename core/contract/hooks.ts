@@ -137,7 +137,7 @@ export interface HookRow {
   readonly direction: 'in' | 'out';
 }
 
-/** Kind and direction of each hook, in the order of a call; `docs/plugins.md` is held to this table by a test. */
+/** Kind and direction of each hook, in the order of a call; `docs/plugins/4-life-of-a-call.md` is held to this table by a test. */
 export const HOOKS = Object.freeze({
   authenticate: { kind: 'first', direction: 'in' },
   arrive: { kind: 'sequence', direction: 'in' },

@@ -16,7 +16,7 @@ import type { CodecCall, HttpRequest, ModelInfo, Price, ResponseHeaders } from '
 
 /** What a provider's HTTP response looks like to an operation. */
 export interface AttemptResponse {
-  /** 200 to 299 with content: every other status has become a failure already. */
+  /** 200 to 299 with content for an attempt: every other status has become a failure already. */
   readonly status: number;
   /** Names in lower case. */
   readonly headers: ResponseHeaders;
@@ -48,6 +48,24 @@ export interface Metered {
   readonly parts?: readonly CostPart[];
   /** Whether the provider told no usage, so that it was counted here. */
   readonly estimated?: boolean;
+  /** What the provider says that it costs, in US dollars: that is charged, unless the operator has a price of their own. */
+  readonly providerCost?: number | undefined;
+  /**
+   * Of an estimate whose end the call does not see, such as a batch: until when (Unix milliseconds) it stays reserved after a call that
+   * ended well. Whoever made the call settles it in the ledger, under the call's id.
+   */
+  readonly heldUntil?: number;
+}
+
+/** A chat request of a client as it would be sent to its first target that may have it. */
+export interface ChatDraft {
+  readonly target: Target;
+  /** The model as the request named it. */
+  readonly requested: string;
+  /** As the vendor is to get it; its `dropped` are told by whoever sends it. */
+  readonly request: HttpRequest;
+  /** The most that it may come to at a price. */
+  most(price: Price | undefined): Metered;
 }
 
 /** One attempt at one target, as an operation works on it. */

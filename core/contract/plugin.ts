@@ -5,31 +5,40 @@ import type { AuditChange, AuditPage, AuditQuery } from './audit.ts';
 import type { BudgetRule } from './budgets.ts';
 import type {
   Call,
+  CallContext,
   CredentialKind,
   ModelCatalog,
   OfferOf,
   Operation,
-  Outcome,
+  OperationContext,
   Principal,
   RequestOf,
   RoutingState,
-  Target,
-  TraceContext,
+  Services,
 } from './call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { Command } from './command.ts';
 import type { DialectDefinition } from './dialect.ts';
-import type { GatewayView } from './gateway.ts';
+import type { GatewayView, SecretsContext, SecretsReader } from './gateway.ts';
 import type { Hook, HookName } from './hooks.ts';
 import type { FromSchema, Schema } from './json.ts';
-import type { AgentDefinition, CallResult, Metered, OperationDefinition } from './operation.ts';
-import type { ModelInfo, ModelTable, Provider } from './provider.ts';
-import type { RefusalWatcher, Route, UpgradeHandler } from './route.ts';
+import type {
+  AgentDefinition,
+  AttemptResponse,
+  CallResult,
+  ChatDraft,
+  Metered,
+  OperationDefinition,
+} from './operation.ts';
+import type { HttpRequest, ModelInfo, ModelTable, Provider } from './provider.ts';
+import type { RefusalWatcher, Route, RouteContext, UpgradeHandler } from './route.ts';
 import type { AccountDocuments, Ledger, Records, Store } from './store.ts';
-import type { Figure, StoreWatcher, TagRules } from './units.ts';
+import type { Figure, Log, StoreWatcher, TagRules } from './units.ts';
 
+export type { CallContext, OperationContext } from './call.ts';
 export type * from './command.ts';
 export type * from './route.ts';
+export type { Log } from './units.ts';
 
 export const API_VERSION = 1;
 
@@ -42,10 +51,17 @@ export const PLUGIN_KINDS = Object.freeze([
   'dialect',
   'store',
   'policy',
+  'secrets',
 ] as const satisfies readonly (keyof ApiOfKind)[]);
 export type PluginKind = (typeof PLUGIN_KINDS)[number];
 
-export const PERMISSIONS = Object.freeze(['ledger'] as const);
+/**
+ * What a plugin may declare that it uses beyond what every plugin may. `ledger`: {@link PluginApi.ledger}, all accounts and calls, and to
+ * move money. `records`: {@link PluginApi.records} and {@link PluginApi.allPersonalData}: users, accounts and plans, and to erase what is kept
+ * of people. `credentials`: what callers send to prove who they are (the hook `authenticate`, which auth plugins have without it), and the
+ * keys of providers ({@link PluginApi.offers}). `hosts`: {@link PluginApi.fetch} to hosts that it does not name.
+ */
+export const PERMISSIONS = Object.freeze(['ledger', 'records', 'credentials', 'hosts'] as const);
 export type Permission = (typeof PERMISSIONS)[number];
 
 /**
@@ -62,9 +78,11 @@ export interface Plugin<S extends object = object, K extends PluginKind = Plugin
   readonly configSchema?: S;
   /** Hosts (`name` or `name:port`) that it may connect to, beside those of its config's `format: "url"` options. */
   readonly hosts?: readonly string[];
-  /** What of the gateway it uses beyond what every plugin may; operators see it. `ledger`: {@link PluginApi.ledger}, all accounts and calls, and to move money. */
+  /** What of the gateway it uses beyond what every plugin may ({@link PERMISSIONS}); operators see it before they add it. */
   readonly permissions?: readonly Permission[];
-  /** Plugins (by name) without which it does not work: missing ones are an error at start. */
+  /** What it gives other plugins by {@link PluginApi.provide}. */
+  readonly provides?: readonly string[];
+  /** Plugins (by name), or what plugins provide, without which it does not work: missing ones are an error at start. */
   readonly requires?: readonly string[];
   /** Store plugins only: `one` when what must be atomic lives in one process, so that workers cannot share it; `many` unless set. */
   readonly processes?: 'one' | 'many';
@@ -72,6 +90,8 @@ export interface Plugin<S extends object = object, K extends PluginKind = Plugin
   readonly section?: string;
   /** What `setup` would refuse, without side effects; `tollgate check` runs it. */
   check?(config: PluginConfig<S>, context: CheckContext): readonly Problem[] | Promise<readonly Problem[]>;
+  /** Secrets plugins only: opens the manager of secrets that references such as `${vault:…}` of the configuration name, before it is checked. */
+  secrets?(config: PluginConfig<S>, context: SecretsContext): SecretsReader;
   /** Auth plugins only: the kinds of credentials that it knows; keys and tokens unless set. */
   readonly credentials?: readonly CredentialKind[];
   /**
@@ -120,33 +140,6 @@ export function definePlugin(plugin: Plugin): Plugin {
   return plugin;
 }
 
-/** Who a plugin's own model call is made for. */
-export interface CallContext {
-  readonly principal: Principal;
-  /** The request that this call belongs to. */
-  readonly requestId: string;
-  /** Ends it. A call without one is cut, and owes what it did, when the gateway or its configuration ends and it has run on for 3 s. */
-  readonly signal?: AbortSignal;
-  /** What the call is booked under; the principal's own unless set. */
-  readonly tags?: readonly string[];
-  /** What the caller named its session: a route passes `ctx.state.session`. */
-  readonly session?: string | undefined;
-  /** The trace that the call belongs to: a route passes `ctx.state.trace`; a new one unless set. */
-  readonly trace?: TraceContext | undefined;
-  /** Limits that the parent request already counted against. */
-  readonly skip?: readonly ('rpm' | 'concurrency')[];
-  /** Told what the call came to: usage, cost, target. A route passes `ctx.state.onOutcome`, so that the access log has it. */
-  onOutcome?(call: Call, outcome: Outcome): void;
-}
-
-/** Who an operation's call is made for, and where it goes when its request's `model` does not say it. */
-export interface OperationContext extends CallContext {
-  /** Candidates in order; by the request's `model` (an alias or `provider/model`) unless set. */
-  readonly targets?: readonly Target[];
-  /** The alias that the targets came by, which an allow-list may name. */
-  readonly requested?: string;
-}
-
 export interface ModelRow {
   /** `provider/model`, or an alias. */
   readonly id: string;
@@ -193,6 +186,10 @@ export interface PluginApi {
   /** Any Koa middleware, outermost, before routes. */
   use(middleware: Koa.Middleware): void;
   hook<N extends HookName, const O extends Operation = Operation>(name: N, hook: Hook<N, O>): void;
+  /** Gives other plugins something, under a name that the definition declares: `provides: ['clock']`. One instance gives a name. */
+  provide<N extends keyof Services>(name: N, implementation: Services[N]): void;
+  /** What another plugin provides, declared by `requires: ['clock']`: that one is set up before, wherever the configuration names it. */
+  require<N extends keyof Services>(name: N): Services[N];
   /** This instance's own documents: nobody else reads or writes them. */
   keyv<T = unknown>(namespace: string): Keyv<T>;
   /** This instance's own documents that others may read by {@link shared}; one instance owns a name. */
@@ -203,12 +200,12 @@ export interface PluginApi {
   readonly stores: Pick<Store, 'kind' | 'sets' | 'counters' | 'health'> & { readonly kept: AccountDocuments };
   /** Says what this instance keeps of users, so that operators see how much that is and may erase it. */
   personalData(data: PersonalData): void;
-  /** All that instances keep of users; complete once the gateway listens. */
+  /** All that instances keep of users; with the permission `records`; complete once the gateway listens. */
   allPersonalData(): readonly PersonalData[];
   /** For plugins with the permission `ledger`; throws for others. */
   readonly ledger: Ledger;
   /**
-   * Records of the gateway: `users`, `accounts`, `plans`. Unlike what {@link keyv} keeps, they are the same for all instances, and
+   * With the permission `records`: records of the gateway: `users`, `accounts`, `plans`. Unlike what {@link keyv} keeps, they are the same for all instances, and
    * no change is lost.
    */
   records<T>(name: string): Records<T>;
@@ -225,14 +222,21 @@ export interface PluginApi {
    * only. Loaded on first use.
    */
   http(): Promise<Got>;
-  /** The platform's `fetch` by the instance's proxy and certificates, for addresses that are known only at run time. It bounds nothing. */
+  /** The platform's `fetch` by the instance's proxy and certificates, to the hosts of {@link http}; with the permission `hosts` to any. It bounds nothing. */
   readonly fetch: typeof fetch;
   /** A model call through the whole pipeline: limits, fallback, hooks, ledger. A stream when `request.stream` is true. */
   chat(request: ChatRequest & { readonly stream: true }, context: CallContext): Promise<AsyncIterable<ChatChunk>>;
   chat(request: ChatRequest & { readonly stream?: false }, context: CallContext): Promise<ChatResponse>;
   /** The same for an operation that a plugin registered. */
   call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
-  /** What instances registered for an operation, by instance name; complete once the gateway listens. */
+  /**
+   * Lets one request of a file in as if it had come by itself in a client's format, with the hooks of `count`: what would be sent to the
+   * first target that `takes` takes. Nothing is sent, held or charged. For routes.
+   */
+  draft(ctx: RouteContext, dialect: string, body: Buffer, takes: (provider: string) => boolean): Promise<ChatDraft>;
+  /** Sends a request that is no call to a provider's endpoint for an operation. Resolves with whatever status comes. */
+  sendTo(operation: Operation, provider: string, request: HttpRequest, signal?: AbortSignal): Promise<AttemptResponse>;
+  /** What instances registered for an operation, by instance name; complete once the gateway listens. Keys of vendors are cut out, unless with the permission `credentials`. */
   offers<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>>;
   /** The most this call may come to over its targets, by the price table; with `maxTokens`, if a chat had this limit of output. */
   estimate(call: Call, maxTokens?: number): Metered;
@@ -248,7 +252,7 @@ export interface PluginApi {
   routing(): RoutingState;
   /** The models of chat: ids, facts, prices. */
   readonly catalog: ModelCatalog;
-  /** What a provider's vendor lists itself, asked for now with the provider's key; unchecked but for the length of ids. */
+  /** What a provider's vendor lists itself, sent for now with the provider's key; unchecked but for the length of ids. */
   listModels(provider: string): Promise<readonly ModelInfo[]>;
   /** Takes another table of models in place of the one in use, for all operations. */
   useModelTable(table: ModelTable): void;
@@ -326,6 +330,7 @@ export interface ApiOfKind {
   readonly dialect: DialectApi;
   readonly store: StoreApi;
   readonly policy: PluginApi;
+  readonly secrets: PluginApi;
 }
 
 /** The APIs of all kinds in one, as core makes it. */
@@ -385,15 +390,6 @@ export interface Announcement {
 export interface SignInLink {
   readonly title: string;
   makePath(): Promise<string>;
-}
-
-/** What plugins log with: pino's call forms, nothing more. Fields are named one by one; never log whole requests. */
-export interface Log {
-  debug(fields: object, message?: string): void;
-  info(fields: object, message?: string): void;
-  warn(fields: object, message?: string): void;
-  error(fields: object, message?: string): void;
-  child(fields: object): Log;
 }
 
 /**

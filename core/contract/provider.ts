@@ -317,6 +317,8 @@ export interface Offer extends Endpoint {
   readonly prices?: Readonly<Record<string, Partial<Price> | readonly PriceRow[]>>;
   /** What a rate costs as a multiple of `input` where a price does not say it. */
   readonly priceFactors?: { readonly cache_write_1h: number };
+  /** Models whose listed rates are multiplied, since requests go to a place that costs more; fees and the operator's own rates are not. */
+  readonly dearerPlace?: { readonly models: RegExp; readonly by: number };
 }
 
 /** How a vendor speaks a client's dialect itself, for one model. */

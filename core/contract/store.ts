@@ -50,8 +50,11 @@ export interface TransferRow {
  * beyond that those go that were written least recently.
  */
 export interface AccountDocuments {
-  /** Writes a document, in place of the one under its key; answers false, and writes nothing, for one that is too large to be kept. */
-  set(account: string, key: string, value: unknown, ttlMs: number): Promise<boolean>;
+  /**
+   * Writes a document, in place of the one under its key; answers false, and writes nothing, for one that is too large to be kept. One that is
+   * `lasting` goes after all that are not.
+   */
+  set(account: string, key: string, value: unknown, ttlMs: number, lasting?: 'lasting'): Promise<boolean>;
   get<T>(key: string): Promise<T | undefined>;
   delete(account: string, key: string): Promise<boolean>;
   /** What an account keeps. */
@@ -268,6 +271,10 @@ export interface CallFacts {
   readonly lane?: string;
   /** The service tier that it was charged by. */
   readonly serviceTier?: string;
+  /** Request fields that the provider was not sent; stores keep the first 20. */
+  readonly dropped?: readonly string[];
+  /** What of the response the caller's format cannot say. */
+  readonly leftOut?: readonly string[];
   readonly startedAt: number;
   readonly durationMs: number;
   readonly firstByteMs?: number;

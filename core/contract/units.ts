@@ -162,3 +162,12 @@ export function cpuBudget(mostMs: number): () => boolean {
     return user + system >= mostMs * 1000;
   };
 }
+
+/** What plugins log with: pino's call forms, nothing more. Fields are named one by one; never log whole requests. */
+export interface Log {
+  debug(fields: object, message?: string): void;
+  info(fields: object, message?: string): void;
+  warn(fields: object, message?: string): void;
+  error(fields: object, message?: string): void;
+  child(fields: object): Log;
+}

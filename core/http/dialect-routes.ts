@@ -1,17 +1,18 @@
 import type Koa from 'koa';
 import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
-import { type CallInput, createId } from '../calls/call.ts';
+import { type Call, type CallInput, createId } from '../calls/call.ts';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
 import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts';
-import { type Counter, createCounter } from '../calls/count.ts';
+import { type Counter, createCounter, draftChat } from '../calls/count.ts';
 import { isAtCallersPlace } from '../calls/error-marks.ts';
-import { bodyFactsOf, factsOf } from '../calls/facts.ts';
+import { type BodyShape, bodyFactsOf, factsOf } from '../calls/facts.ts';
 import { nameOf } from '../calls/hedge.ts';
 import type { Ingress } from '../calls/ingress.ts';
 import { ownTokens } from '../calls/own-token.ts';
 import { deploymentOf } from '../calls/seals.ts';
 import type { Target } from '../contract/call.ts';
+import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type {
   DialectContext,
   DialectDefinition,
@@ -22,17 +23,22 @@ import type {
   DialectStream,
 } from '../contract/dialect.ts';
 import { GatewayError, isGatewayError, rewordError, toGatewayError } from '../contract/errors.ts';
-import type { Route, RouteContext } from '../contract/plugin.ts';
+import { isObject } from '../contract/json.ts';
+import type { PluginApi, Route, RouteContext } from '../contract/plugin.ts';
 import type { RouteState } from '../contract/route.ts';
 import { own, ownerOf, runAs, runOwned } from '../plugins/attribution.ts';
-import type { Owned } from '../plugins/registry.ts';
+import type { Owned, RequestSchemas } from '../plugins/registry.ts';
 import { withoutCredentials } from './authenticate.ts';
+import { requestError } from './error-answer.ts';
 import type { RequestState } from './lifecycle.ts';
+import { BODY_BOUNDS, parseBody } from './read-body.ts';
 import { createSseWriter, type SseWriter } from './sse-writer.ts';
 
 /** The routes of all dialects, and which dialect each of them speaks. */
 interface DialectRoutes {
   readonly routes: readonly Owned<Route>[];
+  /** Reads one request of a file as its dialect's route would. */
+  readonly draft: PluginApi['draft'];
   dialectOf(route: Route): DialectDefinition | undefined;
 }
 
@@ -41,6 +47,7 @@ export function createDialectRoutes(
   dialects: readonly Owned<DialectDefinition>[],
   deps: CallDeps,
   keepAliveMs: number,
+  requests: RequestSchemas,
 ): DialectRoutes {
   const spoken = new Map<Route, DialectDefinition>();
   const counter = createCounter(deps);
@@ -72,7 +79,55 @@ export function createDialectRoutes(
       return { owner, value: route };
     }),
   );
-  return { routes, dialectOf: (route) => spoken.get(route) };
+  return {
+    routes,
+    dialectOf: (route) => spoken.get(route),
+    draft: (ctx, name, bytes, takes) => {
+      const found = dialects.find(({ value }) => value.name === name);
+      return draftOf(deps, requests, { found, name, bytes, takes }, ctx);
+    },
+  };
+}
+
+/** A request of a file, in the format of a dialect. */
+interface Draft {
+  /** The dialect of that name. */
+  readonly found: Owned<DialectDefinition> | undefined;
+  readonly name: string;
+  readonly bytes: Parameters<PluginApi['draft']>[2];
+  readonly takes: Parameters<PluginApi['draft']>[3];
+}
+
+async function draftOf(
+  deps: CallDeps,
+  requests: RequestSchemas,
+  { found, name, bytes, takes }: Draft,
+  ctx: RouteContext,
+): ReturnType<PluginApi['draft']> {
+  const [route] = found?.value.routes ?? [];
+  if (!found || !route)
+    throw new GatewayError(
+      'unknown_url',
+      `This gateway has switched off the format "${name}", in which the requests are.`,
+    );
+  const { owner, value: dialect } = found;
+  const body = parseBody(bytes, BODY_BOUNDS, undefined, shapeOf(dialect));
+  const validate = requests.compile(owner, dialect.request, `the request of "${name}"`);
+  const [wrong] = validate(body) ? [] : (validate.errors ?? []);
+  if (wrong) throw requestError(wrong, body, undefined);
+  if (isObject(body) && body['stream'] === true)
+    throw new GatewayError('invalid_request', 'A batch has no streams: leave `stream` out.', { param: 'stream' });
+  const input: DialectInput = { body, params: {}, query: {}, headers: withoutCredentials(ctx.headers), route };
+  const read = await expand(deps.seals.ready(), found, input, ctx);
+  const conversation = readConversation(deps, found, read, ctx);
+  return draftChat(deps, conversation.callInput, takes).catch((thrown) => {
+    throw atCallersPlace(thrown, conversation);
+  });
+}
+
+/** What the walk over a body of a dialect has to know of it. */
+export function shapeOf({ request, native }: DialectDefinition): BodyShape {
+  return { isChat: request === CHAT_REQUEST, effects: native?.effects };
 }
 
 /** Waits for the keys of seals where they are needed, and looks up what a body refers to. */
@@ -100,22 +155,30 @@ function routeOf(dialect: DialectDefinition, row: DialectRoute, handler: Route['
 }
 
 async function respondWhole(deps: CallDeps, ctx: RouteContext, conversation: Conversation): Promise<void> {
-  const { dialect, context, callInput, owner, leftOut } = conversation;
+  const { dialect, context, callInput, owner } = conversation;
+  let call: Call | undefined;
   try {
-    const { native, response, headers, call } = await completeChat(deps, callInput);
+    const result = await completeChat(deps, callInput);
+    ({ call } = result);
+    const { native, response, headers } = result;
     conversation.responder = call.record.target;
     const body =
       native !== undefined && dialect.native ? dialect.native.write(native, context) : dialect.write(response, context);
+    call.finish('ok');
     if (dialect.remember) await runAs(owner, () => dialect.remember?.(body, context, callInput.caller.principal));
     ctx.status = 200;
     const told = headers();
     const { 'x-tollgate-dropped': dropped = [] } = told;
-    if (leftOut.size > 0) told['x-tollgate-dropped'] = [dropped, ...leftOut].flat().join(', ');
+    const leftOut = callInput.ingress?.leftOut;
+    if (leftOut?.size) told['x-tollgate-dropped'] = [dropped, ...leftOut].flat().join(', ');
     ctx.set(told);
     ctx.type = 'application/json; charset=utf-8';
     ctx.body = JSON.stringify(body);
   } catch (thrown) {
-    throw atCallersPlace(thrown, conversation);
+    const error = atCallersPlace(thrown, conversation);
+    // Of a response that could not be written.
+    call?.finish('error', toGatewayError(error));
+    throw error;
   }
 }
 
@@ -126,8 +189,6 @@ interface Conversation {
   readonly owner: string;
   readonly read: DialectRequest;
   readonly context: DialectContext;
-  /** What the format could not say of the response. */
-  readonly leftOut: Set<string>;
   readonly callInput: CallInput<'chat'>;
   /** The target of the call, once that is known: its sealed texts are those that the response has. */
   responder: Target | undefined;
@@ -153,14 +214,21 @@ function readConversation(
   const ingress = ingressOf(dialect, input, read, token !== undefined);
   if (token) ownTokens.set(ingress, token);
   const conversation: Conversation = {
-    ...{ dialect, owner, read, responder: undefined, leftOut: new Set() },
+    dialect,
+    owner,
+    read,
+    responder: undefined,
     context: {
-      ...{ input, request, requestId, estimatedInputTokens, id: createId('') },
+      input,
+      request,
+      requestId,
+      estimatedInputTokens,
+      id: createId(''),
       created: Math.floor(Date.now() / 1000),
       responder: () => conversation.responder,
       leaveOut(what) {
-        if (conversation.leftOut.has(what)) return;
-        conversation.leftOut.add(what);
+        if (ingress.leftOut.has(what)) return;
+        ingress.leftOut.add(what);
         deps.log.info({ request_id: requestId, left_out: what }, 'the response has what its format cannot say');
       },
       seal(data) {
@@ -175,12 +243,11 @@ function readConversation(
       stream: request.stream === true,
       follows: input.follows,
       ingress,
-      caller: { ...{ requestId, principal, signal, onOutcome, session, trace }, isIdempotent },
+      caller: { requestId, principal, signal, onOutcome, session, trace, isIdempotent },
       findTargets() {
         const { catalog } = deps.partsOf('chat');
         if (provider !== undefined) return { targets: [targetOfPath(catalog, provider, request.model)] };
-        const { aliases } = deps;
-        return targetsOfRequest({ catalog, aliases, dialectAliases: dialect.aliases }, request.model);
+        return targetsOfRequest({ catalog, aliases: deps.aliases, dialectAliases: dialect.aliases }, request.model);
       },
     },
   };
@@ -198,7 +265,17 @@ function ingressOf(
 ): Ingress {
   const cacheControl = sent['cache-control']?.toString();
   const wishes = { cacheControl, demandsLimit, ownSubscription };
-  const own = { dialect: name, body, before, needs, media: [], dropped, headers: {}, ...wishes };
+  const own = {
+    dialect: name,
+    body,
+    before,
+    needs,
+    media: [],
+    dropped,
+    leftOut: new Set<string>(),
+    headers: {},
+    ...wishes,
+  };
   if (!native) return own;
   const facts = native.effects && bodyFactsOf(body, native.effects);
   const isNew = (need: DialectNeed): boolean =>
@@ -249,7 +326,9 @@ async function respondStream(
   let written: FrameWriter = ofChunks(dialect.stream(context));
   const { contentType, keepAlive = dialect.keepAlive } = written;
   const writer = createSseWriter(ctx.res, {
-    ...{ keepAliveMs, keepAlive, signal },
+    keepAliveMs,
+    keepAlive,
+    signal,
     ...(contentType !== undefined && { headers: { 'content-type': contentType } }),
   });
   const silence = setTimeout(() => {

@@ -5,7 +5,6 @@ import type { ValidateFunction } from 'ajv';
 import Koa from 'koa';
 import { readTrace, requestIdOf } from '../calls/call.ts';
 import type { Principal } from '../contract/call.ts';
-import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { deepFreeze, isObject } from '../contract/json.ts';
@@ -24,10 +23,11 @@ import {
   sessionOf,
   type UrlCredential,
 } from './authenticate.ts';
+import { shapeOf } from './dialect-routes.ts';
 import { answerError, requestError } from './error-answer.ts';
 import type { RespondOnce } from './idempotency.ts';
 import type { InnerRequests } from './inner-requests.ts';
-import { clientAddress, type Lifecycle, normalisePath, RequestState } from './lifecycle.ts';
+import { clientAddress, endWithCaller, type Lifecycle, normalisePath, RequestState } from './lifecycle.ts';
 import { createMemory, LARGE_BYTES, type Memory, ownerOf } from './memory.ts';
 import type { CountAdmin } from './operator-rights.ts';
 import type { Paths } from './paths.ts';
@@ -216,7 +216,7 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
   const countAdmin = route.role === 'admin' && !route.isProbe ? deps.countAdmin : undefined;
   const maxBytes = route.form ? formBytes(route.form) : (route.maxBodyBytes ?? deps.maxBodyBytes);
   const label = `${route.method} ${route.path}`;
-  const shape = dialect && { isChat: dialect.request === CHAT_REQUEST, effects: dialect.native?.effects };
+  const shape = dialect && shapeOf(dialect);
   // Core itself handles the routes of dialects.
   const handle: Route['handler'] =
     owner === CORE || dialect ? route.handler : (ctx) => runOwned(owner, () => route.handler(ctx));
@@ -232,7 +232,8 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     const found = authenticate?.(ctx as RouteContext, body);
     const principal = found instanceof Promise ? await found : found;
     if (principal) {
-      hold.assign(ownerOf(principal));
+      const line = hold.assign(ownerOf(principal));
+      if (line) await line;
       countAdmin?.(principal);
       state.principal =
         TAG_HEADER in ctx.headers ? withRequestTags(principal, ctx.headers, deps.tags ?? {}, route) : principal;
@@ -244,11 +245,12 @@ function createHandler(deps: RouterDeps, memory: Memory, compile: CompileRoute, 
     state.trace = readTrace(ctx.headers);
     if (validateQuery) assertQuery(validateQuery, ctx.querystring);
     state.signal = deps.lifecycle.abortSignal(ctx.res, state, route.isEndless);
+    if (route.isEndless && authenticate)
+      state.signal = endWithCaller(state, state.signal, () => authenticate(ctx as RouteContext, body));
     let form: Form | undefined;
     try {
       if (route.form) {
         form = await readForm(ctx, route.form, { hold, memory, bytes: await body.reading });
-        if (route.form.readsWhole === true) hold.grow(2 * form.files.reduce((sum, { bytes }) => sum + bytes, 0));
         takeForm(state, form, validateBody);
       } else if (validateBody) {
         const { value: sent, empty, raw } = await body.json({ shape });

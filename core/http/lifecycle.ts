@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { SHUTDOWN } from '../calls/run-call.ts';
 import type { Call, Outcome, Principal, TraceContext } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
-import type { GatewayError } from '../contract/errors.ts';
+import { type GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { ErrorNote, OwnRequest, UploadedFile } from '../contract/route.ts';
 import type { CredentialPlaces } from './authenticate.ts';
 import type { Hold } from './memory.ts';
@@ -96,6 +96,33 @@ export class Lifecycle {
     this.#expired = true;
     for (const controller of this.#running) controller.abort(SHUTDOWN);
   }
+}
+
+/** How often the caller of a response that may go on for ever is looked at again. */
+const RECHECK_MS = 2000;
+
+/**
+ * The signal of a response that may go on for ever, which fires too, with the error, when its caller would not be let in any more: a key that
+ * was revoked or has fewer rights, a session that ended, a person who was blocked.
+ */
+export function endWithCaller(
+  { onClosed }: Pick<RequestState, 'onClosed'>,
+  signal: AbortSignal,
+  authenticate: () => unknown,
+): AbortSignal {
+  const refused = new AbortController();
+  const recheck = async (): Promise<void> => {
+    try {
+      await authenticate();
+    } catch (error) {
+      // A store that does not answer says nothing about the caller.
+      if (isGatewayError(error) && (error.status === 401 || error.status === 403)) refused.abort(error);
+    }
+  };
+  const timer = setInterval(() => void recheck(), RECHECK_MS);
+  onClosed(() => clearInterval(timer));
+  refused.signal.addEventListener('abort', () => clearInterval(timer));
+  return AbortSignal.any([signal, refused.signal]);
 }
 
 /** What core keeps of a request in Koa's `ctx.state`: routes see it as `RouteState`, the access log reads the rest. */

@@ -1,8 +1,10 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
+import { LRUCache } from 'lru-cache';
 import type { Principal } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Hold as CallerHold, RateWatch } from '../contract/route.ts';
+import { maxEntries } from '../contract/units.ts';
 
 /** How fast the bytes of a body or message must come: so many in each span of time until it is complete. */
 export interface LeastRate {
@@ -27,8 +29,11 @@ export interface Hold extends CallerHold {
   readonly owner: string;
   /** Throws `request_too_large` for what will not fit even when there is nothing else; books nothing. */
   announce(heapBytes: number): void;
-  /** Books what is held under another owner from now on; throws as {@link grow} does. */
-  assign(owner: string): void;
+  /**
+   * Books what is held under another owner from now on; throws as {@link grow} does. Answers what the request waits for where its owner
+   * has so many at once that others would wait for them.
+   */
+  assign(owner: string): Promise<void> | undefined;
 }
 
 /** The memory in flight of one process: bodies as their bytes come, messages of websockets, what they keep. */
@@ -69,6 +74,13 @@ const QUEUED_BYTES = 8 * 1024;
 const BYTES_PER_MS = 4000;
 /** After a large one also a multiple of what it took, so that others have three quarters of the time. */
 const REST = 3;
+/** So many requests of an owner go on in one turn of the event loop while others have requests too; more of them wait in line. */
+const AT_ONCE = 2;
+/** How long others count as being there after they had a request. */
+const OTHERS_MS = 10_000;
+/** The most owners that are counted. */
+const MAX_OWNERS = 10_000;
+
 /** The longest rest: that after the largest body of `server.bodyLimit` as it is by default. */
 const LONGEST_REST_MS = 10_000;
 /** What would wait longer than this behind other bodies of its owner is refused. */
@@ -85,6 +97,9 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
   const { floorBytes = bytes * FLOOR_SHARE, smallBytes = SMALL_BYTES } = limits;
   const general = new Pool(bytes - floorBytes);
   const floor = new Pool(floorBytes);
+  const pools = [general, floor];
+  const came = new LRUCache<string, number>(maxEntries(MAX_OWNERS));
+  const joinLine = createLines(pools, came);
   return {
     watchRate: createRateWatcher(leastRate),
     book(owner, heapBytes = 0) {
@@ -119,52 +134,106 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
         },
         resize: (next) => move(owner, next),
         grow: (more) => move(owner, held + more),
-        assign: (next) => move(next, held),
+        assign(next) {
+          move(next, held);
+          const before = came.get(next) ?? 0;
+          came.set(next, before + 1);
+          return before < AT_ONCE ? undefined : joinLine(next);
+        },
         release() {
           move(owner, 0);
           isReleased = true;
         },
       };
     },
-    turn: createTurns([general, floor]),
+    turn: createTurns(pools),
+  };
+}
+
+/** What is known of whether an owner has others beside it. */
+interface Beside {
+  /** What {@link hasOthers} counted last. */
+  changes: number;
+}
+
+const countChanges = (pools: readonly Pool[]): number => pools.reduce((sum, { changes }) => sum + changes, 0);
+
+/** Whether others have requests, or had some since this was asked last. */
+function hasOthers(pools: readonly Pool[], owner: string, beside: Beside): boolean {
+  const before = beside.changes;
+  beside.changes = countChanges(pools);
+  return beside.changes !== before || pools.some((pool) => pool.hasOthers(owner));
+}
+
+/** The requests of an owner that wait until some before them have gone on. */
+interface Line extends Beside {
+  readonly waiting: (() => void)[];
+  othersUntilMs: number;
+}
+
+/**
+ * Makes what requests of an owner wait for that are many at once: in each turn of the event loop a few of each owner go on, where others
+ * have requests. `came` counts those of each owner since it was looked for others last.
+ */
+function createLines(
+  pools: readonly Pool[],
+  came: LRUCache<string, number>,
+): (owner: string) => Promise<void> | undefined {
+  const lines = new LRUCache<string, Line>(maxEntries(MAX_OWNERS));
+  const moving = new Map<string, Line>();
+  function goOn(): void {
+    for (const [owner, { waiting }] of moving) {
+      const next = waiting.splice(0, AT_ONCE);
+      if (waiting.length === 0) moving.delete(owner);
+      came.set(owner, waiting.length === 0 ? next.length : AT_ONCE);
+      for (const resolve of next) resolve();
+    }
+    if (moving.size > 0) setImmediate(goOn);
+  }
+  return (owner) => {
+    const line = moving.get(owner) ??
+      lines.get(owner) ?? { changes: countChanges(pools), othersUntilMs: 0, waiting: [] };
+    lines.set(owner, line);
+    const nowMs = performance.now();
+    if (hasOthers(pools, owner, line)) line.othersUntilMs = nowMs + OTHERS_MS;
+    if (line.othersUntilMs < nowMs && !moving.has(owner)) {
+      came.delete(owner);
+      return undefined;
+    }
+    return new Promise((resolve) => {
+      line.waiting.push(resolve);
+      if (moving.size === 0) setImmediate(goOn);
+      moving.set(owner, line);
+    });
   };
 }
 
 /** The bodies of an owner that wait or rest. */
-interface Queue {
+interface Queue extends Beside {
   /** When the next one may be parsed. */
   free: Promise<void>;
   /** Of all that wait or rest. */
   bytes: number;
-  /** {@link Pool.changes} when others were looked for last. */
-  changes: number;
 }
 
 /** Makes what queued bodies wait for: one in each turn of the event loop, and those of an owner rest in between where there are others. */
 function createTurns(pools: readonly Pool[]): Memory['turn'] {
   let lastTurn: Promise<void> = Promise.resolve();
   const queues = new Map<string, Queue>();
-  const countChanges = (): number => pools.reduce((sum, pool) => sum + pool.changes, 0);
-  /** Whether others have requests, or had some since this was asked last. */
-  function hasOthers(owner: string, queue: Queue): boolean {
-    const before = queue.changes;
-    queue.changes = countChanges();
-    return queue.changes !== before || pools.some((pool) => pool.hasOthers(owner));
-  }
   /** Rests from the body that is parsed in this turn. */
   async function rest(owner: string, queue: Queue, bytes: number): Promise<void> {
     const beganMs = performance.now();
     await nextTurn();
     const tookMs = bytes > LARGE_BYTES ? performance.now() - beganMs : 0;
     const restMs = Math.max(tookMs * REST, bytes / BYTES_PER_MS);
-    if (hasOthers(owner, queue)) await pause(Math.min(restMs, LONGEST_REST_MS), undefined, { ref: false });
+    if (hasOthers(pools, owner, queue)) await pause(Math.min(restMs, LONGEST_REST_MS), undefined, { ref: false });
   }
   return (bytes, of) => {
     if (bytes <= QUEUED_BYTES) return undefined;
     const { owner = '' } = of ?? {};
-    const queue = queues.get(owner) ?? { free: Promise.resolve(), bytes: 0, changes: countChanges() };
+    const queue = queues.get(owner) ?? { free: Promise.resolve(), bytes: 0, changes: countChanges(pools) };
     const waitMs = queue.bytes / BYTES_PER_MS;
-    if (waitMs > LONGEST_WAIT_MS && hasOthers(owner, queue))
+    if (waitMs > LONGEST_WAIT_MS && hasOthers(pools, owner, queue))
       return Promise.reject(new GatewayError('rate_limited', TOO_MUCH_WAITS, { retryAfterMs: waitMs }));
     queues.set(owner, queue);
     queue.bytes += bytes;

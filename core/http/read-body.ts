@@ -228,7 +228,10 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, source: For
     throw new GatewayError('unsupported_media_type', 'The content-type must be multipart/form-data.');
   const { koaBody } = await import('koa-body');
   const uploaded: string[] = [];
-  const body = source.bytes ? { req: Readable.from([source.bytes]), stop() {} } : watchBody(ctx, source);
+  /** Of each byte, where the route reads files into memory: so what lies on the disk is bounded with it, while it comes. */
+  const heapPerByte = limits.readsWhole === true ? FILE_HEAP_PER_BYTE : 0;
+  if (source.bytes) source.hold.grow(source.bytes.length * heapPerByte);
+  const body = source.bytes ? { req: Readable.from([source.bytes]), stop() {} } : watchBody(ctx, source, heapPerByte);
   const read = koaBody({
     json: false,
     text: false,
@@ -274,18 +277,26 @@ function withBody(ctx: Koa.Context, body: Readable): Koa.Context {
   return Object.create(ctx, { req: { value: req } }) as Koa.Context;
 }
 
+/** Of a file that is read whole: its bytes, and what is sent on. */
+const FILE_HEAP_PER_BYTE = 2;
+
 /** What of a form may be in memory at once: its text fields, and parts on their way to a file. */
 const MAX_HELD_BYTES = 2 * MAX_FIELD_BYTES;
 
 /** The body as it comes: booked, and ended when it is refused, comes too slowly or its caller hangs up. */
-function watchBody({ req }: Koa.Context, { hold, memory }: FormSource): { readonly req: Readable; stop(): void } {
+function watchBody(
+  { req }: Koa.Context,
+  { hold, memory }: FormSource,
+  heapPerByte: number,
+): { readonly req: Readable; stop(): void } {
+  hold.announce(Number(req.headers['content-length'] ?? 0) * heapPerByte);
   let booked = 0;
   const body = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       watch.add(chunk.length);
       const bytes = Math.min(chunk.length, MAX_HELD_BYTES - booked);
       try {
-        hold.grow(bytes * HEAP_PER_BYTE);
+        hold.grow(bytes * HEAP_PER_BYTE + chunk.length * heapPerByte);
         booked += bytes;
         done(null, chunk);
       } catch (error) {

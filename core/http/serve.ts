@@ -63,14 +63,14 @@ export function serveGeneration(
   const { server } = generation.loaded.config;
   const owned = [...registry.dialects.values()];
   const spoken = owned.map(({ value }) => value);
-  const dialects = createDialectRoutes(owned, deps, server.sseKeepAliveMs);
+  const dialects = createDialectRoutes(owned, deps, server.sseKeepAliveMs, requests);
+  generation.services.draft = dialects.draft;
   let [openApi, openApiText]: [Schema?, string?] = [];
   const describe = (): Schema =>
     (openApi ??= createOpenApi(routes, schemas, { ...settings, url: url?.() ?? settings.url }, credentials));
   const own = coreRoutes({
     ...{ catalog, aliases: deps.aliases, dialects: owned, planOf: deps.planOf, basePath: settings.basePath },
-    phase: () => lifecycle.phase,
-    reloadProblem: generation.gateway.reloadProblem,
+    ...{ phase: () => lifecycle.phase, reloadProblem: generation.gateway.reloadProblem },
     storeHealth: () => describeStore(foundation.store),
     plugins: () => generation.gateway.plugins(),
     openApi: () => (openApiText ??= JSON.stringify(describe())),

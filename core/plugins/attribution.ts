@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { PluginInstance } from '../../config/core-schema.ts';
+import { placeOfError, writePlace } from '../../config/import-plugin.ts';
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 
@@ -67,6 +68,15 @@ export function ownerOf(error: unknown): string | undefined {
   return owner === CORE ? undefined : owner;
 }
 
+/** Why code of a plugin failed, as the end of a sentence, with the place in its code where there is one. */
+export function reasonOf(error: unknown): string {
+  if (error === undefined || error === null) return `${String(error)} was thrown: throw an Error that says why`;
+  if (!(error instanceof Error)) return String(error);
+  const isFrozen = error instanceof TypeError && /^Cannot (?:add|assign|define|delete|redefine) /.test(error.message);
+  const remedy = isFrozen ? ': what a plugin is given is frozen, return a changed copy' : '';
+  return `${error.message}${remedy}${writePlace(placeOfError(error))}`;
+}
+
 /** What a plugin threw, as a GatewayError: the caller gets a fixed sentence, the log where it comes from. */
 export function pluginError(place: string, error: unknown): GatewayError {
   if (isGatewayError(error)) return error;
@@ -74,7 +84,7 @@ export function pluginError(place: string, error: unknown): GatewayError {
     'internal_error',
     'A plugin of the gateway failed on this request. The request id finds the reason in its log.',
     {
-      cause: new Error(`${place}: ${error instanceof Error ? error.message : String(error)}`, { cause: error }),
+      cause: new Error(`${place}: ${reasonOf(error)}`, { cause: error }),
     },
   );
 }

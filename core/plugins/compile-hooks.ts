@@ -74,6 +74,8 @@ interface CompileOptions extends HookListeners {
   /** Whether a request is one that the operation's schema accepts. */
   readonly isRequest: Check;
   readonly isResponse: Check;
+  /** Whether a provider has this name; any has unless set. */
+  readonly isProvider?: Check;
   /** Where calls are counted; in a book of its own unless set. */
   readonly book?: HookBook;
   /** How an instance's hooks are bounded; by the defaults unless set. */
@@ -84,7 +86,9 @@ interface CompileOptions extends HookListeners {
 
 /** Compiles the hooks of one operation in the order of the configuration: inward hooks first to last, outward ones last to first. */
 export function compileHooks(entries: readonly HookEntry[], options: CompileOptions): CompiledHooks {
-  const shapes = resultShapes(options.operation, options.isRequest, options.isResponse);
+  const shapes = resultShapes(
+    ...([options.operation, options.isRequest, options.isResponse, options.isProvider ?? (() => true)] as const),
+  );
   const compile = (name: HookName): Handler | undefined => {
     const steps = orderSteps(entries, name, options);
     return steps.length === 0 ? undefined : combine({ ...options, steps, shape: shapes[name] }, name);

@@ -1,16 +1,17 @@
-import type { LoadedConfig } from '../../config/load-config.ts';
-import { listSecrets } from '../../config/read.ts';
-import { createRedactor } from '../../config/redact.ts';
-import { createUpstream, type Upstream } from '../../egress/upstream.ts';
-import { GatewayError } from '../contract/errors.ts';
+import { type LoadedConfig, orderSetUp } from '../../config/load-config.ts';
+import { didYouMean } from '../../config/problems.ts';
+import { createRedactor, listSecrets } from '../../config/redact.ts';
+import { type Egress, type ExchangeOptions, openEgress } from '../../egress/egress.ts';
+import { createWay, withWay } from '../../egress/way.ts';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { ReloadControl } from '../contract/gateway.ts';
 import type { Log, Plugin, WholeApi } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
 import type { StoreWatcher } from '../contract/units.ts';
-import { noteOthers, runAs } from './attribution.ts';
+import { noteOthers, reasonOf, runAs } from './attribution.ts';
 import { createLocalGatherer, type Gatherer } from './gather.ts';
-import { createPluginApi, type KeptUser, type OpenStore } from './plugin-api.ts';
-import { type Owned, PluginError, Registry } from './registry.ts';
+import { type ApiDeps, type ApiInstance, createPluginApi, type KeptUser, type OpenStore } from './plugin-api.ts';
+import { assertMembers, type Owned, PluginError, Registry } from './registry.ts';
 
 /** The watchers of the store's operations: those of the generation that serves. */
 interface StoreWatch {
@@ -21,7 +22,8 @@ interface StoreWatch {
 export interface Foundation {
   readonly store: Store;
   readonly storeWatch: StoreWatch;
-  readonly upstream: Upstream;
+  /** The way out to providers. */
+  readonly egress: Egress;
   readonly gatherer: Gatherer;
   readonly kept: Kept;
   readonly log: Log;
@@ -38,7 +40,10 @@ export async function openFoundation(
   loaded: LoadedConfig,
   log: Log,
   gatherer: Gatherer = createLocalGatherer(),
+  exchanges: ExchangeOptions = {},
 ): Promise<Foundation> {
+  // Before the store: what is wrong with a folder is known at once.
+  const egress = openEgress(log, exchanges, () => listSecrets(loaded.config));
   noteOthers(loaded);
   const registry = new Registry();
   const storeWatch: StoreWatch = { watchers: [] };
@@ -55,16 +60,15 @@ export async function openFoundation(
     await store.close();
     throw error;
   });
-  const upstream = createUpstream({ log });
   return {
     store,
     storeWatch,
-    upstream,
+    egress,
     gatherer,
     kept: new Kept(),
     log,
     async close() {
-      await upstream.close();
+      await egress.upstream.close();
       const closers = [{ owner: loaded.config.store.name, value: () => store.close() }, ...registry.closers];
       await runClosers(closers, (error) => log.error({ err: error }, 'the store plugin failed to close'));
     },
@@ -96,7 +100,16 @@ async function openStore(
   gatherer: Gatherer,
   observe: StoreWatcher,
 ): Promise<Store> {
-  return await (await findOpener(loaded, registry, log, gatherer)).open(observe);
+  const { open } = await findOpener(loaded, registry, log, gatherer);
+  const { name } = loaded.config.store;
+  try {
+    const store = await open(observe);
+    assertMembers(name, 'a store', store, ['keyv', 'kept', 'health', 'close'], ['ledger', 'sets', 'counters']);
+    return store;
+  } catch (error) {
+    if (isGatewayError(error) || error instanceof PluginError) throw error;
+    throw new PluginError(name, `cannot open the store: ${reasonOf(error)}`, { cause: error });
+  }
 }
 
 /**
@@ -113,6 +126,9 @@ export async function probeStore(loaded: LoadedConfig, log: Log): Promise<string
   }
 }
 
+/** How a store plugin leaves: its server is no provider. */
+const DIRECT: Pick<Egress, 'wayOf' | 'outfit'> = Object.freeze({ wayOf: createWay, outfit: withWay });
+
 /** Sets the store plugin up, which says how to open the store. */
 async function findOpener(
   { config, settings, plugins: [plugin] }: LoadedConfig,
@@ -124,6 +140,7 @@ async function findOpener(
   const known: Plugin | undefined = plugin;
   if (!known) throw new PluginError(name, 'was not imported');
   let opener: StoreOpener | undefined;
+  const instance = { ...config.store, plugin: known };
   const api = createPluginApi(
     {
       registry,
@@ -138,11 +155,12 @@ async function findOpener(
         opener = { open, probe };
       },
       redact: createRedactor(() => listSecrets(config)),
+      egress: DIRECT,
       keptUser: () => ({ keep: (_name, make) => make() }),
     },
-    { ...config.store, plugin: known },
+    instance,
   );
-  await setUpPlugins([{ instance: name, plugin: known, api, config: config.store.config }]);
+  await setUpPlugin(instance, api);
   if (!opener) throw new PluginError(name, 'is a store plugin and registers no store');
   return opener;
 }
@@ -154,18 +172,37 @@ export const SETUP_TIMEOUT_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 5000;
 const MIN_CLOSE_MS = 250;
 
-/** A plugin with its API and its part of the configuration. */
-export interface Installable {
-  readonly instance: string;
-  readonly plugin: Plugin;
-  readonly api: WholeApi;
-  readonly config: Readonly<Record<string, unknown>>;
+/** Sets plugins up, those first that others require. What they registered stands in the order of the configuration. */
+export async function setUpPlugins(loaded: LoadedConfig, registry: Registry, deps: ApiDeps): Promise<void> {
+  const [, ...plugins] = loaded.plugins;
+  const instances = loaded.config.instances.map((instance, at) => {
+    const plugin = plugins[at];
+    if (!plugin) throw new PluginError(instance.name, 'was not imported');
+    return { ...instance, plugin };
+  });
+  const order = orderSetUp(plugins);
+  for (const instance of order.flatMap((at) => instances[at] ?? []))
+    await setUpPlugin(instance, createPluginApi(deps, instance));
+  if (order.some((at, place) => at !== place)) registry.sortBy(instances.map(({ name }) => name));
+  for (const { name, plugin, hooks = {}, scope = {} } of instances)
+    registry.assertTakesPart(name, plugin, { hooks, scope });
 }
 
-/** Sets plugins up one by one, in the order of the configuration; the first error stops the start and names its plugin. */
-export async function setUpPlugins(installables: readonly Installable[]): Promise<void> {
-  for (const { instance, plugin, api, config } of installables)
-    await runInTime(instance, 'setup', () => plugin.setup(api, config));
+/** Sets one plugin up; an error stops the start and names the plugin. */
+export function setUpPlugin(
+  { name, plugin, config }: Pick<ApiInstance, 'name' | 'plugin' | 'config'>,
+  api: WholeApi,
+): Promise<void> {
+  return runInTime(name, 'setup', async () => {
+    try {
+      await plugin.setup(api, config);
+    } catch (error) {
+      const [, member] = (error instanceof TypeError && /\.(\w+) is not a function$/.exec(error.message)) || [];
+      const near = member === undefined || member in api ? undefined : didYouMean(member, Object.keys(api), 1);
+      if (!near) throw error;
+      throw new PluginError(name, `setup failed: ${reasonOf(error)}. ${near}`, { cause: error });
+    }
+  });
 }
 
 /** Runs what plugins asked for with `onRegistered`, in order. */
@@ -207,9 +244,7 @@ async function runInTime(
     await Promise.race([runAs(owner, run), late]);
   } catch (error) {
     if (error instanceof PluginError) throw error;
-    throw new PluginError(owner, `${what} failed: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
+    throw new PluginError(owner, `${what} failed: ${reasonOf(error)}`, { cause: error });
   } finally {
     clearTimeout(timer);
   }

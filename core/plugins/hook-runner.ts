@@ -39,6 +39,8 @@ export interface HookListeners {
   onIgnored(owner: string, name: HookName, error: unknown): void;
   /** Told what a hook did to a call, for its record. */
   onActed?(call: unknown, acted: CallHook): void;
+  /** Told that a hook of a call gave a promise that took over a millisecond. */
+  onTimed?(call: unknown, step: Pick<Step, 'owner' | 'name'>, ms: number): void;
   /** Told that a hook is left alone from now on, or no longer. */
   onPause?(owner: string, name: HookName, isPaused: boolean): void;
   /** Counts work of a hook that no call waits for. */
@@ -115,6 +117,7 @@ export function runChain(chain: Chain, ...args: readonly unknown[]): unknown {
     let waiting = first;
     const onEnd = (error: GatewayError | undefined, result?: unknown, ms?: number): void => {
       try {
+        if (ms !== undefined && ms > 1 && call !== undefined) chain.onTimed?.(call, waiting[0], ms);
         try {
           if (error) throw error;
           take(waiting[0], result, ms);
@@ -324,7 +327,10 @@ function blame(step: Step, error: unknown): GatewayError {
 
 /** The error of a step that returned something its hook has no use for. */
 export function wrongResult(step: Step, value: unknown, expected: string): GatewayError {
-  return attributeError(step, new TypeError(`returned ${describe(value)}; expected ${expected}, or undefined`));
+  const error = new TypeError(`returned ${describe(value)}; expected ${expected}, or undefined`);
+  // Where it was noticed says nothing of the plugin's code.
+  error.stack = String(error);
+  return attributeError(step, error);
 }
 
 function describe(value: unknown): string {
@@ -357,7 +363,8 @@ const CREDENTIALS: ReadonlySet<unknown> = new Set<CredentialKind>(['key', 'token
 const isPrincipal = (value: unknown): boolean =>
   isObject(value) && CREDENTIALS.has(value['credential']) && isName(value['userId']) && isName(value['account']);
 
-const isTarget = (value: unknown): boolean => isObject(value) && isName(value['provider']) && isName(value['model']);
+const isTarget = (value: unknown): value is { readonly provider: string } =>
+  isObject(value) && isName(value['provider']) && isName(value['model']);
 
 const isStream = (request: unknown): boolean => isObject(request) && request['stream'] === true;
 
@@ -374,6 +381,7 @@ export function resultShapes(
   operation: Operation,
   isRequest: Check,
   isResponse: Check,
+  isProvider: Check,
 ): Readonly<Record<HookName, ResultShape>> {
   const response: ResultShape = { expected: `a response of the operation "${operation}"`, fits: isResponse };
   return {
@@ -393,8 +401,9 @@ export function resultShapes(
         isHeaders(value['headers']),
     },
     route: {
-      expected: 'a list of targets, each with provider and model',
-      fits: (value) => Array.isArray(value) && value.length > 0 && value.every(isTarget),
+      expected: 'a list of targets, each with model and a provider that there is',
+      fits: (value) =>
+        Array.isArray(value) && value.length > 0 && value.every((each) => isTarget(each) && isProvider(each.provider)),
     },
     arrive: NOTHING,
     reserve: NOTHING,

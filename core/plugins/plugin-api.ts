@@ -1,7 +1,8 @@
-import type { EgressRules } from '../../config/egress.ts';
-import { mapLeaves } from '../../config/schema-at.ts';
+import { type EgressRules, hostsOf } from '../../config/egress.ts';
+import { didYouMean } from '../../config/problems.ts';
+import type { Egress } from '../../egress/egress.ts';
 import { createHttpClient } from '../../egress/http-client.ts';
-import { createWay, fetchBy, withWay } from '../../egress/way.ts';
+import { fetchBy } from '../../egress/way.ts';
 import {
   type Call,
   CHAT,
@@ -13,6 +14,7 @@ import {
   type RoutingState,
 } from '../contract/call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
+import type { Command } from '../contract/command.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { GatewayView } from '../contract/gateway.ts';
 import type { Hook, HookName, HookObject } from '../contract/hooks.ts';
@@ -29,7 +31,7 @@ import type {
   Route,
   WholeApi,
 } from '../contract/plugin.ts';
-import type { Way } from '../contract/provider.ts';
+import type { Offer, Way } from '../contract/provider.ts';
 import type { Records, Store } from '../contract/store.ts';
 import type { StoreWatcher } from '../contract/units.ts';
 import { callOwned, runOwned } from './attribution.ts';
@@ -37,18 +39,20 @@ import type { AuditLog } from './audit.ts';
 import type { Gatherer } from './gather.ts';
 import type { HookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
-import { assertSchema, PluginError, type Registry } from './registry.ts';
+import { boundFetch, type Permit, permit, servicesApi, withoutKeys } from './permissions.ts';
+import { assertMembers, assertSchema, PluginError, type Registry } from './registry.ts';
 
 /** The API of one plugin instance; everything it registers is filed under the instance's name. */
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
   const { registry, settings, aliases } = deps;
   const { group, name, plugin, config } = instance;
-  const way = createWay(instance.egress);
-  const mayUseLedger = plugin.permissions?.includes('ledger') === true;
+  const way = deps.egress.wayOf(instance.egress);
+  const allow = permit(instance);
   const store = (): Store => {
     if (!deps.store) throw new PluginError(name, 'uses the store before it is open; store plugins register only');
     return deps.store;
   };
+  const hosts = (): ReadonlySet<string> => new Set([...hostsOf(plugin, config), ...hostsOfOffers(registry, name)]);
   const services = (): CallServices => {
     if (deps.ready.services) return deps.ready.services;
     const when = 'calls a model before the gateway has started; do that in a route, a hook or onReady';
@@ -63,19 +67,15 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     agents: () => [...registry.agents.values()].map(({ value }) => value),
     aliases: () => Object.entries(aliases),
     alias: (alias) => (Object.hasOwn(aliases, alias) ? aliases[alias] : undefined),
-    http: () =>
-      createHttpClient(
-        new Set([...findHosts(plugin, config), ...hostsOfOffers(registry, name)]),
-        settings.version,
-        way,
-      ),
-    fetch: fetchBy(way),
+    http: () => createHttpClient(hosts(), settings.version, way),
+    fetch: boundFetch(fetchBy(way), () => (allow.has('hosts') ? undefined : hosts()), instance),
     keep: deps.keptUser(`${group}.${name}`).keep,
     ...registrationApi(deps, instance, way),
     ...figuresApi(registry, name),
-    ...callApi(services, registry),
+    ...callApi(services, registry, allow),
+    ...servicesApi(registry, instance),
     ...documents,
-    ...bookApi(deps, name),
+    ...bookApi(deps, name, allow),
     // Getters: while plugins are set up there are no calls, and for a store plugin no store.
     get catalog() {
       return services().catalog;
@@ -88,8 +88,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
       return deps.gateway;
     },
     get ledger() {
-      if (!mayUseLedger)
-        throw new PluginError(name, "uses api.ledger, which its definition does not declare: permissions: ['ledger']");
+      allow.assert('ledger', 'api.ledger');
       return store().ledger;
     },
   } satisfies WholeApi);
@@ -99,14 +98,28 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
 function callApi(
   services: () => CallServices,
   registry: Registry,
+  allow: Permit,
 ): Pick<
   PluginApi,
-  'chat' | 'call' | 'offers' | 'estimate' | 'limitOutput' | 'models' | 'listModels' | 'useModelTable' | 'routing'
+  | 'chat'
+  | 'call'
+  | 'draft'
+  | 'sendTo'
+  | 'offers'
+  | 'estimate'
+  | 'limitOutput'
+  | 'models'
+  | 'listModels'
+  | 'useModelTable'
+  | 'routing'
 > {
   return {
     chat: ((request: ChatRequest, context: CallContext) => services().chat(request, context)) as PluginApi['chat'],
     call: (operation, request, context) => services().call(operation, request, context),
-    offers: (operation) => registry.offersOf(operation),
+    draft: (ctx, dialect, body, takes) => services().draft(ctx, dialect, body, takes),
+    sendTo: (operation, provider, request, signal) => services().sendTo(operation, provider, request, signal),
+    offers: (operation) =>
+      allow.has('credentials') ? registry.offersOf(operation) : withoutKeys(registry.offersOf(operation)),
     estimate: (call, maxTokens) => services().estimate(call, maxTokens),
     limitOutput: (call, tokens) => services().limitOutput(call, tokens),
     models: (principal) => services().models(principal),
@@ -117,15 +130,24 @@ function callApi(
 }
 
 /** The gateway's own records, and the log of what operators change. */
-function bookApi(deps: ApiDeps, instance: string): Pick<PluginApi, 'records' | 'audit' | 'auditLog'> {
+function bookApi(
+  deps: ApiDeps,
+  instance: string,
+  allow: Permit,
+): Pick<PluginApi, 'records' | 'audit' | 'auditLog' | 'allPersonalData'> {
   const log = (): AuditLog => {
     if (!deps.audit) throw new PluginError(instance, 'uses the audit log before the store is open');
     return deps.audit;
   };
   return {
     records<T>(name: string): Records<T> {
+      allow.assert('records', 'api.records');
       if (!deps.records) throw new PluginError(instance, 'uses records before the store is open');
       return deps.records<T>(name);
+    },
+    allPersonalData() {
+      allow.assert('records', 'api.allPersonalData');
+      return [...deps.registry.personalData.values()].map(({ value }) => value);
     },
     audit: async (change) => log().add(change),
     auditLog: async (query) => log().list(query),
@@ -150,20 +172,6 @@ function figuresApi(
     watchStore: (watcher) => void registry.storeWatchers.push(watcher),
     watchRefusals: (watcher) => void registry.refusalWatchers.push(watcher),
   };
-}
-
-/** The hosts that an instance may connect to: its plugin's own, and those of its options that are URLs by their schema. */
-function findHosts(
-  { configSchema = {}, hosts = [] }: Pick<Plugin, 'configSchema' | 'hosts'>,
-  config: Readonly<Record<string, unknown>>,
-): ReadonlySet<string> {
-  const found = new Set(hosts);
-  mapLeaves(config, { ...configSchema }, '', (leaf, { nodes }) => {
-    const isUrl = nodes.some((schema) => schema['format'] === 'url');
-    if (isUrl && typeof leaf === 'string' && URL.canParse(leaf)) found.add(new URL(leaf).host);
-    return leaf;
-  });
-  return found;
 }
 
 /** Where an instance's own endpoints are. */
@@ -195,7 +203,6 @@ type Registration = Pick<
   | 'gather'
   | 'announce'
   | 'personalData'
-  | 'allPersonalData'
   | 'offerSignIn'
   | 'onRegistered'
   | 'onReady'
@@ -205,6 +212,10 @@ type Registration = Pick<
 /** What a plugin registers while it is set up. */
 function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance, way: Way | undefined): Registration {
   const { registry } = deps;
+  const owned = <T>(what: string, value: T): { readonly owner: string; readonly value: T } => {
+    if (typeof value !== 'function') throw new PluginError(name, `api.${what}() takes a function`);
+    return { owner: name, value };
+  };
   return {
     route: (route) => registry.addRoute(name, route as unknown as Route),
     upgrade: (path, handler) => registry.addUpgrade(name, path, handler),
@@ -214,11 +225,14 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance, wa
     },
     provider(provider) {
       assertKind(name, plugin, 'a provider', 'provider');
-      registry.addOffer(name, CHAT, deepFreeze(withWay(provider, way)));
+      assertOffer(name, 'a provider', provider);
+      assertMembers(name, 'a provider', provider.chat, ['request', 'response', 'stream']);
+      registry.addOffer(name, CHAT, deepFreeze(deps.egress.outfit(provider, way)));
     },
     offer(operation, offer) {
       assertKind(name, plugin, 'an offer', 'provider', 'tts');
-      registry.addOffer(name, operation, deepFreeze(withWay(offer, way)));
+      assertOffer(name, `an offer for ${operation}`, offer);
+      registry.addOffer(name, operation, deepFreeze(deps.egress.outfit(offer, way)));
     },
     operation(definition) {
       assertKind(name, plugin, 'an operation', 'operation');
@@ -234,15 +248,11 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance, wa
       assertKind(name, plugin, 'a store', 'store');
       deps.openStore(name, open, probe);
     },
-    hook: (hookName, hook) => registry.addHook(toHookEntry(name, hookName, hook)),
-    command(command) {
-      if (!plugin.commands?.some((listed) => listed.name === command.name))
-        throw new PluginError(
-          name,
-          `registers the command "${command.name}" and does not list it: commands: [{ name: '${command.name}', summary: '…' }]`,
-        );
-      registry.claim(registry.commands, 'command', command.name, name, command);
+    hook(hookName, hook) {
+      if (hookName === 'authenticate') permit({ name, plugin }).assert('credentials', 'the hook "authenticate"');
+      registry.addHook(toHookEntry(name, hookName, hook));
     },
+    command: (command) => registerCommand(registry, name, plugin, command),
     gather<T>(topic: string, read: () => T | Promise<T>) {
       const key = `${group}.${name}:${topic}`;
       deps.readers.set(key, () => runOwned(name, read));
@@ -250,13 +260,22 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance, wa
     },
     personalData: (data) =>
       registry.claim(registry.personalData, 'personal data', `${name} ${data.name}`, name, data, data.name),
-    allPersonalData: () => [...registry.personalData.values()].map(({ value }) => value),
     announce: (announcement) => void registry.announcements.push(announcement),
     offerSignIn: (link) => void registry.signInLinks.push(link),
-    onRegistered: (registered) => void registry.registered.push({ owner: name, value: registered }),
-    onReady: (ready) => void registry.ready.push({ owner: name, value: ready }),
-    onClose: (close) => void registry.closers.push({ owner: name, value: close }),
+    onRegistered: (registered) => void registry.registered.push(owned('onRegistered', registered)),
+    onReady: (ready) => void registry.ready.push(owned('onReady', ready)),
+    onClose: (close) => void registry.closers.push(owned('onClose', close)),
   };
+}
+
+/** What is called at a vendor's. Throws for one that could not be called. */
+function assertOffer(owner: string, what: string, offer: Offer): void {
+  assertMembers(owner, what, offer, ['error']);
+  if (
+    offer.transport === undefined &&
+    !/^https?:$/.test(URL.canParse(offer.baseUrl) ? new URL(offer.baseUrl).protocol : '')
+  )
+    throw new PluginError(owner, `has ${what} with the base URL "${offer.baseUrl}": write https://api.example.com/v1`);
 }
 
 function assertKind(owner: string, { kind }: Pick<Plugin, 'kind'>, what: string, ...kinds: readonly string[]): void {
@@ -267,14 +286,28 @@ function assertKind(owner: string, { kind }: Pick<Plugin, 'kind'>, what: string,
     );
 }
 
+function registerCommand(registry: Registry, owner: string, plugin: Plugin, command: Command): void {
+  if (!plugin.commands?.some((listed) => listed.name === command.name))
+    throw new PluginError(
+      owner,
+      `registers the command "${command.name}" and does not list it: commands: [{ name: '${command.name}', summary: '…' }]`,
+    );
+  for (const part of command.subcommands ?? [command])
+    assertMembers(owner, `the command "${[...new Set([command.name, part.name])].join(' ')}"`, part, ['run']);
+  registry.claim(registry.commands, 'command', command.name, owner, command);
+}
+
 function registerOperation(registry: Registry, owner: string, definition: OperationDefinition): void {
   if (OWN_OPERATIONS.includes(definition.name))
     throw new PluginError(owner, `registers the operation "${definition.name}", which belongs to core`);
   assertSchema(owner, `the request of the operation "${definition.name}"`, definition.request);
+  assertMembers(owner, `the operation "${definition.name}"`, definition, ['estimate', 'attempt', 'isResponse']);
   registry.claim(registry.operations, 'operation', definition.name, owner, deepFreeze(definition));
 }
 
 function registerDialect(registry: Registry, owner: string, definition: DialectDefinition): void {
+  const what = `the dialect "${definition.name}"`;
+  assertMembers(owner, what, definition, ['read', 'write', 'stream', 'error'], ['response', 'routes']);
   if (!definition.count && definition.routes.some(({ action }) => action === 'count'))
     throw new PluginError(owner, `has a route that counts, and no count(): the dialect "${definition.name}" needs it`);
   assertSchema(owner, `the request of the dialect "${definition.name}"`, definition.request);
@@ -285,7 +318,11 @@ function registerDialect(registry: Registry, owner: string, definition: DialectD
 export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Hook<N> | undefined): HookEntry {
   if (typeof hook === 'function') return { owner, name, handler: hook as HookEntry['handler'] };
   // A plugin in JavaScript may give anything; what is no hook is refused when it is added.
-  const { handler, order, operations } = (hook ?? {}) as Partial<HookObject<N>>;
+  const { handler, order, operations, ...others } = (hook ?? {}) as Partial<HookObject<N>>;
+  for (const member of Object.keys(others)) {
+    const near = didYouMean(member, ['handler', 'order', 'operations'], 1);
+    if (near) throw new PluginError(owner, `hook "${name}" has "${member}", which no hook has. ${near}`);
+  }
   return {
     owner,
     name,
@@ -299,6 +336,9 @@ export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Ho
 export interface CallServices {
   chat(request: ChatRequest, context: CallContext): Promise<ChatResponse | AsyncIterable<ChatChunk>>;
   call<O extends Operation>(operation: O, request: RequestOf<O>, context: OperationContext): Promise<CallResult<O>>;
+  /** Filled in where requests of clients are read. */
+  draft: PluginApi['draft'];
+  readonly sendTo: PluginApi['sendTo'];
   estimate(call: Call, maxTokens?: number): Metered;
   limitOutput(call: Call, tokens: number): void;
   models(principal?: Principal): readonly ModelRow[];
@@ -336,6 +376,7 @@ export interface ApiDeps {
   readonly openStore: (owner: string, open: OpenStore, probe?: () => Promise<string>) => void;
   readonly keptUser: (instance: string) => KeptUser;
   readonly redact: (text: string) => string;
+  readonly egress: Pick<Egress, 'wayOf' | 'outfit'>;
   /** Absent as `audit` is. */
   readonly gateway?: GatewayView;
 }

@@ -2,7 +2,7 @@ import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
 import { createAjv, createValidatorFinder } from '../../config/ajv.ts';
 import type { GatewayConfig, PluginInstance } from '../../config/core-schema.ts';
-import type { LoadedConfig } from '../../config/load-config.ts';
+import { type LoadedConfig, meets } from '../../config/load-config.ts';
 import { ConfigError, createConfigError, didYouMean } from '../../config/problems.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
@@ -16,7 +16,7 @@ import {
   type Log,
   OptionError,
   type PersonalData,
-  type PluginKind,
+  type Plugin,
   type RefusalWatcher,
   type Route,
   type SignInLink,
@@ -98,11 +98,14 @@ function withoutTargets(
 }
 
 /** Refuses a plugin that needs one that was left out. */
-function refuseMissing({ config, plugins }: LoadedConfig): void {
+function refuseMissing({ config, plugins, leftOut = [] }: LoadedConfig): void {
   for (const [at, { name }] of config.instances.entries())
     for (const needed of plugins[at + 1]?.requires ?? [])
-      if (!plugins.some((plugin) => plugin.name === needed))
-        throw new PluginError(name, `needs the plugin "${needed}", which could not be set up`);
+      if (!plugins.some((plugin) => meets(plugin, needed)))
+        throw new PluginError(
+          name,
+          `needs "${needed}", which could not be set up. Left out: ${leftOut.map(({ instance }) => instance.name).join(', ')}`,
+        );
 }
 
 /** A configuration without the plugin that an error comes from; undefined where that one is required. */
@@ -156,6 +159,8 @@ export class Registry {
   readonly announcements: Announcement[] = [];
   readonly signInLinks: SignInLink[] = [];
   readonly personalData: Table<PersonalData> = new Map();
+  /** What plugins provide to one another, by name. */
+  readonly services: Table<unknown> = new Map();
   #frozen = false;
 
   /**
@@ -167,16 +172,15 @@ export class Registry {
     const known = [...new Set([CHAT, COUNT, ...this.operations.keys(), ...switchedOff])];
     for (const { owner, name, operations = [] } of this.hooks)
       for (const operation of operations)
-        if (!known.includes(operation))
-          throw new PluginError(
-            owner,
-            `hook "${name}" is for the operation "${operation}", which nobody registered. ${didYouMean(operation, known) ?? `Operations are: ${known.join(', ')}.`}`,
-          );
+        if (!known.includes(operation)) refuseOperation(owner, `hook "${name}" is for`, operation, known);
+    for (const { owner, value } of this.offers.values())
+      if (!known.includes(value.operation)) refuseOperation(owner, 'has an offer for', value.operation, known);
   }
 
   claim<T>(table: Table<T>, what: string, key: string, owner: string, value: T, label = key): void {
     this.#assertOpen(owner, what);
-    if (typeof key !== 'string' || key === '') throw new PluginError(owner, `registers a ${what} without a name`);
+    if (typeof key !== 'string' || key === '')
+      throw new PluginError(owner, `registers ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what} without a name`);
     const taken = table.get(key);
     if (taken)
       throw new PluginError(
@@ -233,10 +237,19 @@ export class Registry {
     this.hooks.push(entry);
   }
 
+  /** Puts what runs with each call in the order of the configuration, also where what others require was set up before them. */
+  sortBy(instances: readonly string[]): void {
+    const order = new Map(instances.map((name, at) => [name, at]));
+    const byInstance = (a: { readonly owner: string }, b: { readonly owner: string }): number =>
+      (order.get(a.owner) ?? 0) - (order.get(b.owner) ?? 0);
+    this.hooks.sort(byInstance);
+    this.middleware.sort(byInstance);
+  }
+
   /** Refuses an instance that its kind makes useless: a provider that nobody can call, an auth plugin that checks nobody. */
   assertTakesPart(
     owner: string,
-    kind: PluginKind,
+    { kind, provides = [] }: Pick<Plugin, 'kind' | 'provides'>,
     { hooks: bounds = {}, scope = {} }: Pick<PluginInstance, 'hooks' | 'scope'>,
   ): void {
     const has = (table: Table<unknown>): boolean => [...table.values()].some((entry) => entry.owner === owner);
@@ -246,8 +259,15 @@ export class Registry {
         !this.hooks.some((hook) => hook.owner === owner && hook.name === 'authenticate') &&
         'way to check a caller: it has no "authenticate" hook') ||
       (kind === 'operation' && !has(this.operations) && 'operation: it does not call api.operation()') ||
-      (kind === 'dialect' && !has(this.dialects) && 'dialect: it does not call api.dialect()');
+      (kind === 'dialect' && !has(this.dialects) && 'dialect: it does not call api.dialect()') ||
+      (kind === 'tts' && !has(this.offers) && "speech: it does not call api.offer('speech', …)");
     if (missing) throw new PluginError(owner, `is of kind "${kind}" and registers no ${missing}`);
+    for (const service of provides)
+      if (this.services.get(service)?.owner !== owner)
+        throw new PluginError(
+          owner,
+          `declares that it provides "${service}", and does not call api.provide() while it is set up`,
+        );
     const own = this.hooks.filter((hook) => hook.owner === owner);
     if (bounds.timeoutMs !== undefined && own.length === 0) refuseBound(owner, 'timeout', 'hook');
     if (bounds.onFailure !== undefined && own.every(({ name }) => HOOKS[name].kind === 'observe'))
@@ -258,6 +278,11 @@ export class Registry {
   #assertOpen(owner: string, what: string): void {
     if (this.#frozen) throw new PluginError(owner, `registers ${what} after the start; registration ends with setup()`);
   }
+}
+
+function refuseOperation(owner: string, what: string, operation: string, known: readonly string[]): never {
+  const remedy = didYouMean(operation, known) ?? `Operations are: ${known.join(', ')}.`;
+  throw new PluginError(owner, `${what} the operation "${operation}", which nobody registered. ${remedy}`);
 }
 
 function refuseBound(owner: string, option: string, what: string): never {
@@ -273,31 +298,52 @@ function assertHook({ owner, name, handler, order, operations }: HookEntry): voi
   const names = Object.keys(HOOKS);
   if (!names.includes(name))
     fail(`there is no hook "${name}". ${didYouMean(name, names, 1) ?? ''} Hooks are: ${names.join(', ')}.`);
-  if (typeof handler !== 'function') fail(`hook "${name}" has no function`);
+  if (typeof handler !== 'function') fail(`hook "${name}" has no function: api.hook('${name}', (…) => { … })`);
   if (order !== undefined && !['pre', 'post'].includes(order))
     fail(`hook "${name}" has the order "${String(order)}"; it is "pre", "post" or absent`);
   if (operations !== undefined && !(Array.isArray(operations) && operations.length > 0))
-    fail(`hook "${name}" has operations that are no list of names`);
+    fail(`hook "${name}" has operations that are no list of names: operations: ['chat']`);
 }
 
 const METHODS: readonly unknown[] = Object.freeze(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** The same for a route: what would fail later, without the name of its plugin. */
 function assertRoute(owner: string, route: Route): void {
-  const { method, path, auth, responses, handler, body, query } = route as Partial<Route>;
+  const { method, path, auth, responses, handler, body, query, summary } = route as Partial<Route>;
   const label = `route "${String(method)} ${String(path)}"`;
   const isCredential = (kind: unknown): boolean => kind === 'key' || kind === 'token';
   const wrong =
     (!METHODS.includes(method) && `has no method of ${METHODS.join(', ')}`) ||
     ((typeof path !== 'string' || !path.startsWith('/')) && 'needs a path that begins with /') ||
-    (typeof handler !== 'function' && 'has no handler function') ||
+    (/(?<!\\)(?:[:*](?![\w"])|[()[\]+?!])/.test(String(path)) &&
+      'has a path that cannot be read: a parameter is :name, other signs have a \\ before them') ||
+    (typeof handler !== 'function' && 'has no handler function: handler(ctx) { … }') ||
+    ((typeof summary !== 'string' || summary === '') && `has no summary: one line of what it does`) ||
     (!(auth === 'none' || (Array.isArray(auth) && auth.length > 0 && auth.every(isCredential))) &&
       `says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'`) ||
     ((!isObject(responses) || Object.keys(responses).length === 0) &&
       `says nothing about its responses: { 200: 'What it is.' }`) ||
-    (body !== undefined && !isObject(body) && 'has a body schema that is no object') ||
-    (query !== undefined && !isObject(query) && 'has a query schema that is no object');
+    (body !== undefined && !isObject(body) && "has a body schema that is no object: body: { type: 'object', … }") ||
+    (query !== undefined && !isObject(query) && "has a query schema that is no object: query: { type: 'object', … }");
   if (wrong) throw new PluginError(owner, `${label} ${wrong}`);
+}
+
+/** What a plugin in JavaScript may leave out of something that it registers: functions, and members that are objects. */
+export function assertMembers(
+  owner: string,
+  what: string,
+  value: unknown,
+  functions: readonly string[],
+  objects: readonly string[] = [],
+): void {
+  if (typeof value !== 'object' || value === null) throw new PluginError(owner, `gives ${String(value)} for ${what}`);
+  const members = value as Readonly<Record<string, unknown>>;
+  for (const name of functions)
+    if (typeof members[name] !== 'function')
+      throw new PluginError(owner, `has ${what} without the function ${name}(), which it needs`);
+  for (const name of objects)
+    if (typeof members[name] !== 'object' || members[name] === null)
+      throw new PluginError(owner, `has ${what} without "${name}", which it needs`);
 }
 
 /** A schema of anything else that a plugin registers. */

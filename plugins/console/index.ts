@@ -221,6 +221,7 @@ export default definePlugin({
   name: 'console',
   kind: 'policy',
   apiVersion: 1,
+  permissions: ['credentials'],
   section: 'console',
   commands: [{ name: 'console', summary: 'Print a link to sign in at the console' }],
   configSchema: {

@@ -23,17 +23,18 @@ export function playgroundRoute(api: Pick<PluginApi, 'chat'>): Route {
     async handler(ctx) {
       const request = ctx.state.body as ChatRequest;
       let done: object = {};
-      const { principal, requestId, signal } = ctx.state;
+      const { principal, requestId, signal, trace } = ctx.state;
       const context: CallContext = {
-        ...{ principal, requestId, signal, session: 'console' },
+        ...{ principal, requestId, signal, trace, session: 'console' },
         onOutcome(call, outcome) {
           ctx.state.onOutcome(call, outcome);
-          const { cost, durationMs, firstByteMs, usage, target } = outcome;
+          const { cost, durationMs, firstByteMs, firstTokenMs, usage, target } = outcome;
           done = {
             request_id: requestId,
             target: target ? `${target.provider}/${target.model}` : null,
             cost_usd: cost === undefined ? null : formatUsd(cost),
-            ...{ duration_ms: durationMs, first_byte_ms: firstByteMs ?? null, usage: usage ?? null },
+            ...{ duration_ms: durationMs, first_byte_ms: firstByteMs ?? null },
+            ...{ first_token_ms: firstTokenMs ?? null, usage: usage ?? null },
           };
         },
       };

@@ -1,5 +1,5 @@
 import { GatewayError, type PluginApi, type Principal } from '../../core/index.ts';
-import { createDocuments, createUserDocuments, withStore } from '../auth/kit/documents.ts';
+import { createKeptDocuments, createUserDocuments, withStore } from '../auth/kit/documents.ts';
 import { hashId, randomId } from '../auth/kit/random-id.ts';
 
 /** How a link or a key made somebody sign in. */
@@ -35,10 +35,10 @@ const LOOK_MS = 5000;
 
 /** Links and sessions in the store, under hashes: all workers and nodes know them, and nobody who reads the store can use them. */
 export function createConsoleSessions(
-  api: Pick<PluginApi, 'keyv' | 'stores' | 'auditLog' | 'personalData'>,
+  api: Pick<PluginApi, 'stores' | 'auditLog' | 'personalData'>,
   sessionForMs: number,
 ): ConsoleSessions {
-  const sessions = createDocuments(api.keyv<ConsoleSession>('sessions'));
+  const sessions = createKeptDocuments<ConsoleSession>(api.stores.kept, 'sessions');
   const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
   api.personalData(ofUsers.personal('sessions', sessions));
   /** When the key of a session was last found unchanged, by the session's hash. */
@@ -60,8 +60,8 @@ export function createConsoleSessions(
       const id = randomId();
       const endsAt = Math.min(now + sessionForMs, principal.expiresAt ?? Infinity);
       const session = { principal, startedAt: now, endsAt };
-      await ofUsers.add(principal.userId, hashId(id), endsAt, now);
-      await sessions.set(hashId(id), session, endsAt - now);
+      await ofUsers.add(principal.userId, hashId(id), endsAt, now, sessions.delete);
+      await sessions.set(principal.account, hashId(id), session, endsAt - now);
       return { id, session };
     },
 
@@ -79,12 +79,12 @@ export function createConsoleSessions(
 }
 
 /** The links, each of which signs in once. */
-function createLinks(api: Pick<PluginApi, 'keyv' | 'stores'>): Pick<ConsoleSessions, 'makeLink' | 'takeLink'> {
-  const links = createDocuments(api.keyv<Link>('links'));
+function createLinks(api: Pick<PluginApi, 'stores'>): Pick<ConsoleSessions, 'makeLink' | 'takeLink'> {
+  const links = createKeptDocuments<Link>(api.stores.kept, 'links');
   return {
     async makeLink(userId, now) {
       const token = randomId();
-      await links.set(hashId(token), { userId, endsAt: now + LINK_MS }, LINK_MS);
+      await links.set(userId, hashId(token), { userId, endsAt: now + LINK_MS }, LINK_MS);
       return token;
     },
 

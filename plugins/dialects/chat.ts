@@ -1,55 +1,10 @@
-import {
-  CHAT_REQUEST,
-  type ChatChunk,
-  type ChatRequest,
-  type DialectDefinition,
-  definePlugin,
-  type Schema,
-} from '../../core/index.ts';
+import { type ChatRequest, type DialectDefinition, definePlugin } from '../../core/index.ts';
 import { readChatRequest } from '../formats/openai-chat/request.ts';
-import { writeChatChunk, writeChatResponse } from '../formats/openai-chat/response.ts';
+import { CHAT_SHAPE } from './kit/chat-shape.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 const DESCRIPTION =
   'A stream of server-sent events when `stream` is true, whatever `Accept` says. Fields beyond the listed ones are carried to the provider where it has them.';
-
-const USAGE: Schema = {
-  type: 'object',
-  required: ['prompt_tokens', 'completion_tokens', 'total_tokens'],
-  properties: {
-    prompt_tokens: { type: 'integer' },
-    completion_tokens: { type: 'integer' },
-    total_tokens: { type: 'integer' },
-  },
-};
-
-/** What responses look like, for the OpenAPI document; codecs make them fit, and tests hold them to it. */
-const CHAT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
-  $id: 'tollgate:ChatCompletion',
-  type: 'object',
-  required: ['id', 'object', 'created', 'model', 'choices'],
-  properties: {
-    id: { type: 'string' },
-    object: { const: 'chat.completion' },
-    created: { type: 'integer', description: 'Unix time in seconds.' },
-    model: { type: 'string' },
-    choices: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['index', 'message', 'finish_reason', 'logprobs'],
-        properties: {
-          index: { type: 'integer' },
-          message: { type: 'object', required: ['role', 'content', 'refusal'] },
-          finish_reason: { enum: ['stop', 'length', 'tool_calls', 'content_filter', 'function_call'] },
-        },
-      },
-    },
-    usage: USAGE,
-  },
-});
-
-const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 
 /** What Azure has below a deployment, which is the model. https://learn.microsoft.com/azure/ai-foundry/openai/reference */
 const OF_DEPLOYMENTS =
@@ -59,9 +14,8 @@ const AZURE = Object.freeze({ path: '/v1/', credentials: ['api-key'] });
 
 /** OpenAI's chat completions: the canonical shape itself, on both surfaces. */
 const chat: DialectDefinition<ChatRequest> = {
+  ...CHAT_SHAPE,
   name: 'chat',
-  request: CHAT_REQUEST,
-  response: CHAT_RESPONSE,
   routes: [
     {
       path: '/api/core/:provider/chat/completions',
@@ -80,22 +34,9 @@ const chat: DialectDefinition<ChatRequest> = {
     { pattern: /^\/openai\/(?!deployments\/)(?:v1\/)?/, ...AZURE },
     { pattern: /^\/v1beta\/openai\//, path: '/v1/' },
   ],
-  keepAlive: ': keep-alive\n\n',
   read({ body, params: { provider } }) {
     return { ...readChatRequest(body), ...(provider !== undefined && { provider }) };
   },
-  write: (response, context) => writeChatResponse(response, context),
-  stream(context) {
-    const { stream_options } = context.request;
-    // The final usage chunk, which has no choices, is for those who ask for it.
-    const isWanted = ({ usage }: ChatChunk): boolean => !usage || stream_options?.include_usage === true;
-    return {
-      push: (chunk) => (isWanted(chunk) ? frame(writeChatChunk(chunk, context)) : ''),
-      end: () => 'data: [DONE]\n\n',
-      fail: (error, requestId) => frame(error.toBody(requestId)),
-    };
-  },
-  error: (error, requestId) => ({ body: error.toBody(requestId) }),
 };
 
 export default definePlugin({

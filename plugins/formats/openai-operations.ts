@@ -10,6 +10,7 @@ import {
   StreamFailure,
 } from '../../core/index.ts';
 import {
+  type BatchOffer,
   type ImageOffer,
   type JsonCodec,
   type ModerationRequest,
@@ -17,30 +18,45 @@ import {
   multipartBody,
   type RerankRequest,
   type RerankResponse,
+  readCost,
   type TranscriptionOffer,
 } from '../providers/kit/index.ts';
-import { failureIn } from './openai-chat/response.ts';
+import { classifyError } from './openai-chat/errors.ts';
+import { failureIn, readResponse, toldCost } from './openai-chat/response.ts';
 import type { Differences } from './openai-chat/types.ts';
+import { createResponsesCodec } from './openai-responses/read-stream.ts';
 
 /** What a codec of these needs of a vendor's differences. */
-type Vendor = Pick<Differences, 'path' | 'errors'>;
+type Vendor = Pick<Differences, 'path' | 'errors' | 'usageCost'>;
 
 function pathOf({ path }: Vendor, operation: string, model: string): string {
   return path?.(operation, model) ?? `/${operation}`;
 }
 
 /** Registers which of these a vendor has. */
-export function offerOperations(
-  api: Pick<ApiOfKind['provider'], 'offer'>,
-  endpoint: Offer,
-  vendor: Pick<Differences, 'path' | 'errors' | 'operations'>,
-): void {
+export function offerOperations(api: Pick<ApiOfKind['provider'], 'offer'>, endpoint: Offer, vendor: Differences): void {
   const { operations = [] } = vendor;
+  if (operations.includes('batches')) api.offer('batches', batchOffer(endpoint, vendor));
   if (operations.includes('images')) api.offer('images', { ...endpoint, codec: imagesCodec(vendor) });
   if (operations.includes('moderations')) api.offer('moderations', { ...endpoint, codec: moderationsCodec(vendor) });
   if (operations.includes('rerank')) api.offer('rerank', { ...endpoint, codec: rerankCodec(vendor) });
   if (operations.includes('transcription'))
     api.offer('transcription', { ...endpoint, codec: transcriptionCodec(vendor) });
+}
+
+/** Batches cost half: https://platform.openai.com/docs/guides/batch */
+const BATCH_FACTOR = 0.5;
+
+function batchOffer(endpoint: Offer, vendor: Differences): BatchOffer {
+  const responses = createResponsesCodec((body) => classifyError(200, body, {}, vendor.errors), vendor.usageCost);
+  // One key for all of a batch: another one may be of another project. Its requests were held to the effects one by one.
+  const { keys: _, passThroughAuth: __, effects: ___, ...one } = endpoint;
+  return {
+    ...one,
+    ...{ wire: 'openai', factor: BATCH_FACTOR, paths: { chat: '/chat/completions', responses: '/responses' } },
+    response: (dialect, body, call) =>
+      dialect === 'chat' ? readResponse(body, call, vendor) : responses.response(body, call),
+  };
 }
 
 /** The fields of a request that are sent, and the names of those that are not. */
@@ -55,12 +71,18 @@ function sentOf(
   };
 }
 
-/** The vendor's body, where it is an object and no error. */
-function bodyOf(body: unknown, { errors }: Vendor, list: string): JsonObject {
-  const failure = failureIn(body, errors);
+/** The vendor's body, where it is an object and no error, with what the vendor says that the call cost as `usage.cost`. */
+function bodyOf(body: unknown, vendor: Vendor, list: string): JsonObject {
+  const failure = failureIn(body, vendor.errors);
   if (failure) throw new StreamFailure(failure);
   if (!isObject(body) || !Array.isArray(body[list])) throw wrong(`answered without \`${list}\``);
-  return body;
+  return withCost(body, vendor);
+}
+
+function withCost(body: JsonObject, vendor: Vendor): JsonObject {
+  const { usage } = body;
+  const cost = isObject(usage) ? toldCost(usage, vendor) : undefined;
+  return isObject(usage) && cost !== undefined ? { ...body, usage: { ...usage, cost } } : body;
 }
 
 function wrong(problem: string): StreamFailure {
@@ -137,11 +159,14 @@ export function rerankCodec(vendor: Vendor): JsonCodec<RerankRequest, RerankResp
       const tokens =
         readCount(usage['total_tokens']) ?? readCount(usage['prompt_tokens']) ?? readCount(units['input_tokens']);
       const searches = readCount(units['search_units']);
+      const cost = readCost(usage);
       return {
         id: readString(body['id']) ?? `rerank-${call.id}`,
         model: readString(body['model']) ?? call.model,
         results,
-        ...(tokens !== undefined && { usage: { total_tokens: tokens } }),
+        ...((tokens ?? cost) !== undefined && {
+          usage: { ...(tokens !== undefined && { total_tokens: tokens }), ...(cost !== undefined && { cost }) },
+        }),
         ...(searches !== undefined && { meta: { billed_units: { search_units: searches } } }),
       };
     },
@@ -183,7 +208,7 @@ export function transcriptionCodec(vendor: Vendor): TranscriptionOffer['codec'] 
       const failure = failureIn(value, vendor.errors);
       if (failure) throw new StreamFailure(failure);
       if (!isObject(value) || typeof value['text'] !== 'string') throw wrong('answered without `text`');
-      return value;
+      return withCost(value, vendor);
     },
   };
 }

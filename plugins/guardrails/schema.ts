@@ -10,6 +10,7 @@ import {
   STANDARD_FORMATS,
   type StreamTransform,
 } from '../../core/index.ts';
+import { refuseBatches } from './kit/guard.ts';
 
 /** Formats that are checked; any other is a hint. */
 const FORMATS = Object.freeze(
@@ -80,6 +81,7 @@ export default definePlugin({
       // The place in the schema, not in the response: names there are the model's words.
       throw refuse(`${error?.schemaPath ?? '#'} ${error?.message ?? 'is not kept'}`);
     };
+    refuseBatches(api);
     api.hook('receive', {
       operations: ['chat'],
       handler(_call, { choices }) {

@@ -12,7 +12,7 @@ import {
   type Schema,
   type Target,
 } from '../../core/index.ts';
-import type { EmbeddingRequest, EmbeddingResponse } from '../providers/kit/index.ts';
+import { type EmbeddingRequest, type EmbeddingResponse, readCost } from '../providers/kit/index.ts';
 
 const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:EmbeddingRequest',
@@ -70,7 +70,12 @@ export default definePlugin({
         const counted = isObject(response.usage) ? response.usage['prompt_tokens'] : undefined;
         // Some input was read: a count of nothing is none.
         const told = isCount(counted) && counted > 0 ? counted : undefined;
-        meter({ ...costOfTokens(told ?? countTokens(request.input), price), estimated: told === undefined });
+        const providerCost = readCost(response.usage);
+        meter({
+          ...costOfTokens(told ?? countTokens(request.input), price),
+          estimated: told === undefined,
+          providerCost,
+        });
         return response;
       },
       isResponse: (value): value is EmbeddingResponse => isObject(value) && Array.isArray(value['data']),

@@ -19,7 +19,7 @@ import {
   StreamFailure,
   type UploadedFile,
 } from '../../core/index.ts';
-import type { FormFile, ImageRequest, ImageResponse } from '../providers/kit/index.ts';
+import { type FormFile, type ImageRequest, type ImageResponse, readCost } from '../providers/kit/index.ts';
 import { missingFile, readEvents, sendEvents } from './kit/event-stream.ts';
 import { addModelRoutes, callContext } from './kit/model-routes.ts';
 
@@ -182,7 +182,7 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
     for await (const event of readEvents(response)) {
       if (/\.completed$/.test(String(event['type']))) {
         made += 1;
-        usage = event['usage'] ?? usage;
+        usage = largerOf(usage, event['usage']);
       }
       yield event;
     }
@@ -190,6 +190,12 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
       throw new StreamFailure({ class: 'upstream_error', message: 'The provider ended without an image.' });
   };
   return { events: whileStreaming(watched(), () => made > 0 && bill(usage, made)) };
+}
+
+/** Of two that a stream told, since usage never falls in one. */
+function largerOf(before: unknown, next: unknown): unknown {
+  const total = (usage: unknown): number => readCount(readObject(usage)['output_tokens']) ?? 0;
+  return total(next) < total(before) ? before : (next ?? before);
 }
 
 async function formFile({ path, name, contentType }: UploadedFile, field: string): Promise<FormFile> {
@@ -204,6 +210,8 @@ interface ImageUsage {
   readonly input: number;
   readonly imageInput: number;
   readonly output: number;
+  /** Of the output what is no image: models write some words too. */
+  readonly written?: number;
 }
 
 /** What OpenAI counts: about 250 pixels a token in the best quality, a quarter and a fifteenth of that in the others. https://platform.openai.com/docs/guides/image-generation */
@@ -229,16 +237,26 @@ function meteredOf(usage: unknown, made: number, request: ImageRequest, price: P
   const input = readCount(told['input_tokens']);
   const output = readCount(told['output_tokens']);
   const isByImage = price?.fees?.[IMAGES] !== undefined;
+  const providerCost = readCost(told);
   if (isByImage || !input || !output) {
     const count = Math.max(made, 1);
-    return { ...costOfImages({ ...mostOf({ ...request, n: count }), images: count }, price), estimated: !isByImage };
+    const guess = costOfImages({ ...mostOf({ ...request, n: count }), images: count }, price);
+    return { ...guess, estimated: !isByImage, providerCost };
   }
   const imageInput = Math.min(input, readCount(readObject(told['input_tokens_details'])['image_tokens']) ?? 0);
-  return { ...costOfImages({ images: made, input, imageInput, output }, price), estimated: false };
+  const written = Math.min(output, readCount(readObject(told['output_tokens_details'])['text_tokens']) ?? 0);
+  return {
+    ...costOfImages({ images: made, input, imageInput, output, written }, price),
+    estimated: false,
+    providerCost,
+  };
 }
 
 /** By images where the price has a fee for them, else by tokens. */
-function costOfImages({ images, input, imageInput, output }: ImageUsage, price: Price | undefined): Metered {
+function costOfImages(
+  { images, input, imageInput, output, written = 0 }: ImageUsage,
+  price: Price | undefined,
+): Metered {
   const parts: CostPart[] = [];
   if (price?.fees?.[IMAGES] !== undefined) {
     const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
@@ -247,7 +265,10 @@ function costOfImages({ images, input, imageInput, output }: ImageUsage, price: 
   }
   const usage = {
     ...{ prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
-    ...{ prompt_tokens_details: { image_tokens: imageInput }, completion_tokens_details: { image_tokens: output } },
+    ...{
+      prompt_tokens_details: { image_tokens: imageInput },
+      completion_tokens_details: { image_tokens: output - written },
+    },
   };
   const cost = costOf(usage, price, undefined, undefined, parts);
   return { units: { prompt_tokens: input, completion_tokens: output }, cost, parts };

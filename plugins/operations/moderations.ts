@@ -1,4 +1,5 @@
 import {
+  type CostPart,
   costOf,
   definePlugin,
   estimateTextTokens,
@@ -8,7 +9,7 @@ import {
   readCount,
   type Schema,
 } from '../../core/index.ts';
-import type { ModerationRequest, ModerationResponse } from '../providers/kit/index.ts';
+import { type ModerationRequest, type ModerationResponse, readCost } from '../providers/kit/index.ts';
 import { addModelRoutes } from './kit/model-routes.ts';
 
 /** OpenAI's own default. */
@@ -74,7 +75,8 @@ export default definePlugin({
       async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
         const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
         const told = readCount(response.usage?.['prompt_tokens']) ?? readCount(response.usage?.['total_tokens']);
-        meter({ ...costOfTokens(told || countTokens(request.input), price), estimated: !told });
+        const providerCost = readCost(response.usage);
+        meter({ ...costOfTokens(told || countTokens(request.input), price), estimated: !told, providerCost });
         return response;
       },
       isResponse: (value): value is ModerationResponse => isObject(value) && Array.isArray(value['results']),
@@ -90,7 +92,9 @@ export default definePlugin({
 
 function costOfTokens(tokens: number, price: Price | undefined): Metered {
   const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
-  return { units: { prompt_tokens: tokens }, cost: costOf(usage, price) };
+  const parts: CostPart[] = [];
+  const cost = costOf(usage, price, undefined, undefined, parts);
+  return { units: { prompt_tokens: tokens }, cost, parts };
 }
 
 /** An image counts as nothing: no vendor bills it, and none tells its tokens. */

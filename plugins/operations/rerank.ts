@@ -8,7 +8,7 @@ import {
   type Price,
   type Schema,
 } from '../../core/index.ts';
-import type { RerankRequest, RerankResponse } from '../providers/kit/index.ts';
+import { type RerankRequest, type RerankResponse, readCost } from '../providers/kit/index.ts';
 import { addModelRoutes } from './kit/model-routes.ts';
 
 const REQUEST: Schema & { readonly $id: string } = Object.freeze({
@@ -73,7 +73,7 @@ export default definePlugin({
         const estimated = isBySearch ? told.searches === undefined : !told.tokens;
         const guessed = estimateUsage(request);
         const used = { tokens: told.tokens || guessed.tokens, searches: told.searches ?? guessed.searches };
-        meter({ ...costOfRerank(used, price), estimated });
+        meter({ ...costOfRerank(used, price), estimated, providerCost: readCost(response.usage) });
         return response;
       },
       isResponse: (value): value is RerankResponse => isObject(value) && Array.isArray(value['results']),

@@ -18,7 +18,7 @@ import {
   StreamFailure,
   type UploadedFile,
 } from '../../core/index.ts';
-import { invalid, type TranscriptionRequest, type TranscriptionResponse } from '../providers/kit/index.ts';
+import { invalid, readCost, type TranscriptionRequest, type TranscriptionResponse } from '../providers/kit/index.ts';
 import { missingFile, readEvents, sendEvents } from './kit/event-stream.ts';
 import { callContext } from './kit/model-routes.ts';
 
@@ -269,7 +269,7 @@ function meteredOf({ usage, duration }: JsonObject, file: UploadedFile, price: P
   const seconds = length === undefined ? longest(file) : Math.ceil(length);
   const isByTime = price?.fees?.[SECONDS] !== undefined;
   const estimated = isByTime ? length === undefined : tokens === undefined;
-  return { ...costOfSound({ seconds, ...(tokens && { tokens }) }, price), estimated };
+  return { ...costOfSound({ seconds, ...(tokens && { tokens }) }, price), estimated, providerCost: readCost(told) };
 }
 
 /** By seconds where the price has a fee for them, else by tokens. */

@@ -90,6 +90,7 @@ function fieldsOf({ method, path, res, state }: Context, durationMs: number): ob
       if (typeof value === 'string') fields[log] = value.slice(0, MAX_TEXT);
       else if (type === 'usd' && typeof value === 'number') fields[log] = formatUsd(value);
       else if (type === 'ms' && typeof value === 'number') fields[log] = Math.round(value * 100) / 100;
+      else if (type === 'texts') fields[log] = value && (value as readonly string[]).join(', ').slice(0, MAX_TEXT);
       else if (type === 'hooks')
         fields[log] = summary.hooks && describeHooks(summary.hooks).join(', ').slice(0, MAX_TEXT);
       else fields[log] = Array.isArray(value) ? value.length : value;

@@ -5,6 +5,7 @@ import {
   type ModelInfo,
   OptionError,
   type PassThroughAuth,
+  type Provider,
   problemsOf,
   readArray,
   readObject,
@@ -69,6 +70,9 @@ const CONFIG_SCHEMA: object = {
   },
 };
 
+/** Batches cost half: https://platform.claude.com/docs/en/build-with-claude/batch-processing */
+const BATCH_FACTOR = 0.5;
+
 /** Anthropic Claude over its Messages API. Source: https://platform.claude.com/docs/en/api/messages */
 export default definePlugin({
   name: 'anthropic',
@@ -93,7 +97,7 @@ export default definePlugin({
     const passThroughAuth = readPassThrough(config, options.baseUrl, rules);
     const rows = { messages: nativeMessages(rules) };
     const native = nativeRows(config as ProviderConfig, () => rows);
-    api.provider({
+    const provider: Provider = {
       specVersion: 1,
       vendor: 'anthropic',
       priceFactors: { cache_write_1h: 2 },
@@ -116,7 +120,16 @@ export default definePlugin({
       listModels: { request: listRequest, response: listedModels },
       error: anthropicFailure,
       rateLimits: anthropicRateLimits,
-    });
+    };
+    api.provider(provider);
+    // One key for all of a batch, and the operator's. Its requests were held to the effects one by one.
+    const { keys: _, passThroughAuth: __, effects: ___, ...one } = provider;
+    if (native && !aws)
+      api.offer('batches', {
+        ...one,
+        ...{ wire: 'anthropic', factor: BATCH_FACTOR, paths: { messages: '/v1/messages' } },
+        response: (_dialect, body, call) => anthropicResponse(body, call),
+      });
   },
 });
 

@@ -1,4 +1,4 @@
-import { type ChatCodec, definePlugin, OptionError, problemsOf } from '../../core/index.ts';
+import { type ChatCodec, definePlugin, OptionError, type ProviderEffects, problemsOf } from '../../core/index.ts';
 import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';
 import { CLAUDE, isClaude } from '../formats/bedrock/claude.ts';
 import { createFrameReader } from '../formats/bedrock/event-stream.ts';
@@ -47,6 +47,20 @@ const CONVERSE: Pick<ChatCodec, 'request' | 'response' | 'stream'> = Object.free
   stream: converseStream,
 });
 
+/** Names of models that stand for more. Source: `modelId` of https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html */
+const EFFECTS: ProviderEffects = Object.freeze({
+  model: [
+    {
+      does: 'tool',
+      name: 'preset',
+      values: /:prompt\//,
+      note: 'a prompt of the operator’s account, with its model and tools',
+    },
+    { does: 'model', name: '*', values: /:(?:default-)?prompt-router\//, note: 'the vendor chooses' },
+  ],
+  ...ANTHROPIC_EFFECTS,
+} satisfies ProviderEffects);
+
 const codecOf = (model: string): typeof CONVERSE => (isClaude(model) ? CLAUDE : CONVERSE);
 
 /** Models of Amazon Bedrock, by an API key of Bedrock or signed. Source: https://docs.aws.amazon.com/bedrock/latest/APIReference */
@@ -87,7 +101,7 @@ export default definePlugin({
           },
         ],
       },
-      effects: ANTHROPIC_EFFECTS,
+      effects: EFFECTS,
       error: bedrockFailure,
     });
   },

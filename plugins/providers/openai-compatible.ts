@@ -1,6 +1,5 @@
 /**
- * The public entry `tollgate/openai-compatible`: a provider plugin made of data, for every vendor that speaks
- * OpenAI's chat completions. The default export is the plugin `openai-compatible` itself, for any base URL.
+ * The public entry `tollgate/openai-compatible`: a provider made of data, for vendors of OpenAI's wire; its default export is for any URL.
  */
 import {
   type ChatCodec,
@@ -20,8 +19,8 @@ import { CONTINUE_OPTION, continuesAs } from '../formats/openai-chat/continue.ts
 import { classifyError } from '../formats/openai-chat/errors.ts';
 import { MEDIA_PARTS, NO_FILES, TOOL_IDS } from '../formats/openai-chat/messages.ts';
 import { cacheRule, compileRules, createRequestWriter, mapFields, onceAModel } from '../formats/openai-chat/request.ts';
-import { count, failureIn, readResponse } from '../formats/openai-chat/response.ts';
-import { decodeStream } from '../formats/openai-chat/stream.ts';
+import { count, failureIn, readResponse, toldCost } from '../formats/openai-chat/response.ts';
+import { decodeStream, withOwnWire } from '../formats/openai-chat/stream.ts';
 import {
   CHAT_EFFECTS,
   drop,
@@ -130,7 +129,7 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
       const credential = configured.liveCredential?.(api);
       const provider = { ...createProvider(configured, own), ...(credential && { credential }) };
       api.provider(provider);
-      const codec = createEmbedCodec(configured);
+      const codec = configured.wire?.embeddings ?? createEmbedCodec(configured);
       if (codec) api.offer('embeddings', { ...provider, codec });
       offerOperations(api, provider, configured);
     },
@@ -182,8 +181,8 @@ function withStoring(spec: CompatibleSpec, mayStore: boolean): CompatibleSpec {
 type OwnConfig = ProviderConfig & Readonly<Record<string, unknown>>;
 
 function createProvider(spec: CompatibleSpec, config: OwnConfig): Provider {
-  const { name, anyModel, addModels, timeouts, transport, listsModels = true, errors, continues } = spec;
-  const native = nativeRows(config, rowsOf(spec));
+  const { name, anyModel, addModels, timeouts, transport, listsModels = true, errors, continues, dearerPlace } = spec;
+  const native = spec.wire ? undefined : nativeRows(config, rowsOf(spec));
   const configured = readProviderOptions(config, spec);
   return {
     specVersion: 1,
@@ -192,7 +191,7 @@ function createProvider(spec: CompatibleSpec, config: OwnConfig): Provider {
     ...configured,
     ...(addModels && { addModels: [...addModels, ...(configured.addModels ?? [])] }),
     ...(timeouts && { timeouts: { ...timeouts, ...configured.timeouts } }),
-    ...(transport && { transport }),
+    ...{ ...(transport && { transport }), ...(dearerPlace && { dearerPlace }) },
     fields: fieldTable(spec),
     // Models first: an error names the first of a request's effects.
     effects: { ...spec.effects, ...CHAT_EFFECTS, ...spec.effects },
@@ -234,7 +233,8 @@ function createChatCodec(differences: Differences): ChatCodec {
       isOnResponses(call) ? responses.response(body, call) : readResponse(body, call, differences),
     stream: (call) => (isOnResponses(call) ? responses.stream(call) : decodeStream(call, differences)),
   };
-  return lenientChat(differences.thinkTags ? withThinkTags(codec) : codec, {
+  const read = differences.wire ? withOwnWire(codec, differences.wire) : codec;
+  return lenientChat(differences.thinkTags ? withThinkTags(read) : read, {
     ...(unlimited !== undefined && { unlimited }),
     ownFunctions: fields?.['functions'] !== undefined,
   });
@@ -358,11 +358,12 @@ function readEmbeddings(
 ): EmbeddingResponse {
   const failure = failureIn(body, differences.errors);
   if (failure) throw new StreamFailure(failure);
-  if (!isObject(body) || !Array.isArray(body['data'])) {
+  if (!isObject(body) || !Array.isArray(body['data']))
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `data`.' });
-  }
   const usage = isObject(body['usage']) ? body['usage'] : {};
   const tokens = count(usage['prompt_tokens']) ?? count(usage['total_tokens']) ?? 0;
+  const cost = toldCost(usage, differences);
+  const counts = { prompt_tokens: tokens, total_tokens: Math.max(tokens, count(usage['total_tokens']) ?? 0) };
   return {
     object: 'list',
     data: body['data'].filter(isObject).map((item, position) => ({
@@ -371,7 +372,7 @@ function readEmbeddings(
       embedding: encoded(item['embedding'], input.encoding_format === 'base64'),
     })),
     model: readString(body['model']) ?? call.model,
-    usage: { prompt_tokens: tokens, total_tokens: Math.max(tokens, count(usage['total_tokens']) ?? 0) },
+    usage: { ...counts, ...(cost !== undefined && { cost }) },
   };
 }
 

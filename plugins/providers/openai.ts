@@ -3,6 +3,13 @@ import { OPENAI_EFFECTS, OPENAI_MODELS, openaiCompatible } from './openai-compat
 /** Models that the Responses API does not have. */
 const CHAT_ONLY = /-(audio|search|realtime|transcribe|tts)|instruct|^(babbage|davinci)/;
 
+/**
+ * Hosts that process in a region cost a tenth more, for models since March 5, 2026.
+ * https://developers.openai.com/api/docs/guides/data-residency, https://developers.openai.com/api/docs/pricing
+ */
+const REGIONAL_HOST = /^https:\/\/[a-z]{2}\.api\.openai\.com(?:[:/]|$)/i;
+const REGIONAL = Object.freeze({ models: /^(?:ft:)?gpt-(?:5\.[4-9]|[6-9])/, by: 1.1 });
+
 /** https://platform.openai.com/docs/api-reference/chat */
 export default openaiCompatible({
   name: 'openai',
@@ -20,10 +27,11 @@ export default openaiCompatible({
   // Without the padding every frame is what callers get, and the stream is half as long.
   streamOptions: { include_obfuscation: false },
   embeddings: {},
-  operations: ['images', 'moderations', 'transcription'],
+  operations: ['batches', 'images', 'moderations', 'transcription'],
   reasoningSummary: 'auto',
   notes: [
     'Deep research models search the web in every call, by the vendor’s own tool; its fees are not in the ledger.',
+    'At a host of one region (`https://eu.api.openai.com/v1`) models from `gpt-5.4` on cost a tenth more than the table says, and are charged so.',
   ],
   lacks: {
     'reasoning content':
@@ -34,7 +42,8 @@ export default openaiCompatible({
     organization: { type: 'string', description: 'Sent as `OpenAI-Organization`.' },
     project: { type: 'string', description: 'Sent as `OpenAI-Project`.' },
   },
-  configure: ({ organization, project }) => ({
+  configure: ({ organization, project, baseUrl }) => ({
+    ...(REGIONAL_HOST.test(baseUrl ?? '') && { dearerPlace: REGIONAL }),
     headers: {
       ...(typeof organization === 'string' && { 'openai-organization': organization }),
       ...(typeof project === 'string' && { 'openai-project': project }),

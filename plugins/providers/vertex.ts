@@ -68,6 +68,7 @@ const FIELDS: FieldTable = Object.freeze({
   ...GEMINI_FIELDS,
   notes: [
     ...(GEMINI_FIELDS.notes ?? []),
+    'At a `location` other than `global` Gemini 3 and later cost a tenth more than the table says, and are charged so.',
     'Claude goes by its own format (`rawPredict`, `anthropic_version: vertex-2023-10-16`); what it costs here is not in the table: say it with `prices`.',
   ],
   fields: {
@@ -75,6 +76,9 @@ const FIELDS: FieldTable = Object.freeze({
     store: { rule: 'dropped', note: 'Vertex AI has no such field.', neutral: [false] },
   },
 } satisfies FieldTable);
+
+/** Since July 1, 2026 Gemini 3 and later cost a tenth more everywhere but at `global`. https://cloud.google.com/vertex-ai/generative-ai/pricing */
+const REGIONAL = Object.freeze({ models: /^gemini-(?:[3-9]|flash|pro)/, by: 1.1 });
 
 /** Models of Google stand below their publisher; tuned ones, `endpoints/…`, below the project. */
 const placed = (path: string): string => (path.startsWith('/models/') ? `/publishers/google${path}` : path);
@@ -156,6 +160,7 @@ export default definePlugin({
       specVersion: 1,
       vendor: 'vertex',
       priceFactors: { cache_write_1h: 2 },
+      ...((own.location ?? 'global') !== 'global' && { dearerPlace: REGIONAL }),
       ...(!own.models && { anyModel: true }),
       ...readProviderOptions(own, { baseUrl: readAddress(own) }),
       ...(own.google && { credential: googleCredential(api, own.google) }),
@@ -175,6 +180,7 @@ export default definePlugin({
       effects: {
         ...GEMINI_EFFECTS,
         ...ANTHROPIC_EFFECTS,
+        modelArmorConfig: [{ does: 'tool', name: 'modelArmorConfig', note: 'a template of the operator’s account' }],
         tools: [...(GEMINI_EFFECTS['tools'] ?? []), ...(ANTHROPIC_EFFECTS['tools'] ?? [])],
       },
       error: failureOf,

@@ -24,9 +24,18 @@ const TEAM_SAYS: Readonly<Record<string, object>> = {
   result: { answer: `Turn left. ${HOSTILE}` },
 };
 
+/** A stream that calls a tool, in pieces. */
+const CALLS_A_TOOL = [
+  { tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'look_up', arguments: '' } }] },
+  { tool_calls: [{ index: 0, function: { arguments: '{"word":' } }] },
+  { tool_calls: [{ index: 0, function: { arguments: '"toll"}' } }] },
+].map((part) =>
+  JSON.stringify({ ...JSON.parse(delta('')), choices: [{ index: 0, delta: part, finish_reason: null }] }),
+);
+
 /** The pages, each with something that has to be on it. */
 const PAGES: Readonly<Record<string, RegExp>> = {
-  '': /Does it work\?[\s\S]*(left alone|is tried again)[\s\S]*What failed[\s\S]*How to connect/,
+  '': /Does it work\?[\s\S]*(left alone|is tried again)[\s\S]*everyone[\s\S]*\$10\.00[\s\S]*What failed[\s\S]*How to connect/,
   calls: /provider_unavailable/,
   'calls?outcome=error': /south\/m/,
   keys: /laptop/,
@@ -34,12 +43,12 @@ const PAGES: Readonly<Record<string, RegExp>> = {
   'teams?team=team%3Dsearch': /Used in the last 30 days[\s\S]*The team has no key yet/,
   usage: /By user[\s\S]*lena/,
   budgets: /everyone[\s\S]*of the file/,
-  targets: /south\/m[\s\S]*(left alone|is tried again)[\s\S]*could not be reached/,
-  models: /smart[\s\S]*alias of south\/m, then north\/m/,
+  targets: /south\/m[\s\S]*(left alone|is tried again)[\s\S]*could not be reached[\s\S]*Who serves/,
+  models: /smart[\s\S]*the first that works[\s\S]*south\/m[\s\S]*north\/m/,
   playground: /Calls are made as ann/,
   speech: /Spoken as ann[\s\S]*Say it/,
   agents: /Who is in the team[\s\S]*navigation/,
-  plugins: /authenticate \(post\)/,
+  plugins: /accounts\s+reserve[\s\S]*authenticate \(post\)/,
   configuration: /providers\.north\.baseUrl/,
   audit: /key\.create/,
 };
@@ -130,6 +139,7 @@ describe('the console in a browser', function () {
         return wire.send(answer(200, completion(JSON.stringify(TEAM_SAYS[asked]), { usage: usageOf(200, 50) })));
       if (!body.includes('"stream":true'))
         return wire.send(answer(200, completion('fine', { usage: usageOf(200, 50) })));
+      if (body.includes('please call')) return events(CALLS_A_TOOL)(wire);
       const usage = JSON.stringify({ ...JSON.parse(delta('')), choices: [], usage: usageOf(200, 50) });
       return events([delta('It '), delta('works'), delta('', 'stop'), usage])(wire);
     });
@@ -183,9 +193,7 @@ describe('the console in a browser', function () {
     expect(line).to.match(/authorization: Bearer tg_/);
     const key = /tg_\w+/.exec(String(line))?.[0] ?? '';
     expect(await call(key, 'echo/echo')).to.equal(200);
-    const came = performance.now();
     await page.getByText('The first call came: echo/echo, ok.').waitFor();
-    expect(performance.now() - came).to.be.lessThan(1000);
   });
 
   it('shows a call as soon as it is over, with the filter that the gateway applies, and why it went so', async () => {
@@ -207,6 +215,7 @@ describe('the console in a browser', function () {
     const drawer = page.getByRole('dialog');
     await drawer.getByText('engine on fire').waitFor();
     expect(await drawer.textContent()).to.include('(500)');
+    expect(await drawer.textContent()).to.match(/Trace[0-9a-f]{32}/);
     await page.keyboard.press('Escape');
     await drawer.waitFor({ state: 'detached' });
     expect(page.url()).to.equal(`${gateway.url}/console#/calls?user=lena`);
@@ -245,6 +254,12 @@ describe('the console in a browser', function () {
           expect(violations.map(({ id, nodes }) => `${label}: ${id} ${nodes[0]?.html}`)).to.deep.equal([]);
           const beyond = await reader.evaluate('document.documentElement.scrollWidth - innerWidth');
           expect(beyond, `${label} scrolls sideways`).to.equal(0);
+          // What stands beyond the edge of a table of the console is not found by anybody; tables of the docs can be scrolled.
+          if (!where.startsWith('/console')) continue;
+          const cut = await reader.evaluate(
+            "[...document.querySelectorAll('.frame .table')].filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.ariaLabel)",
+          );
+          expect(cut, `${label}: tables are cut off`).to.deep.equal([]);
         }
       expect(await reader.title()).not.to.equal('taken');
       await reader.context().close();
@@ -338,6 +353,47 @@ describe('the console in a browser', function () {
     const { data } = await admin<{ data: readonly { key: string }[] }>('GET', '/calls?user=ann&session=console');
     // Those of /docs are there too.
     expect(data.slice(0, 2).map(({ key }) => key)).to.deep.equal(['-', '-']);
+  });
+
+  it('sends pictures and tools from the playground, shows what was called, and writes the same as code', async () => {
+    await page.getByLabel('Prompt').fill('please call');
+    const pixel = Buffer.from('R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==', 'base64');
+    await page.getByLabel('Images').setInputFiles({ name: 'dot.gif', mimeType: 'image/gif', buffer: pixel });
+    await page.getByAltText('Number 1').waitFor();
+    await page.getByLabel('Tools, as JSON').fill('[{ "name": ');
+    await page.getByRole('button', { name: /^Send/ }).click();
+    await page.getByRole('alert').getByText('The tools are not JSON').waitFor();
+    await page.getByLabel('Tools, as JSON').fill('[{ "name": "look_up", "parameters": { "type": "object" } }]');
+    await page.getByRole('button', { name: /^Send/ }).click();
+    await page.getByText('look_up({"word":"toll"})').waitFor();
+    const sent = vendors[0]?.requests.at(-1)?.body.toString() ?? '';
+    expect(sent).to.include('"name":"look_up"').and.to.include('data:image/gif;base64,R0lGOD');
+    await page.getByText('The same in code').click();
+    for (const [format, words] of [
+      ['curl', /curl -N .*\/v1\/chat\/completions[\s\S]*"look_up"/],
+      ['OpenAI SDK', /chat\.completions\.create\([\s\S]*"image_url"/],
+      ['Anthropic SDK', /messages\.create\([\s\S]*"input_schema"/],
+    ] as const) {
+      await page.getByRole('combobox', { name: 'As' }).selectOption(format);
+      expect(await page.locator('details pre').textContent()).to.match(words);
+    }
+  });
+
+  it('keeps what was typed when the person looks at another page and comes back', async () => {
+    await page.getByRole('link', { name: 'Models' }).click();
+    await page.getByRole('heading', { name: 'Models' }).waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Playground' }).waitFor();
+    expect(await page.getByLabel('Prompt').inputValue()).to.equal('please call');
+    await show('keys');
+    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByRole('textbox', { name: /^Name/ }).fill('half typed');
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Playground' }).waitFor();
+    await page.goForward();
+    await page.getByRole('button', { name: 'New key' }).click();
+    expect(await page.getByRole('textbox', { name: /^Name/ }).inputValue()).to.equal('half typed');
+    await page.getByRole('button', { name: 'Cancel' }).click();
   });
 
   it('speaks a text as the person, plays it, and says what it cost', async () => {

@@ -176,6 +176,11 @@ describe('the console', () => {
       ['zoe', 'zoe', '-', 'ok'],
       ['zoe', 'zoe', '-', 'ok'],
     ]);
+    // The line of the log and the record are found by one trace.
+    const traced = { cookie, ...own(), traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' };
+    const id = (await ask('POST', `${ADMIN}/console/chat`, traced, CHAT)).headers.get('x-request-id');
+    const record = (await (await ask('GET', `${ADMIN}/calls?request=${id}`, { cookie })).json()) as Shown;
+    expect(record.data.map(({ trace_id }) => trace_id)).to.deep.equal(['4bf92f3577b34da6a3ce929d0e0e4736']);
   });
 
   it('sends what /docs tries on as the person, in every form, and no further than a key of that person would go', async () => {

@@ -25,7 +25,7 @@ export function earlyErrors(key: string): Readonly<Record<string, EarlyError>> {
   const chat = { path: '/v1/chat/completions', key, type: 'application/json' };
   return {
     'a bad key': { ...chat, key: 'tg_made_up', status: 401, code: 'invalid_api_key' },
-    'an unknown URL': { ...chat, path: '/v1/files', status: 404, code: 'unknown_url' },
+    'an unknown URL': { ...chat, path: '/v1/unknown', status: 404, code: 'unknown_url' },
     'a wrong method': { ...chat, path: '/v1/models', status: 405, code: 'method_not_allowed' },
     'a wrong content type': { ...chat, type: 'text/plain', status: 415, code: 'unsupported_media_type' },
     'too large a body': { ...chat, status: 413, code: 'request_too_large' },

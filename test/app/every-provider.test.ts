@@ -64,7 +64,12 @@ describe('the official client against every provider', () => {
   before(async () => {
     upstream = await startScriptedUpstream();
     const entries = PROVIDERS.map(({ name }) => [name, { apiKey: KEY, baseUrl: `${upstream.url}/v1`, models: ['*'] }]);
-    gateway = await startGateway({ providers: Object.fromEntries(entries) });
+    // Perplexity searches with every request.
+    gateway = await startGateway({
+      providers: Object.fromEntries(entries),
+      plans: { searching: { serverTools: ['web_search'] } },
+      defaultPlan: 'searching',
+    });
     client = gateway.openai();
   });
   after(async () => {

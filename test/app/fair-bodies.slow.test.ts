@@ -9,10 +9,14 @@ import { openAiVendor } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const CALLS = 60;
-/** What others may wait for the gateway's own work more than they do alone: the 95th percentile, in milliseconds. */
-const MOST_MS = 100;
+/**
+ * What others may wait for the gateway's own work more than they do alone, by what it works for one body of each kind on this machine at this time: for
+ * one body of the other account that has just begun, and for some small calls.
+ */
+const BODIES = 1.5;
+const SMALL_CALLS = 40;
 /** How often it is measured: on a busy machine calls take long, and more of them have a body of the other account beside them. */
-const ATTEMPTS = 3;
+const ATTEMPTS = 5;
 
 const ask = (messages: readonly object[]): string => JSON.stringify({ model: 'vendor/m', messages });
 const say = (content: string): object => ({ role: 'user', content });
@@ -38,6 +42,8 @@ const SENT: Readonly<Record<string, readonly [body: string, lanes: number]>> = {
   '4,000 messages': [ask(Array.from({ length: 4000 }, () => say('a'))), 64],
   'a text of 6 MB': [ask([say('x '.repeat(3_000_000))]), 4],
   'a text of 30 MB': [ask([say('x '.repeat(15_000_000))]), 2],
+  'short calls': [ask([say('hi')]), 100],
+  'more short calls': [ask([say('hi')]), 300],
 };
 
 const ANSWER = {
@@ -80,6 +86,17 @@ describe('bodies of one account', function () {
     return response.status;
   };
 
+  /** How long the gateway works for one body, in milliseconds: the least of three times. */
+  async function workFor(key: string, body: string): Promise<number> {
+    let least = Number.POSITIVE_INFINITY;
+    for (let at = 0; at < 3; at += 1) {
+      const began = workedMs(gateway.pid);
+      await post(key, body);
+      least = Math.min(least, workedMs(gateway.pid) - began);
+    }
+    return least;
+  }
+
   /** The 95th percentile of how long the gateway worked while a small call waited, in milliseconds: what others take of the machine is not its own. */
   async function p95(): Promise<number> {
     const body = ask([say('hi')]);
@@ -95,6 +112,7 @@ describe('bodies of one account', function () {
 
   for (const [what, [body, lanes]] of Object.entries(SENT))
     it(`leave the small calls of others nearly as fast as they are alone: ${lanes} at once of ${what} (E30)`, async () => {
+      const most = BODIES * (await workFor(keys[0], body)) + SMALL_CALLS * alone;
       let isOver = false;
       let sent = 0;
       const attack = Array.from({ length: lanes }, async () => {
@@ -107,12 +125,14 @@ describe('bodies of one account', function () {
         }
       });
       let beside = Number.POSITIVE_INFINITY;
-      for (let at = 0; at < ATTEMPTS && beside - alone >= MOST_MS; at += 1) beside = Math.min(beside, await p95());
+      for (let at = 0; at < ATTEMPTS && beside - alone >= most; at += 1) beside = Math.min(beside, await p95());
       isOver = true;
       await Promise.all(attack);
       expect(sent).to.be.above(0);
       if (process.env['ATTACK_FIGURES'])
-        process.stdout.write(`| ${what}, ${lanes} at once | ${alone.toFixed(0)} | ${beside.toFixed(0)} |\n`);
-      expect(beside - alone, `${Math.round(beside)} ms beside, ${Math.round(alone)} alone`).to.be.below(MOST_MS);
+        process.stdout.write(
+          `| ${what}, ${lanes} at once | ${alone.toFixed(1)} | ${beside.toFixed(0)} | ${most.toFixed(0)} |\n`,
+        );
+      expect(beside - alone, `${Math.round(beside)} ms beside, ${Math.round(alone)} alone`).to.be.below(most);
     });
 });

@@ -140,7 +140,7 @@ describe('a gateway in memory', () => {
     [
       'what is no plugin',
       { config: {}, plugins: [{ name: 'x' }] },
-      /plugins \[0\]: "plugins\[0\]" speaks plugin API undefined/,
+      /plugins \[0\]: "plugins\[0\]" has no "apiVersion"\. Write apiVersion: 1/,
     ],
     [
       'a plugin twice',

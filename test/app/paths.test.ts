@@ -152,7 +152,7 @@ describe('the path of a request to a gateway', () => {
   });
 
   it('E53: what is near no route, or too long to be a mistake, is told nothing', async () => {
-    for (const path of ['/v1/files', '/nothing', '/v1', '/sk-proj-1234567890abcdef', `${'/v1'.repeat(30)}/models`])
+    for (const path of ['/v1/unknown', '/nothing', '/v1', '/sk-proj-1234567890abcdef', `${'/v1'.repeat(30)}/models`])
       expect((await ask('POST', path)).message, path)
         .to.include('Unknown request URL')
         .and.not.include('Did you mean');

@@ -4,7 +4,9 @@ import { CHAT } from '../support/vendors/bill-wires.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const HOUR_MS = 3_600_000;
-const from = (hours: number): string => new Date(Date.now() + hours * HOUR_MS).toISOString();
+/** Rows of one price meet at one instant. */
+const NOW = Date.now();
+const from = (hours: number): string => new Date(NOW + hours * HOUR_MS).toISOString();
 const clock = (hours: number): string => from(hours).slice(11, 16);
 const USAGE = { prompt_tokens: 1000, completion_tokens: 100, total_tokens: 1100 };
 

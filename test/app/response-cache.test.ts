@@ -39,6 +39,28 @@ describe('the response cache', () => {
   const keyOf = async (user: string) =>
     (await rig.gateway.command<{ api_key: string }>('keys', 'create', '--user', user, '--account', 'both')).api_key;
 
+  describe('with room for four responses of one account', () => {
+    before(() => start({ maxSize: '20kb', sharedBy: 'account' }));
+    after(() => rig.stop());
+
+    it('drops that account’s own when it has half of all, those kept first, and keeps those of others', async () => {
+      const makeKey = async (account: string) =>
+        (await rig.gateway.command<{ api_key: string }>('keys', 'create', '--user', account)).api_key;
+      const [greedy, other] = await Promise.all(
+        ['greedy', 'other'].map(async (account) => ({ authorization: `Bearer ${await makeKey(account)}` })),
+      );
+      rig.vendor.script(answer(200, completion('x'.repeat(2000))));
+      const hit = async (body: object, key = greedy) => (await send(body, key)).cache === 'hit';
+      const own = fresh();
+      await send(own, other);
+      const bodies = Array.from({ length: 12 }, () => fresh());
+      for (const body of bodies) expect(await hit(body)).to.equal(false);
+      expect(await hit(bodies.at(-1) ?? {})).to.equal(true);
+      expect(await hit(own, other), 'the response of another account').to.equal(true);
+      expect(await hit(bodies[0] ?? {})).to.equal(false);
+    });
+  });
+
   describe('as it is when it is switched on', () => {
     before(() => start({}));
     after(() => rig.stop());

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
@@ -57,6 +58,16 @@ describe('a gateway with server.tls', () => {
     await dispatcher.close();
   });
 
+  it('says in its metrics until when its certificate holds, and without TLS nothing of it', async () => {
+    gateway = await start();
+    const { body } = await requestTls(gateway.url, '/metrics', trusting(own));
+    const [, end] = /^tollgate_tls_certificate_end_timestamp_seconds (\S+)$/m.exec(String(body)) ?? [];
+    expect(Number(end)).to.equal(Date.parse(new X509Certificate(own.cert).validTo) / 1000);
+    await gateway.stop();
+    gateway = await startGateway();
+    expect(await (await gateway.get('/metrics')).text()).not.to.match(/^tollgate_tls_certificate\w+ /m);
+  });
+
   it('takes websockets, whose requests go through the gateway’s own server', async () => {
     gateway = await start();
     const headers = { authorization: `Bearer ${gateway.key}`, 'openai-beta': 'responses_websockets=2026-02-06' };
@@ -110,7 +121,7 @@ describe('a gateway with server.tls', () => {
     });
     expect(large.status).to.equal(413);
     expect(large.body).to.include('request_too_large');
-    expect((await requestTls(gateway.url, '/v1/files', posting())).status).to.equal(404);
+    expect((await requestTls(gateway.url, '/v1/unknown', posting())).status).to.equal(404);
   });
 
   it('does not understand plain HTTP or other bytes, and goes on', async () => {

@@ -29,7 +29,7 @@ describe('a call whose cost is not known', () => {
     const at = { baseUrl: upstream.url, apiKey: 'k' };
     const priced = { ...at, plugin: 'openai-compatible', models: ['*'], prices: { m: { input: 1, output: 1 } } };
     const relay = { ...at, plugin: 'openai-compatible', models: ['*'] };
-    gateway = await startGateway({ billing, providers: { openai: at, anthropic: at, priced, relay } });
+    gateway = await startGateway({ billing, providers: { openai: at, anthropic: at, bedrock: at, priced, relay } });
     return gateway;
   };
 
@@ -80,6 +80,24 @@ describe('a call whose cost is not known', () => {
         const { entries } = await to.command<{ entries: readonly Json[] }>('accounts', 'show', 'ann');
         expect(entries[0]).to.include({ reason: `chat ${model} (its cost is not known)` });
       });
+
+  for (const [tier, cost] of [
+    ['default', '0.000176'],
+    ['priority', 'unknown'],
+    ['flex', 'unknown'],
+    // Capacity that was bought before counts at the list price.
+    ['reserved', '0.000176'],
+  ])
+    it(`is one that Bedrock served in the tier ${tier}: ${cost}, since AWS publishes no price of its other tiers (E3)`, async () => {
+      const to = await start('track');
+      const message = { role: 'assistant', content: [{ text: 'Hi' }] };
+      const usage = { inputTokens: 100, outputTokens: 30, totalTokens: 130 };
+      const said = { output: { message }, stopReason: 'end_turn', usage, serviceTier: { type: tier } };
+      upstream.script(answer(200, said));
+      const response = await ask(to, CHAT, 'bedrock/amazon.nova-pro-v1:0', await newKey(to));
+      expect(response.status, await response.clone().text()).to.equal(200);
+      expect(response.headers.get('x-tollgate-cost-usd')).to.equal(cost);
+    });
 
   it('is charged what is known of it, where that is more than was held (E4)', async () => {
     const to = await start('enforce');

@@ -100,6 +100,25 @@ describe('usage over HTTP', () => {
     expect((await report('by=operation,month&tz=Asia/Kolkata', admin)).data[0].operation).to.equal('chat');
   });
 
+  it('says with "latency" what the calls of each row took that went well, beside the failures', async () => {
+    const { data, totals, latency_of } = await report('by=user&latency=true', admin);
+    const ann = data.find((row: Loose) => row.user === 'ann');
+    expect(ann).to.have.property('errors');
+    expect(ann.latency).to.include({ calls: 2 });
+    expect(ann.latency.duration_p95_ms).to.be.at.least(ann.latency.duration_p50_ms).and.above(0);
+    expect(totals.latency.calls).to.equal(6);
+    expect(latency_of).to.deep.equal({ calls: 6, is_complete: true });
+    expect((await report('by=user', admin)).data[0]).not.to.have.property('latency');
+    const own = await report('by=model&latency=true', annKey, '/api/core/usage');
+    expect(own.totals.latency.calls, 'of the own calls alone').to.equal(2);
+    for (const wrong of ['latency=yes', 'latency=true&format=csv']) {
+      const { status, body } = await get(`/api/core/admin/usage?${wrong}`, admin);
+      expect([status, body.error.param], wrong).to.deep.equal([400, 'latency']);
+    }
+    const table = await gateway.command<Loose>('usage', '--by', 'user', '--latency');
+    expect(table.totals.latency.calls).to.equal(6);
+  });
+
   it('shows calls without a price, and those whose tokens are estimated, apart', async () => {
     const { data, totals } = await report('by=provider', admin);
     const vendor = data.find((row: Loose) => row.provider === 'vendor');

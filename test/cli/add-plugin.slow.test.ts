@@ -234,6 +234,19 @@ describe('tollgate plugins add', () => {
     expect(readdirSync(project)).to.deep.equal(['tollgate.config.yaml']);
   });
 
+  it('reads no more of what npm says than ten megabytes', async () => {
+    const project = makeProject();
+    const tools = path.join(root, 'endless');
+    mkdirSync(tools);
+    writeFileSync(path.join(tools, 'npm'), '#!/bin/sh\nexec yes endless\n', { mode: 0o755 });
+    const PATH = `${tools}${path.delimiter}${process.env['PATH']}`;
+    const words = ['plugins', 'add', 'tollgate-plugin-guard', '--yes'];
+    const { code, stderr } = await runCli(words, project, { env: { ...env, PATH } });
+    expect(code).to.equal(69);
+    expect(stderr).to.match(/npm said more than 10 MB, and was ended\n\s+Look at what/);
+    expect(readdirSync(project)).to.deep.equal(['tollgate.config.yaml']);
+  });
+
   it('has nothing to add to where there is no configuration', async () => {
     const empty = path.join(root, 'empty');
     mkdirSync(empty);

@@ -88,7 +88,7 @@ describe('tollgate completion', () => {
        const options = [{ flags: '--fine <x>', summary: row.summary }, { flags: '--$(touch pwned)', summary: '' }];
        export default {
          name: 'odd', kind: 'policy', apiVersion: 1,
-         commands: [{ name: 'fine', summary: row.summary }, { name: 'x;touch pwned', summary: '' }],
+         commands: [{ name: 'fine', summary: row.summary }, { name: 'x;touch pwned', summary: 'x' }],
          setup(api) {
            api.command({ ...row, name: 'fine', options });
            api.command({ ...row, name: 'x;touch pwned' });

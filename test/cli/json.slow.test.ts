@@ -31,6 +31,10 @@ const OTHERS: readonly string[] = [
   'reconcile',
   'models update',
   'notices test',
+  // Of a sign-in at a gateway: login.slow.test.ts.
+  'login',
+  'token',
+  'logout',
   'keys import',
 ];
 
@@ -73,6 +77,9 @@ const CASES: Readonly<Record<string, Case>> = {
   'teams list': NONE,
   'teams show': { good: ['team=red'], bad: ['nobody'] },
   'teams remove': { good: ['team=red'], bad: ['nobody'] },
+  'target drain': { good: ['echo/echo'], bad: ['nobody/m'] },
+  'target undrain': { good: ['echo/echo'], bad: ['nobody/m'] },
+  'target reset': { good: ['echo'], bad: ['nobody'] },
   'users list': { good: [], bad: ['--limit', 'x'] },
   'users erase': { good: ['ann'], bad: [''] },
   'users show': { good: ['ann'], bad: [''] },

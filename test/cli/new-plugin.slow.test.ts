@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -72,7 +72,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
 };
 
 describe('tollgate plugins new', () => {
-  const { folder, program, env } = usePackedTollgate();
+  const { folder, tarball, program, env } = usePackedTollgate();
   let vendor: Server;
   let address = '';
 
@@ -91,6 +91,14 @@ describe('tollgate plugins new', () => {
     address = `http://127.0.0.1:${(vendor.address() as AddressInfo).port}`;
   });
   after(() => vendor.close());
+
+  it('comes with a package of 4 MB at most, with the docs as pages and without maps (E65)', () => {
+    expect(statSync(tarball).size).to.be.at.most(4_000_000);
+    const files = readdirSync(path.join(folder, 'node_modules/tollgate/dist'), { recursive: true }).map(String);
+    expect(files.filter((file) => file.endsWith('.map'))).to.deep.equal([]);
+    expect(files).to.include(path.join('assets', 'docs', 'plugins', 'testing.html'));
+    expect(files).to.include(path.join('console', 'index.html'));
+  });
 
   it('has a row here for each kind', () => expect(Object.keys(KINDS)).to.have.members(templateKinds()));
 

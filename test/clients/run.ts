@@ -3,6 +3,7 @@ import { install } from './install.ts';
 import { OPENAI_MODELS } from './openai-vendor.ts';
 import { readBudgets, readMatrix, readModels, rowOf, writePage } from './page.ts';
 import { LANES, type Outcome, runClient, runOnBudget, runToolLoop } from './run-client.ts';
+import { canSignIn, runSignedIn } from './signed-in.ts';
 import {
   CLIENTS,
   type ClientRow,
@@ -26,6 +27,13 @@ const DEAR = Object.keys(DEAR_MODELS) as readonly DearModel[];
 let red = 0;
 for (const row of chosen) {
   const reason = await install(row.id, row.packages);
+  if (reason === undefined && canSignIn(row.id)) {
+    const problem = await runSignedIn(row.id);
+    if (problem !== undefined) red += 1;
+    console.log(
+      `${problem === undefined ? 'ok  ' : 'RED '} ${row.id}, signed in by \`tollgate login\`${problem === undefined ? '' : `: ${problem}`}`,
+    );
+  }
   for (const run of row.runs) {
     const start = performance.now();
     const outcomes = reason === undefined ? await runOnLanes(row, run) : [];

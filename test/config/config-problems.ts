@@ -152,7 +152,7 @@ export const PROBLEM_CASES: readonly ProblemCase[] = [
     title: 'a malformed reference',
     text: 'server:\n  host: ${HOST NAME}\n',
     problems: [
-      '2:9 server.host: has a "${" that begins no reference. Write ${NAME}, ${NAME:-default}, ${NAME:?message} or ${file:/path}; a plain "${" is written "$${".',
+      '2:9 server.host: has a "${" that begins no reference. Write ${NAME}, ${NAME:-default}, ${NAME:?message}, ${file:/path} or ${manager:secret}; a plain "${" is written "$${".',
     ],
   },
   {

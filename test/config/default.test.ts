@@ -103,7 +103,7 @@ describe('the page of the configuration’s keys', () => {
     const page = renderConfigPage(plugins);
     const keys = [...page.matchAll(/<tr><td><code>([^<]+)/g)].map(([, key]) => key);
     const { properties } = composeSchema(plugins) as { readonly properties: object };
-    const groups = ['providers', 'auth', 'agents', 'tts', 'operations', 'dialects', 'policies'];
+    const groups = ['providers', 'auth', 'agents', 'tts', 'operations', 'dialects', 'policies', 'secrets'];
     expect(keys).to.include.members(Object.keys(properties).filter((key) => !groups.includes(key)));
     const titles = [...page.matchAll(/<h2 id="([^"]+)/g)].map(([, title]) => title);
     expect(titles).to.include.members([

@@ -1,7 +1,8 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import { type Builtin, importPlugin, PluginImportError } from '../../config/import-plugin.ts';
+import { type Builtin, importPlugin } from '../../config/import-plugin.ts';
+import { PluginImportError } from '../../config/plugin-definition.ts';
 import type { PluginKind } from '../../core/contract/plugin.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 
@@ -95,13 +96,13 @@ describe('importing a plugin', () => {
     [
       'without an API version',
       plugin().replace('apiVersion: 1,', ''),
-      'speaks plugin API undefined, this gateway speaks 1.',
+      'has no "apiVersion". Write apiVersion: 1, a number.',
     ],
     ['without a name', plugin().replace("name: 'x',", ''), 'is no plugin: it has no "name".'],
     [
       'of an unknown kind',
       plugin().replace("'provider'", "'porvider'"),
-      'is of the unknown kind "porvider". Kinds are provider, auth, agent, tts, operation, dialect, store, policy.',
+      'is of the unknown kind "porvider". Did you mean "provider"? Kinds are provider, auth, agent, tts, operation, dialect, store, policy, secrets.',
     ],
     [
       'of another kind',
@@ -112,14 +113,18 @@ describe('importing a plugin', () => {
     [
       'with a schema that is none',
       plugin("configSchema: 'x'"),
-      'has a "configSchema" that is no JSON schema of an object.',
+      'has "configSchema" "x" that is no JSON schema of an object.',
     ],
     [
       'with a schema of a list',
       plugin("configSchema: { type: 'array' }"),
-      'has a "configSchema" that is no JSON schema of an object.',
+      'has "configSchema" that is no JSON schema of an object.',
     ],
-    ['with hosts that are no list', plugin("hosts: 'api.acme.com'"), 'has "hosts" that are no list of names.'],
+    [
+      'with hosts that are no list',
+      plugin("hosts: 'api.acme.com'"),
+      'has "hosts" "api.acme.com" that is no list of hosts without scheme and path.',
+    ],
     [
       'that throws',
       'throw new Error("boom\\nsecond line");',

@@ -12,6 +12,10 @@ const lookup: Lookup = {
     if (text === undefined) throw new Error('does not exist');
     return text;
   },
+  secret(manager, name) {
+    if (manager !== 'vault') throw new Error(`needs the secret manager "${manager}", which is not under "secrets"`);
+    return `of ${name}`;
+  },
 };
 
 describe('interpolate', () => {
@@ -20,6 +24,9 @@ describe('interpolate', () => {
     ['${PORT}', '8080'],
     ['http://${NAME}:${PORT}/v1', 'http://gate:8080/v1'],
     ['${NOPE:-other}', 'other'],
+    ['${vault:secret/data/${NAME}#key}', 'of secret/data/gate#key'],
+    ['${vault:a:b}', 'of a:b'],
+    ['${vault:-other}', 'other'],
     ['${NOPE:-}', ''],
     ['${EMPTY:-other}', 'other'],
     ['${EMPTY}', ''],

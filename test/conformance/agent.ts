@@ -10,6 +10,7 @@ import type {
   ChatResponse,
 } from '../../core/index.ts';
 import { findRunner, type WithRunner } from './runner.ts';
+import { watchedAsync } from './watched.ts';
 
 /** What {@link testAgent} is given. */
 export interface AgentKit extends WithRunner {
@@ -108,6 +109,10 @@ function testRun(agent: AgentDefinition, kit: AgentKit): void {
   it('reports a summary, and nothing that JSON cannot hold', async () => {
     checkFinding(await run(freeze(task), contextFor(kit)), task.actions ?? []);
   });
+  it('writes nothing to the console, and asks the environment for nothing', () =>
+    watchedAsync(async () => {
+      await run(freeze(task), contextFor(kit)).catch(() => undefined);
+    }));
   it('works without context, inputs and actions', async () => {
     const { instruction, message } = task;
     checkFinding(await run(freeze({ instruction, message }), contextFor(kit)), []);

@@ -46,7 +46,7 @@ export function testAuth(kit: AuthKit): void {
     const { plugin, right, wrong = [] } = kit;
     if (!Array.isArray(right) || right.length === 0)
       throw new Error('the kit’s `right` is empty: give at least one caller who is known, { credential, principal }');
-    testDefinition(kit);
+    testDefinition(kit, (subject) => Promise.all(right.map((sample) => authenticate(subject, sample))));
     const withPlugin = async (run: (subject: PluginSubject) => Promise<void>): Promise<void> => {
       const subject = await setUpPlugin(kit);
       try {

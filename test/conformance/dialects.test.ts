@@ -17,5 +17,13 @@ for (const { name, url } of BUILT_IN) {
 }
 
 it('every built-in dialect passes what every dialect promises', () => {
-  expect(BUILT_IN.map(({ name }) => name)).to.deep.equal(['chat', 'completions', 'gemini', 'messages', 'responses']);
+  expect(BUILT_IN.map(({ name }) => name)).to.deep.equal([
+    'chat',
+    'completions',
+    'gemini',
+    'messages',
+    'ollama',
+    'portkey',
+    'responses',
+  ]);
 });

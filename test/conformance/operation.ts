@@ -67,7 +67,10 @@ export function testOperation(kit: OperationKit): void {
       ...kit.plugin,
       setup: (api, config) => setUpOperation(kit.plugin, definitions, api, config),
     };
-    testDefinition({ ...kit, plugin });
+    testDefinition({ ...kit, plugin }, async () => {
+      const [sample, definition] = [samples[0], definitions.at(-1)];
+      if (sample && definition) await definition.attempt(attemptOf(kit, sample.request, sample.vendor, []) as never);
+    });
     const withOperation = async (run: (definition: Definition) => Promise<void> | void): Promise<void> => {
       definitions.length = 0;
       const subject = await setUpPlugin({ ...kit, plugin });

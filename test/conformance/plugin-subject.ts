@@ -13,8 +13,10 @@ import type {
   PluginApi,
   Principal,
   Route,
+  WholeApi,
 } from '../../core/index.ts';
 import { createRecordBook } from '../../core/plugins/instance-store.ts';
+import { createCatalog } from '../../models/catalog.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import type { WithRunner } from './runner.ts';
@@ -32,6 +34,8 @@ export interface PluginSubject {
   readonly routes: readonly Route[];
   readonly commands: readonly Command[];
   readonly agents: readonly AgentDefinition[];
+  /** What it registered besides: `offer speech`, `operation rerank`, `dialect chat`, `store`. */
+  readonly others: readonly string[];
   /** All that it wrote to its log, as JSON. */
   readonly logged: readonly string[];
   hooksOf<N extends HookName>(name: N): readonly HookObject<N>[];
@@ -82,6 +86,7 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
   const routes: Route[] = [];
   const commands: Command[] = [];
   const agents: AgentDefinition[] = [];
+  const others: string[] = [];
   const readies: (() => unknown)[] = [];
   const closes: (() => unknown)[] = [];
   const logged: string[] = [];
@@ -89,7 +94,7 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
   const log = { debug: write, info: write, warn: write, error: write, child: () => log };
   const nothing = (): undefined => undefined;
   const none = (): readonly never[] => [];
-  const api: Partial<Record<keyof PluginApi, unknown>> = {
+  const api: Partial<Record<keyof WholeApi, unknown>> = {
     ...{ instance: plugin.name, log, settings: SETTINGS, ledger: store.ledger, records: createRecordBook(store) },
     ...{ stores: { ...store, kept: store.kept(plugin.name) }, redact: (text: string) => text },
     ...{ upgrade: nothing, schema: nothing, use: nothing, personalData: nothing, allPersonalData: none },
@@ -103,9 +108,21 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
       gather: (_topic: string, read: () => unknown) => async () => [await read()],
     },
     ...{ keep: (_name: string, make: () => unknown) => make(), estimate: () => ({ units: {}, cost: undefined }) },
-    http: async () => {
-      throw new Error('a kit has no network: give the plugin options by which it needs none');
+    http: refuseNetwork,
+    fetch: refuseNetwork,
+    call: refuseNetwork,
+    gateway: {
+      routing: async () => ({ targets: [], retries: {} }),
+      plugins: none,
+      reloads: nothing,
+      reloadProblem: nothing,
     },
+    catalog: createCatalog(new Map()),
+    provider: () => void others.push('provider'),
+    offer: (operation: string) => void others.push(`offer ${operation}`),
+    operation: ({ name }: { readonly name: string }) => void others.push(`operation ${name}`),
+    dialect: ({ name }: { readonly name: string }) => void others.push(`dialect ${name}`),
+    store: () => void others.push('store'),
     chat: async (request: ChatRequest) => responseOf(request.model, [{ content: 'Yes.' }]),
     route: (route: Route) => void routes.push(route),
     command: (command: Command) => void commands.push(command),
@@ -122,7 +139,7 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
   await plugin.setup(api as never, deepFreeze(options) as never);
   for (const work of readies) await work();
   return {
-    ...{ plugin, routes, commands, agents, logged },
+    ...{ plugin, routes, commands, agents, others, logged },
     hooksOf: <N extends HookName>(name: N) =>
       (hooks.get(name) ?? []).filter(
         ({ operations }) => operations === undefined || (operations as readonly string[]).includes('chat'),
@@ -132,6 +149,10 @@ export async function setUpPlugin({ plugin, config = {} }: PluginKit): Promise<P
       await store.close();
     },
   };
+}
+
+async function refuseNetwork(): Promise<never> {
+  throw new Error('a kit has no network: give the plugin options by which it needs none');
 }
 
 export const PRINCIPAL: Principal = Object.freeze({ credential: 'key', userId: 'ann', account: 'ann', keyId: 'key-1' });

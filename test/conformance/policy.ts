@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import {
   type Call,
   type ChatChunk,
@@ -50,7 +51,13 @@ export function testPolicy(kit: PolicyKit): void {
   const { describe, it } = findRunner(kit.runner);
   describe(`the policy ${nameOf(kit.plugin)}: what every policy promises`, () => {
     requirePlugin(kit.plugin, 'policy');
-    testDefinition(kit);
+    testDefinition(kit, async (subject) => {
+      const response = responseOf('m', [{ content: HARMLESS }]);
+      await enter(subject, [{ role: 'user', content: HARMLESS }]);
+      await receive(subject, response);
+      await stream(subject, chunksOf(response, 3));
+      for (const { handler } of subject.hooksOf('finish')) await handler(callOf(requestOf(HARMLESS)), outcomeOf('ok'));
+    });
     testWholeAndStreamed(kit);
     testCallers(kit);
 
@@ -102,10 +109,12 @@ function testWholeAndStreamed(kit: PolicyKit): void {
         withPolicy(kit, async (subject) => {
           for (const text of texts) {
             const response = responseOf('m', place.choices(text));
-            const whole = contentOf([await receive(subject, response)]);
+            const whole = await orRefusal(() => receive(subject, response));
             for (const cut of CUTS) {
-              const chunks = await stream(subject, chunksOf(response, cut));
-              assert.deepEqual(contentOf(chunks), whole, `cut every ${cut} letters: ${text.slice(0, 80)}`);
+              const where = `cut every ${cut} letters: ${text.slice(0, 80)}`;
+              const { chunks, refusal } = await streamOrRefuse(subject, chunksOf(response, cut));
+              assert.equal(refusal?.code, codeOf(whole), `refused whole and streamed alike, ${where}`);
+              if (!isGatewayError(whole)) assert.deepEqual(contentOf(chunks), contentOf([whole]), where);
             }
           }
         }));
@@ -122,17 +131,23 @@ function testWholeAndStreamed(kit: PolicyKit): void {
         withPolicy(kit, async (subject) => {
           for (const place of PLACES) {
             const response = responseOf('m', place.choices(`So ${text} it is.`));
-            assertHidden(text, [await receive(subject, response)], `whole, in ${place.where}`);
-            for (const cut of CUTS)
-              assertHidden(text, await stream(subject, chunksOf(response, cut)), `streamed, in ${place.where}`);
+            const whole = await orRefusal(() => receive(subject, response));
+            assertHidden(text, isGatewayError(whole) ? [] : [whole], `whole, in ${place.where}`);
+            assertUnsaid(text, whole);
+            for (const cut of CUTS) {
+              const { chunks, refusal } = await streamOrRefuse(subject, chunksOf(response, cut));
+              assertHidden(text, chunks, `streamed, in ${place.where}`);
+              assertUnsaid(text, refusal);
+            }
           }
         }));
     it('keeps its end and usage, and the heads of its chunks', () =>
       withPolicy(kit, async (subject) => {
         const response = responseOf('m', [{ content: HARMLESS }]);
-        const changed = await receive(subject, response);
-        if (changed.choices.length > 0) assert.deepEqual(changed.usage, response.usage, 'usage of a whole response');
-        const chunks = await stream(subject, chunksOf(response, 3));
+        const changed = await orRefusal(() => receive(subject, response));
+        if (!isGatewayError(changed) && changed.choices.length > 0)
+          assert.deepEqual(changed.usage, response.usage, 'usage of a whole response');
+        const { chunks } = await streamOrRefuse(subject, chunksOf(response, 3));
         for (const chunk of chunks) {
           assert.deepEqual(
             [chunk.object, chunk.id, chunk.model],
@@ -143,17 +158,23 @@ function testWholeAndStreamed(kit: PolicyKit): void {
       }));
     it('is streamed beside another one as it is alone', () =>
       withPolicy(kit, async (subject) => {
-        const [one, two] = [HARMLESS, 'Quite another text, of another call.'].map((text) =>
+        const streams = [HARMLESS, 'Quite another text, of another call.'].map((text) =>
           chunksOf(responseOf('m', [{ content: text }]), 2),
         );
-        const alone = contentOf(await stream(subject, one ?? []));
-        const [ahead, beside] = [transformsOf(subject, 'call_a'), transformsOf(subject, 'call_b')];
-        const out: ChatChunk[] = [];
-        for (const [at, chunk] of (one ?? []).entries()) {
-          out.push(...(await pushAll(ahead, [chunk])));
-          await pushAll(beside, (two ?? []).slice(at, at + 1));
-        }
-        assert.deepEqual(contentOf([...out, ...(await endAll(ahead))]), alone);
+        const alone = [];
+        for (const chunks of streams) alone.push(await streamOrRefuse(subject, chunks));
+        // What refuses a stream by itself says so in another test.
+        if (alone.some(({ refusal }) => refusal)) return;
+        const both = streams.map((chunks, at) => ({
+          chunks,
+          transforms: transformsOf(subject, `call_${at}`),
+          out: [] as ChatChunk[],
+        }));
+        for (let at = 0; at < Math.max(...streams.map(({ length }) => length)); at++)
+          for (const { chunks, transforms, out } of both)
+            out.push(...(await pushAll(transforms, chunks.slice(at, at + 1))));
+        for (const [at, { transforms, out }] of both.entries())
+          assert.deepEqual(contentOf([...out, ...(await endAll(transforms))]), contentOf(alone[at]?.chunks ?? []));
       }));
     it('that is broken off throws nothing later', () =>
       withPolicy(kit, async (subject) => {
@@ -258,7 +279,8 @@ async function enter(
   messages: readonly ChatMessage[],
 ): Promise<{ readonly request: ChatRequest }> {
   let request: ChatRequest = deepFreeze({ model: 'm', messages });
-  const fields = { state: new Map<symbol, unknown>(), headers: new Map<string, string>() };
+  const id = `call_${randomUUID()}`;
+  const fields = { id, state: new Map<symbol, unknown>(), headers: new Map<string, string>() };
   for (const { handler } of subject.hooksOf('admit')) await handler(callOf(request, fields));
   for (const { handler } of subject.hooksOf('prepare')) {
     const changed = await handler(callOf(request, fields), request);
@@ -314,6 +336,21 @@ async function stream(subject: PluginSubject, chunks: readonly ChatChunk[]): Pro
   return [...(await pushAll(transforms, chunks)), ...(await endAll(transforms))];
 }
 
+/** A stream up to where it is refused, with what was seen before. */
+async function streamOrRefuse(
+  subject: PluginSubject,
+  chunks: readonly ChatChunk[],
+): Promise<{ readonly chunks: readonly ChatChunk[]; readonly refusal?: GatewayError }> {
+  const transforms = transformsOf(subject);
+  const seen: ChatChunk[] = [];
+  const refusal = await orRefusal(async () => {
+    for (const chunk of chunks) seen.push(...(await pushAll(transforms, [chunk])));
+    seen.push(...(await endAll(transforms)));
+    return undefined;
+  });
+  return { chunks: seen, ...(refusal && { refusal }) };
+}
+
 async function pushAll(transforms: Transforms, chunks: readonly ChatChunk[]): Promise<readonly ChatChunk[]> {
   let out: readonly ChatChunk[] = deepFreeze(chunks);
   for (const transform of transforms) {
@@ -345,6 +382,12 @@ async function orRefusal<T>(run: () => Promise<T>): Promise<T | GatewayError> {
     );
     return error;
   }
+}
+
+/** A refusal does not repeat what it refuses. */
+function assertUnsaid(text: string, refusal: unknown): void {
+  if (isGatewayError(refusal))
+    assert.ok(!refusal.message.toLowerCase().includes(text.toLowerCase()), 'the refusal repeats the text');
 }
 
 function assertHidden(text: string, said: readonly (ChatResponse | ChatChunk)[], where: string): void {

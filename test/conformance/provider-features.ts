@@ -88,6 +88,8 @@ function isLeftOut({ provider: { chat } }: ProviderSubject, field: string): bool
     const sent = chat?.request({ model: CALL.model, messages, ...beside, [field]: value }, CALL);
     return sent?.dropped?.includes(field) ?? false;
   } catch (error) {
-    return isGatewayError(error) && error.code === 'invalid_request' && error.param === field;
+    // Where what it stands beside is refused, it is too.
+    const refused = [field, ...Object.keys(beside ?? {})];
+    return isGatewayError(error) && error.code === 'invalid_request' && refused.includes(error.param ?? '');
   }
 }

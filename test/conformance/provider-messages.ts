@@ -120,13 +120,14 @@ export function testMessages({ name, provider: { chat } }: ProviderSubject): voi
 
     for (const [whose, ids] of FOREIGN_IDS) {
       it(`gives tools’ calls and results the same short ids where they have ${whose}`, () => {
-        const body = JSON.stringify(
-          request([
-            { role: 'user', content: 'Weather?' },
-            { role: 'assistant', content: null, tool_calls: ids.map((id) => call(id, 'PARIS')) },
-            ...ids.map((id) => ({ role: 'tool', tool_call_id: id, content: 'SUNNY' }) as const),
-          ]).body,
-        );
+        const messages: ChatMessage[] = [
+          { role: 'user', content: 'Weather?' },
+          { role: 'assistant', content: null, tool_calls: ids.map((id) => call(id, 'PARIS')) },
+          ...ids.map((id) => ({ role: 'tool', tool_call_id: id, content: 'SUNNY' }) as const),
+        ];
+        const refusal = refusalOf(() => request(messages));
+        if (refusal) return assert.match(refusal.param ?? '', /^messages\[\d+\]/);
+        const body = JSON.stringify(request(messages).body);
         const sent = [...body.matchAll(/"(?:id|tool_call_id|tool_use_id)":"([^"]+)"/g)].map((match) => match[1] ?? '');
         const half = sent.length / 2;
         assert.deepEqual(sent.slice(half), sent.slice(0, half), 'a result names its call');

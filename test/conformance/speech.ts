@@ -3,8 +3,9 @@ import { type GatewayError, isGatewayError } from '../../core/index.ts';
 import { checkSpeech } from '../../plugins/operations/speech/check.ts';
 import type { SpeechRequest } from '../../plugins/tts/kit/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
-import { findRunner, nameOf } from './runner.ts';
+import { findRunner, nameOf, requirePlugin } from './runner.ts';
 import { load, type SpeechKit, TEXT, testSample } from './speech-sample.ts';
+import { watchedAsync } from './watched.ts';
 
 export type { SpeechErrorSample, SpeechKit, SpeechSample } from './speech-sample.ts';
 
@@ -26,7 +27,14 @@ const HOSTILE = [
 export function testSpeech(kit: SpeechKit): void {
   const { describe, it } = findRunner(kit.runner);
   describe(`speech by ${nameOf(kit.plugin)}`, () => {
+    requirePlugin(kit.plugin, 'tts');
     for (const sample of kit.samples) testSample(kit, sample);
+
+    it('writes nothing to the console, and asks the environment for nothing', () =>
+      watchedAsync(async () => {
+        await translate(kit, { text: TEXT }).catch(() => undefined);
+        for (const { status, body, headers = {} } of kit.errors) (await load(kit)).error(status, body, headers);
+      }));
 
     it('translates the same request to the same thing, and leaves it as it was', async () => {
       const vendor = await load(kit);

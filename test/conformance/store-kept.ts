@@ -53,6 +53,48 @@ export function testKept(subject: StoreUnderTest): void {
       assert.ok(kept().known.dropped > 0);
     });
 
+    it('is found while it is replaced', async () => {
+      const [account, key] = [subject.name('account'), subject.name('key')];
+      await kept().set(account, key, 0, HOUR_MS);
+      let isOver = false;
+      const looking = (async () => {
+        while (!isOver) {
+          assert.notEqual(await kept().get(key), undefined);
+          // Others have their turn also where a store answers at once.
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+      })();
+      for (let at = 1; at <= 20; at += 1) await kept().set(account, key, at, HOUR_MS);
+      isOver = true;
+      await looking;
+      assert.equal(await kept().get(key), 20);
+      assert.equal(await kept().count(account), 1);
+    });
+
+    it('goes last where it is lasting, such as a session, and is counted with the rest', async () => {
+      const [account, key] = [subject.name('account'), subject.name('key')];
+      assert.equal(await kept().set(account, `${key}-session`, LARGE, HOUR_MS, 'lasting'), true);
+      const bytes = await kept().bytes(account);
+      assert.ok(bytes >= LARGE.length);
+      let written = 0;
+      do {
+        await kept().set(account, `${key}-${written}`, LARGE, HOUR_MS);
+        written += 1;
+      } while (written < MOST && (await kept().get(`${key}-0`)) !== undefined);
+      assert.equal(await kept().get(`${key}-0`), undefined);
+      assert.equal(await kept().get(`${key}-session`), LARGE);
+      assert.ok((await kept().bytes(account)) > bytes);
+      // Those that last are bounded too.
+      const oldest = () => kept().get(`${key}-more-0`);
+      let more = 0;
+      do {
+        await kept().set(account, `${key}-more-${more}`, LARGE, HOUR_MS, 'lasting');
+        more += 1;
+      } while (more < MOST && (await oldest()) !== undefined);
+      assert.equal(await oldest(), undefined);
+      assert.ok((await kept().bytes(account)) < more * LARGE.length);
+    });
+
     it('takes no document that is larger than one may be', async () => {
       const [account, key] = [subject.name('account'), subject.name('key')];
       assert.equal(await kept().set(account, key, LARGE.repeat(MOST), HOUR_MS), false);

@@ -23,8 +23,8 @@ export interface StoreKit extends WithRunner {
   readonly keeps?: boolean;
   /** Whether several processes may have it open at once. */
   readonly shared?: boolean;
-  /** A module whose default export opens the same store, for a process that is killed. */
-  readonly module?: URL;
+  /** A module whose default export opens the same store, for a process that is killed; a function where it is known when tests run. */
+  readonly module?: URL | (() => URL);
 }
 
 /** The opened store, and names nobody used before: the store under test may hold the data of other runs. */

@@ -9,8 +9,8 @@ import { testDialect } from '../conformance/dialect.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 
-/** The dialect of docs/plugins.md and its fixtures, as a third party would have them. */
-const blocks = readBlocks().filter(({ page }) => page === 'docs/plugins.md');
+/** The dialect of docs/plugins/11-dialect.md and its fixtures, as a third party would have them. */
+const blocks = readBlocks().filter(({ page }) => page === 'docs/plugins/11-dialect.md');
 const code = blocks.find(({ text }) => text.includes("kind: 'dialect'"))?.text ?? '';
 const fixtures = blocks.filter(({ language }) => language === 'json').map(({ text }) => text);
 
@@ -24,7 +24,7 @@ for (const [index, text] of fixtures.entries())
   );
 const plugin = await importPlugin('./plain.ts', { kind: 'dialect', builtins: [], baseDir: folder });
 
-describe('the dialect of docs/plugins.md', () => {
+describe('the dialect of docs/plugins/11-dialect.md', () => {
   after(() => rmSync(folder, { recursive: true }));
   testDialect({ plugin: plugin as Plugin<object, 'dialect'>, fixtures: pathToFileURL(`${folder}/fixtures/`) });
 

@@ -8,7 +8,7 @@ import { testProvider } from '../conformance/provider.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
-const PAGE = readFileSync(new URL('../../docs/plugins.md', import.meta.url), 'utf8');
+const PAGE = readFileSync(new URL('../../docs/plugins/2-codec.md', import.meta.url), 'utf8');
 const COMPATIBLE = new URL('../../plugins/providers/openai-compatible.ts', import.meta.url).href;
 
 /** The files that the page tells to write: fenced blocks with a path. */
@@ -28,7 +28,7 @@ const plugin = (await import(pathToFileURL(path.join(folder, 'plugins/providers/
   readonly default: Plugin<object, 'provider'>;
 };
 
-describe('the provider of docs/plugins.md', () => {
+describe('the provider of docs/plugins/2-codec.md', () => {
   it('adds a vendor with one file of at most 15 lines and two fixtures', () => {
     expect([...files.keys()]).to.deep.equal([
       'plugins/providers/acme.ts',

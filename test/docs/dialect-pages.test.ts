@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { DIALECT_FEATURES } from '../support/pages/dialect-features.ts';
 import { loadDialects, writeTable } from '../support/pages/dialect-page.ts';
@@ -16,7 +16,7 @@ describe('docs/dialects', () => {
   });
   after(() => runs?.close());
 
-  for (const dialect of DIALECTS.filter(({ name }) => existsSync(new URL(`${name}.md`, FOLDER))))
+  for (const dialect of DIALECTS)
     it(`shows what of ${dialect.name} arrives at each vendor (E22; npm run matrix writes the table)`, async () => {
       const page = readFileSync(new URL(`${dialect.name}.md`, FOLDER), 'utf8');
       expect(await writeTable(page, dialect, PROVIDERS, runs)).to.equal(page);

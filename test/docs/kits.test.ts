@@ -8,7 +8,7 @@ import { readBlocks } from '../support/pages/read-blocks.ts';
 /** The examples of the page that are whole: those of providers and stores need fixtures and a store. */
 const RUN = ['testAgent', 'testPolicy', 'testAuth', 'testOperation', 'testPlugin'] as const;
 
-const blocks = readBlocks().filter(({ page, language }) => page === 'docs/plugins/testing.md' && language === 'ts');
+const blocks = readBlocks().filter(({ page, language }) => page === 'docs/plugins/12-testing.md' && language === 'ts');
 const at = (module: string): string => JSON.stringify(path.join(PACKAGE_ROOT, module));
 const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-kits-'));
 
@@ -23,7 +23,7 @@ for (const kit of RUN) {
   await import(file);
 }
 
-describe('the kits of docs/plugins/testing.md', () => {
+describe('the kits of docs/plugins/12-testing.md', () => {
   after(() => rmSync(folder, { recursive: true }));
 
   it('have an example each, and a row in its table', () => {

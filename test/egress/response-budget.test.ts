@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { isGatewayError } from '../../core/contract/errors.ts';
 import { createResponseBudget, MEMORY_PER_BYTE } from '../../egress/attempt.ts';
@@ -7,6 +9,14 @@ import { createSilentLog } from '../support/log.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const BYTES = 100_000;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+function heapHeld(): number {
+  collectGarbage();
+  return process.memoryUsage().heapUsed;
+}
 
 describe('the memory of answers', () => {
   let vendor: ScriptedUpstream;
@@ -88,6 +98,16 @@ describe('the memory of answers', () => {
     for (let count = 0; count < 5; count += 1) await read();
     vendor.script(answer(200, `data: ${'x'.repeat(1000)}\n\n`.repeat(500)));
     await read();
+  });
+
+  it('is needed also for the pieces of an event: it is no less than the memory that they hold', () => {
+    let told = 64 * 1024;
+    const reader = createEventReader({ onGrowth: (more) => (told += more) });
+    const before = heapHeld();
+    reader.push(Buffer.from('data: '));
+    for (let at = 0; at < 500_000; at += 1) reader.push(Buffer.from('x'));
+    expect(heapHeld() - before).to.be.at.most(told * MEMORY_PER_BYTE);
+    expect(reader.push(Buffer.from('\n\n'))).to.have.length(1);
   });
 
   it('is not needed by a body that is passed on as it comes', async () => {

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { compileHooks } from '../../core/plugins/compile-hooks.ts';
-import { setUpPlugins } from '../../core/plugins/foundation.ts';
+import { setUpPlugin } from '../../core/plugins/foundation.ts';
 import { HOOK_TIMEOUT_MS } from '../../core/plugins/hook-guard.ts';
 import { failLateSteps } from '../../core/plugins/hook-runner.ts';
 import { formsOf } from '../support/gateways/fault-forms.ts';
@@ -55,8 +55,8 @@ describe('a plugin at fault', () => {
     it('X02: a plugin has thirty seconds for its setup, and is named when it takes longer', async () => {
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
-        const never = { instance: 'slow', plugin: { setup: () => new Promise<void>(() => {}) }, api: {}, config: {} };
-        const failed = setUpPlugins([never as never]).catch((error: Error) => error);
+        const never = { name: 'slow', plugin: { setup: () => new Promise<void>(() => {}) }, config: {} };
+        const failed = setUpPlugin(never as never, {} as never).catch((error: Error) => error);
         mock.timers.tick(30_000);
         expect(String(await failed)).to.match(/slow[\s\S]*setup did not finish within 30 s/);
       } finally {

@@ -27,6 +27,8 @@ export const DOORS: readonly Door[] = Object.freeze([
   { dialect: 'gemini', path: gemini('streamGenerateContent'), fixture: /request-(?!count)/ },
   { dialect: 'gemini', path: gemini('countTokens'), fixture: /request-/ },
   { dialect: 'completions', path: at('/v1/completions'), fixture: /request-/ },
+  { dialect: 'ollama', path: at('/api/chat'), fixture: /request-chat/ },
+  { dialect: 'ollama', path: at('/api/generate'), fixture: /request-generate/ },
 ]);
 
 /** What an error of a dialect says, once its shape is checked. */
@@ -39,6 +41,12 @@ interface Told {
 
 /** Checks an error's body against the exact shape of its format. */
 export function readError(dialect: string, status: number, body: unknown): Told {
+  if (dialect === 'ollama') {
+    expect(body).to.have.all.keys('error', 'type', 'code', 'param', 'request_id');
+    const { error: message, code, param } = body as { error: string; code: string; param: string | null };
+    expect(message).to.be.a('string').and.not.equal('');
+    return { message, param, code };
+  }
   const { error } = body as { readonly error: Readonly<Record<string, unknown>> };
   expect(error['message']).to.be.a('string').and.not.equal('');
   const message = String(error['message']);

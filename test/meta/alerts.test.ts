@@ -33,6 +33,9 @@ const plain = (name: string): string => name.replace(/_(?:bucket|sum|count)$/, '
 /** Those that Prometheus gives to all that it scrapes. */
 const OF_SCRAPES = ['instance', 'job', 'le'];
 
+/** Metrics of Node and the process, which the page names by their beginnings. */
+const OF_NODE = /^tollgate_(?:nodejs|process)_/;
+
 /** What a rule's expression names: metrics, and the labels that it selects or groups them by. */
 function namesIn(expr: string) {
   const metrics = [...expr.matchAll(/\btollgate_\w+/g)].map(([name]) => plain(name));
@@ -42,6 +45,50 @@ function namesIn(expr: string) {
   const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, inner = '']) => inner.split(/,\s*/));
   return { metrics, labels: [...selected, ...grouped] };
 }
+
+interface GrafanaPanel {
+  readonly type: string;
+  readonly title: string;
+  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+}
+
+describe('deploy/grafana/dashboard.json', () => {
+  const { panels } = JSON.parse(read('deploy/grafana/dashboard.json')) as { readonly panels: readonly GrafanaPanel[] };
+  const shown = panels.filter(({ type }) => type !== 'row');
+
+  it('has panels with titles of their own, each of which asks for something', () => {
+    expect(shown.length).to.be.at.least(15);
+    expect(new Set(panels.map(({ title }) => title)).size).to.equal(panels.length);
+    for (const { title, targets = [] } of shown) expect(targets.length, title).to.be.at.least(1);
+  });
+
+  for (const { title, targets = [] } of shown)
+    it(`"${title}" asks for metrics and labels that there are`, () => {
+      for (const { expr, legendFormat } of targets) {
+        const { metrics, labels } = namesIn(expr);
+        expect(metrics.length, expr).to.be.at.least(1);
+        for (const metric of metrics.filter((name) => !OF_NODE.test(name)))
+          expect(documented.has(metric), metric).to.equal(true);
+        const known = new Set([...OF_SCRAPES, ...metrics.flatMap((name) => documented.get(name) ?? [])]);
+        const named = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = '']) => label);
+        for (const label of [...labels, ...named]) expect(known.has(label), `${label} in ${expr}`).to.equal(true);
+        for (const [, codes = ''] of expr.matchAll(/error=~"([^"]+)"/g))
+          for (const code of codes.split('|')) expect(ERRORS, code).to.have.property(code);
+      }
+    });
+
+  it('asks for metrics that a gateway gives after one call', async () => {
+    const gateway = await startGateway();
+    const text = await gateway
+      .post('/v1/chat/completions', { model: 'echo/echo', messages: [{ role: 'user', content: 'Hello' }] })
+      .then((response) => response.text())
+      .then(() => gateway.get('/metrics'))
+      .then((response) => response.text())
+      .finally(() => gateway.stop());
+    const asked = shown.flatMap(({ targets = [] }) => targets.flatMap(({ expr }) => namesIn(expr).metrics));
+    for (const name of asked) expect(text).to.include(`# TYPE ${name} `);
+  });
+});
 
 describe('deploy/prometheus/alerts.yaml', () => {
   const { groups } = parse(read('deploy/prometheus/alerts.yaml')) as {

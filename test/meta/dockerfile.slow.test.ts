@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
@@ -31,8 +31,15 @@ function copyContext(to: string): void {
   }
 }
 
+/** A step of a stage. What it wrote is told when it fails: compilers write to where an error of Node does not look. */
+function run(step: string, cwd: string, env: NodeJS.ProcessEnv): void {
+  const { status, signal, stdout, stderr } = spawnSync('/bin/sh', ['-ec', step], { cwd, env, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${step}: ${signal ?? status}\n${stdout.slice(-4000)}\n${stderr.slice(-4000)}`);
+}
+
 describe('the image of deploy/Dockerfile, built by hand', function () {
-  this.timeout(600_000);
+  // Six minutes on a machine whose cores others have.
+  this.timeout(1_800_000);
   const root = useTempFolder('image');
   const text = readFileSync(path.join(PACKAGE_ROOT, 'deploy/Dockerfile'), 'utf8');
   const context = path.join(root, 'context');
@@ -45,7 +52,7 @@ describe('the image of deploy/Dockerfile, built by hand', function () {
     mkdirSync(at(build, '/app'), { recursive: true });
     const env = { ...process.env, NODE_ENV: '', npm_config_prefer_offline: 'true' };
     for (const { word, rest } of stageOf(text, 'build')) {
-      if (word === 'RUN') execFileSync('/bin/sh', ['-ec', rest], { cwd: at(build, '/app'), env, stdio: 'pipe' });
+      if (word === 'RUN') run(rest, at(build, '/app'), env);
       if (word !== 'COPY') continue;
       const files = rest.split(' ');
       const target = path.resolve(at(build, '/app'), files.pop() ?? '');

@@ -31,9 +31,9 @@ describe('the lists of mutants (E59)', () => {
     );
   });
 
-  it('of the kits are those of docs/plugins/testing.md, sixty at least', () => {
+  it('of the kits are those of docs/plugins/12-testing.md, sixty at least', () => {
     const rows = rowsOf(KITS);
-    const shown = read('docs/plugins/testing.md')
+    const shown = read('docs/plugins/12-testing.md')
       .split('\n')
       .filter((line) => line.startsWith('| `plugins/'));
     expect(shown, `the table has to have these rows:\n${rows.join('\n')}`).to.deep.equal(rows);

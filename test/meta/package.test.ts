@@ -63,6 +63,11 @@ describe('package.json', () => {
     expect(plain.filter((file) => !existsSync(path.join(PACKAGE_ROOT, file)))).to.deep.equal([]);
   });
 
+  it('publishes no maps of sources, which lead nowhere without the sources (E65)', () => {
+    const { compilerOptions } = JSON.parse(read('tsconfig.build.json')) as { readonly compilerOptions: object };
+    expect(compilerOptions).not.to.have.any.keys('sourceMap', 'declarationMap', 'inlineSourceMap');
+  });
+
   for (const group of ['dependencies', 'devDependencies'] as const) {
     it(`has a line in docs/architecture.md for each of its ${group}, and the page none for others`, () => {
       const heading = group === 'dependencies' ? '### At run time' : '### To develop and test';

@@ -10,7 +10,17 @@ describe('every built-in plugin', () => {
 
   it('is found in its folder', () => {
     const kinds = new Set(builtins.map(({ kind }) => kind));
-    expect([...kinds]).to.have.members(['provider', 'auth', 'agent', 'policy', 'store', 'tts', 'operation', 'dialect']);
+    expect([...kinds]).to.have.members([
+      'provider',
+      'auth',
+      'agent',
+      'policy',
+      'store',
+      'tts',
+      'operation',
+      'dialect',
+      'secrets',
+    ]);
   });
 
   for (const { kind, name, url } of builtins) {
@@ -27,7 +37,17 @@ describe('every built-in plugin', () => {
       });
 
       it('has nothing beside what a plugin has', () => {
-        const known = ['name', 'kind', 'apiVersion', 'configSchema', 'section', 'hosts', 'requires', 'processes'];
+        const known = [
+          'name',
+          'kind',
+          'apiVersion',
+          'configSchema',
+          'section',
+          'hosts',
+          'provides',
+          'requires',
+          'processes',
+        ];
         expect([
           ...known,
           'permissions',
@@ -36,6 +56,7 @@ describe('every built-in plugin', () => {
           'commands',
           'check',
           'setup',
+          'secrets',
         ]).to.include.members(Object.keys(plugin));
       });
 

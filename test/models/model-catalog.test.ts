@@ -126,6 +126,35 @@ describe('prices', () => {
     });
   }
 
+  it('multiplies every rate of the table at a place that costs more, and neither fees nor the operator’s own price (E3)', () => {
+    const price: Price = {
+      ...{ input: 2, output: 9, cached_input: 0.15, fees: { web_search_requests: 0.014 } },
+      tiers: [{ input_tokens_above: 1000, input: 4, output: 18 }],
+      service_tiers: { flex: { input: 1, output: 4.5 } },
+    };
+    const rows = [
+      { ...price, until: '2026-01-01' },
+      { ...price, input: 3, from: '2026-01-01' },
+    ];
+    const table: ModelTable = { vendors: { acme: { new: { price }, old: { price }, timed: { price: rows } } } };
+    const offer = provider({
+      dearerPlace: { models: /^(?:new|timed)/, by: 1.1 },
+      prices: { 'new-own': { input: 1, output: 1 } },
+    });
+    const catalog = createCatalog(new Map([['acme', offer]]), table);
+    const priceOf = (model: string) => catalog.priceOf({ provider: 'acme', model }, catalog.find('acme', model));
+    expect(priceOf('old')).to.deep.equal(price);
+    const dearer = {
+      ...price,
+      ...{ input: 2.2, output: 9.9, cached_input: 0.165 },
+      tiers: [{ input_tokens_above: 1000, input: 4.4, output: 19.8 }],
+      service_tiers: { flex: { input: 1.1, output: 4.95 } },
+    };
+    expect(priceOf('new')).to.deep.equal(dearer);
+    expect(priceOf('timed')).to.include({ input: 3.3, from: '2026-01-01' });
+    expect(priceOf('new-own')).to.include({ input: 1, output: 1 });
+  });
+
   it('derives the rate of writes that live an hour from the input where a vendor says how', () => {
     const target = { provider: 'acme', model: 'big' };
     const catalog = catalogOf({ priceFactors: { cache_write_1h: 2 } });

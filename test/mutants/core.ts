@@ -234,7 +234,11 @@ export const CORE: readonly MutatedFile[] = [
         'sort((a, b) => b.length - a.length)',
         'sort((a, b) => a.length - b.length)',
       ],
-      ['keys of vendors are shown', 'for (const shape of SHAPES) shown = shown.replace(shape, REDACTED);', ''],
+      [
+        'keys of vendors are shown',
+        'for (const shape of CREDENTIAL_SHAPES) shown = shown.replace(shape, REDACTED);',
+        '',
+      ],
     ],
   },
   {

@@ -5,7 +5,7 @@ const DIALECTS = ['test/conformance/dialects.test.ts'];
 const PROVIDERS = ['test/conformance/providers.test.ts'];
 const STORES = ['test/plugins/stores/memory.test.ts'];
 
-/** Wrong lines of our own plugins that the published kits have to notice: `docs/plugins/testing.md`. */
+/** Wrong lines of our own plugins that the published kits have to notice: `docs/plugins/12-testing.md`. */
 export const KITS: readonly MutatedFile[] = [
   {
     room: 'kits: formats of clients',
@@ -41,7 +41,7 @@ export const KITS: readonly MutatedFile[] = [
   },
   {
     room: 'kits: formats of clients',
-    file: 'plugins/dialects/chat.ts',
+    file: 'plugins/dialects/kit/chat-shape.ts',
     tests: DIALECTS,
     mutants: [
       ['a stream has no end', "end: () => 'data: [DONE]\\n\\n',", "end: () => '',"],

@@ -8,6 +8,12 @@ export const ROUTING: readonly MutatedFile[] = [
     tests: ['test/routing/target-health.test.ts'],
     mutants: [
       [
+        'calls hang also where responses come',
+        'if (waiting.respondedAt >= latest) return false;',
+        '',
+        ['test/routing/waiting-attempts.test.ts'],
+      ],
+      [
         'E59: the cool-down has no maximum',
         'failures: { first: 5_000, longest: 60_000 }',
         'failures: { first: 5_000, longest: 6_000_000 }',
@@ -69,12 +75,6 @@ export const ROUTING: readonly MutatedFile[] = [
         'E58: names that callers make up take the places of targets',
         'const hasPlace = this.#known.has(name) || this.#deserves(name, after);',
         'const hasPlace = this.#known.has(name) || name !== "" || this.#deserves(name, after);',
-      ],
-      [
-        'calls hang also where responses come',
-        'if (waiting.respondedAt >= latest) return false;',
-        '',
-        ['test/routing/waiting-attempts.test.ts'],
       ],
     ],
   },

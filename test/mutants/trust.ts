@@ -7,12 +7,13 @@ export const TRUST: readonly MutatedFile[] = [
   {
     ...{ room, file: 'core/http/memory.ts', tests: ['test/core/http/memory.test.ts'] },
     mutants: [
+      ['E30: an account has all its requests go on at once', 'before < AT_ONCE ?', 'before >= 0 ?'],
       ['E30: large bodies of an account rest by no bytes', ', bytes / BYTES_PER_MS);', ', 0);'],
       ['E30: large bodies of an account wait for as long as they like', 'waitMs > LONGEST_WAIT_MS &&', 'waitMs < 0 &&'],
       [
         'E30: who had a request a moment ago counts as nobody',
-        'queue.changes !== before || pools',
-        'queue.changes < before || pools',
+        'beside.changes !== before || pools',
+        'beside.changes < before || pools',
       ],
     ],
   },
@@ -52,6 +53,22 @@ export const TRUST: readonly MutatedFile[] = [
         'looked < MOST_LOOKED_AT && (looked === 0 || performance.now() < until)',
         'looked < Number.POSITIVE_INFINITY',
       ],
+    ],
+  },
+  {
+    ...{ room, file: 'core/http/read-body.ts', tests: ['test/core/http/slow-bodies.test.ts'] },
+    mutants: [
+      [
+        'E25: files of forms fill the disk before they are booked',
+        '+ chunk.length * heapPerByte',
+        '+ chunk.length * 0',
+      ],
+    ],
+  },
+  {
+    ...{ room, file: 'plugins/stores/kit/kept.ts', tests: ['test/plugins/stores/kit/kept.test.ts'] },
+    mutants: [
+      ['E29: all accounts together have no end', 'bounds.ofAll - sumOfKnown()', 'bounds.ofAll - 0 * sumOfKnown()'],
     ],
   },
   {

@@ -128,7 +128,7 @@ describe('formats that a plugin’s schema names', () => {
         'an operation',
         'operation',
         'operations',
-        { setup: `api.operation({ name: 'x', request: ${phone} });` },
+        { setup: `api.operation({ name: 'x', request: ${phone}, estimate() {}, attempt() {}, isResponse() {} });` },
         /^plugin "probe": the request of "x" does not compile: unknown format "phone"/,
       ],
       [

@@ -158,7 +158,7 @@ describe('what a hook is handed cannot be changed (D53)', () => {
       `api.hook('finish', (call, outcome) => { if (call.request.user === 'usage') outcome.usage.prompt_tokens = 0; });`,
       `api.hook('attempt', (call, attempt) => { if (call.request.user === 'attempt') attempt.target.model = 'x'; });`,
     ].join('\n');
-    gateway = await startProbe(setup);
+    gateway = await startProbe(setup, {}, {}, `permissions: ['credentials'],`);
   });
   after(() => gateway.stop());
 

@@ -67,7 +67,10 @@ const REFUSED: readonly (readonly [title: string, plugin: PluginText, message: R
   ],
   [
     'an operation whose request schema is wrong',
-    { kind: 'operation', setup: `api.operation({ name: 'x', request: { type: 'text' } });` },
+    {
+      kind: 'operation',
+      setup: `api.operation({ name: 'x', request: { type: 'text' }, estimate() {}, attempt() {}, isResponse() {} });`,
+    },
     /the request of "x" does not compile/,
   ],
   [
@@ -147,7 +150,7 @@ describe('what a plugin needs and finds wrong is told before the start', () => {
 
   it('a plugin that is required and not there is named, by tollgate check too', async () => {
     expect(await faultsOf({ more: `requires: ['medical'],`, setup: RUINED })).to.match(
-      /policies\.probe: needs the plugin "medical", which this configuration does not have.*Name it in the configuration too/s,
+      /policies\.probe: needs "medical", which no plugin of this configuration is or provides.*Name the plugin in the configuration too/s,
     );
     expect(await faultsOf({ more: `requires: ['echo', 'accounts'],`, setup: RUINED })).to.equal('');
   });

@@ -28,6 +28,21 @@ export default definePlugin({
   },
 });`,
   },
+  added: {
+    title: 'operations and services that a plugin adds are known, also where its file comes before those of the kits',
+    text: `
+import type { Operations, Services } from 'tollgate';
+import type { EmbeddingRequest } from 'tollgate/codec';
+declare module 'tollgate' {
+  interface Operations { readonly words: { readonly request: { readonly model: string }; readonly response: { readonly n: number }; readonly offer: never } }
+  interface Services { readonly glossary: { explain(word: string): string } }
+}
+export const known: readonly (keyof Operations)[] = ['words', 'embeddings', 'chat'];
+export const service: keyof Services = 'glossary';
+// @ts-expect-error -- nobody added it
+export const unknown: keyof Operations = 'nothing';
+export type { EmbeddingRequest };`,
+  },
   others: {
     title: 'without operations a hook sees what all operations have, once others are known',
     text: `

@@ -8,7 +8,7 @@ const report = (model: string, more: Partial<TargetReport> = {}): TargetReport =
 });
 const retries = { live: 4, running: 1, allowed: 3, refused: 2 };
 const merge = (...targets: readonly (readonly TargetReport[])[]) =>
-  mergeStates(targets.map((each) => ({ targets: each, retries })));
+  mergeStates(targets.map((each) => ({ targets: each, retries, drained: [] })));
 
 describe('what several processes know of targets', () => {
   it('has the targets of all of them, and the sums of their retries', () => {

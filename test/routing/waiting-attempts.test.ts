@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { WaitingAttempts } from '../../routing/health-book.ts';
+import { WaitingAttempts } from '../../routing/target-health.ts';
 
 const TARGET = { provider: 'a', model: 'm' };
 

@@ -65,7 +65,7 @@ const RISKS = Object.freeze(['thinner', 'diabetic', 'asthma', 'immune', 'pacemak
 const CHILD_YEARS = 12;
 
 /** Where no rule of emergencies holds, less says nothing: weights are rounded. */
-const LEAST_WEIGHT = 0.1;
+export const LEAST_WEIGHT = 0.1;
 
 interface Found {
   readonly rule: Rule;

@@ -282,6 +282,7 @@ export default definePlugin({
   name: 'rag',
   kind: 'agent',
   apiVersion: 1,
+  permissions: ['records'],
   configSchema: RAG_CONFIG,
   check({ folder: given, access = {} }, { baseDir, settings }) {
     const folder = path.resolve(baseDir, given);

@@ -30,7 +30,7 @@ export default definePlugin({
   name: 'api-key',
   kind: 'auth',
   apiVersion: 1,
-  permissions: ['ledger'],
+  permissions: ['ledger', 'records'],
   credentials: ['key'],
   isCredential: (text) => KEY_PATTERN.test(text),
   commands: [{ name: 'keys', summary: 'Make, list, change, block, rotate and revoke API keys' }],

@@ -250,6 +250,8 @@ export default definePlugin({
   name: 'jwt',
   kind: 'auth',
   apiVersion: 1,
+  // Its issuer says where its keys are.
+  permissions: ['hosts'],
   credentials: ['token'],
   isCredential: (text) => SHAPE.test(text),
   configSchema: CONFIG_SCHEMA,

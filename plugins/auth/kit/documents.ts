@@ -1,5 +1,11 @@
 import type Keyv from 'keyv';
-import { GatewayError, isGatewayError, type PersonalData, type Sets } from '../../../core/index.ts';
+import {
+  type AccountDocuments,
+  GatewayError,
+  isGatewayError,
+  type PersonalData,
+  type Sets,
+} from '../../../core/index.ts';
 import { hashId } from './random-id.ts';
 
 /** Documents that end by themselves, on a store whose failures are never taken for absence. */
@@ -22,10 +28,38 @@ export function createDocuments<T>(keyv: Keyv<T>): Documents<T> {
   };
 }
 
+/** Documents that are booked under an account, in what it keeps in the store. */
+export interface KeptDocuments<T> extends Pick<Documents<T>, 'get' | 'delete'> {
+  set(account: string, key: string, value: T, ttlMs: number): Promise<void>;
+}
+
+/** As {@link createDocuments}, within the bound of what each account keeps: those that were written least recently go, after all else that it keeps. */
+export function createKeptDocuments<T>(kept: AccountDocuments, name: string): KeptDocuments<T> {
+  const find = (key: string) =>
+    withStore(() => kept.get<{ readonly account: string; readonly value: T }>(`${name}.${key}`));
+  return {
+    get: async (key) => (await find(key))?.value,
+    async set(account, key, value, ttlMs) {
+      const document = { account, value };
+      if (!(await withStore(() => kept.set(account, `${name}.${key}`, document, Math.max(ttlMs, 1), 'lasting'))))
+        throw new GatewayError(
+          'store_unavailable',
+          'The store has no room for this session, or it is larger than one document may be. Ask the operator of this gateway to make room there, or to raise "keepPerAccount" of the store.',
+        );
+    },
+    async delete(key) {
+      const found = await find(key);
+      if (found) await withStore(() => kept.delete(found.account, `${name}.${key}`));
+    },
+  };
+}
+
 /** Which documents are a user's: they are found without looking through those of all. */
 export interface UserDocuments {
-  /** Notes a document until it ends; forgets those of the user that have ended. */
-  add(userId: string, key: string, endsAt: number, now: number): Promise<void>;
+  /** Notes a document until it ends; forgets those of the user that have ended, and removes by `remove` what is over {@link MOST}. */
+  add(userId: string, key: string, endsAt: number, now: number, remove: (key: string) => Promise<void>): Promise<void>;
+  /** The keys of a user's documents, those that end first at the beginning; some may have ended. */
+  keys(userId: string): Promise<readonly string[]>;
   /** For operators who erase a user: `read` and `remove` are of the documents. */
   personal(
     name: string,
@@ -33,6 +67,8 @@ export interface UserDocuments {
   ): PersonalData;
 }
 
+/** How many documents of one kind a user has; one more ends the one that would end first. */
+export const MOST = 100;
 const PAGE = 1000;
 const TIME_DIGITS = 9;
 
@@ -42,11 +78,18 @@ export function createUserDocuments(sets: Pick<Sets, 'add' | 'remove' | 'list'>,
   const list = (userId: string) => withStore(() => sets.list(setOf(userId), { limit: PAGE }));
   const keyOf = (member: string): string => member.slice(TIME_DIGITS + 1);
   return {
-    async add(userId, key, endsAt, now) {
-      const over = (await list(userId)).filter((member) => member < timeOf(now));
+    async add(userId, key, endsAt, now, remove) {
+      const known = await list(userId);
+      const over = known.filter((member) => member < timeOf(now));
       for (const member of over) await withStore(() => sets.remove(setOf(userId), member));
+      // Those that end first end now.
+      for (const member of known.slice(over.length, Math.max(over.length, known.length - MOST + 1))) {
+        await remove(keyOf(member));
+        await withStore(() => sets.remove(setOf(userId), member));
+      }
       await withStore(() => sets.add(setOf(userId), `${timeOf(endsAt)}.${key}`));
     },
+    keys: async (userId) => (await list(userId)).map(keyOf),
     personal: (what, documents) => ({
       name: what,
       async count({ userId }) {

@@ -8,21 +8,32 @@ import {
   type RouteContext,
 } from '../../../core/index.ts';
 import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../policies/kit/index.ts';
-import { createDocuments, createUserDocuments } from '../kit/documents.ts';
-import { randomId } from '../kit/random-id.ts';
+import { type Cookies, createCookies, refuseOtherOrigin } from '../kit/cookies.ts';
+import { createDocuments, createKeptDocuments, createUserDocuments, type Documents } from '../kit/documents.ts';
+import { INTRODUCTION_MS, INTRODUCTIONS, type Introduction, isForDevices } from '../kit/introductions.ts';
+import { hashId, randomId } from '../kit/random-id.ts';
 import { rightsOfWords } from '../kit/role-map.ts';
 import { CONFIG_SCHEMA } from './config-schema.ts';
-import { type Cookies, createCookies, refuseOtherOrigin } from './cookies.ts';
 import { createIdentityProvider } from './identity-provider.ts';
 import { findProblems, type OpenIdOptions, readOptions } from './options.ts';
 import { ADMIN_PREFIX, CALLBACK_PATH, isOwnPath, LOGIN_PATH, LOGOUT_PATH, SESSION_PATH } from './paths.ts';
 import { createPendingLogins, LOGIN_MS, type PendingLogin } from './pending-logins.ts';
 import { createSessions, type Session, type SessionId, type Sessions } from './sessions.ts';
-import { admit, finishSignIn, noteName, type ProviderResponse, type SignInParts, usersOf } from './sign-in.ts';
+import {
+  admit,
+  finishSignIn,
+  noteName,
+  type ProviderResponse,
+  refuseBlocked,
+  type SignInParts,
+  usersOf,
+} from './sign-in.ts';
 
 interface RouteParts extends SignInParts {
   readonly cookies: Cookies;
   readonly sessions: Sessions;
+  /** People who signed in for the page that approves programs. */
+  readonly introductions: Documents<Introduction>;
   readonly audit: PluginApi['audit'];
   readonly log: PluginApi['log'];
   readonly noteRefusal: ReturnType<typeof createRefusals>;
@@ -88,7 +99,7 @@ function loginRoute({ cookies, options, pending, provider, count, log }: RoutePa
 }
 
 function callbackRoute(parts: RouteParts): Route {
-  const { cookies, sessions, options, count, audit, log, noteRefusal } = parts;
+  const { cookies, sessions, introductions, options, count, audit, log, noteRefusal } = parts;
   /** Writes down that a person is not let in; what only failed is no refusal. */
   const refuse = (ctx: RouteContext, userId: string | undefined, error: unknown): never => {
     if (isGatewayError(error) && (error.status === 401 || error.status === 403)) {
@@ -120,15 +131,24 @@ function callbackRoute(parts: RouteParts): Route {
         const { person, returnTo } = await finishSignIn(parts, browser, readResponse(ctx), now).catch(
           (error: unknown) => refuse(ctx, undefined, error),
         );
-        await admit(parts, person).catch((error: unknown) => refuse(ctx, person.userId, error));
+        const { userId, name, roles } = person;
+        const isForDevice = isForDevices(returnTo);
+        const check = isForDevice ? refuseBlocked : admit;
+        await check(parts, person).catch((error: unknown) => refuse(ctx, userId, error));
+        await noteName(parts.users, person);
+        ctx.append('set-cookie', cookies.login.write(undefined));
+        if (isForDevice) {
+          const id = randomId();
+          await introductions.set(hashId(id), { ...person, returnTo }, INTRODUCTION_MS);
+          ctx.append('set-cookie', cookies.person.write(id, INTRODUCTION_MS));
+          return redirect(ctx, options.basePath + returnTo);
+        }
         const { issuer, clientId } = options;
         const former = cookies.session.read(ctx.headers.cookie);
         if (former !== undefined) await sessions.end(former, now);
-        const id = await sessions.begin({ ...person, issuer, clientId }, now);
-        await noteName(parts.users, person);
-        const actor = { via: 'console', userId: person.userId, address: ctx.state.ip } as const;
-        await audit({ actor, action: 'session.begin', subject: person.userId, after: { roles: person.roles } });
-        ctx.append('set-cookie', cookies.login.write(undefined));
+        const id = await sessions.begin({ userId, ...(name !== undefined && { name }), roles, issuer, clientId }, now);
+        const actor = { via: 'console', userId, address: ctx.state.ip } as const;
+        await audit({ actor, action: 'session.begin', subject: userId, after: { roles } });
         ctx.append('set-cookie', cookies.session.write(id, options.sessionForMs));
         redirect(ctx, options.basePath + returnTo);
       });
@@ -325,6 +345,8 @@ export default definePlugin({
   name: 'openid',
   kind: 'auth',
   apiVersion: 1,
+  // Its provider says where its keys are.
+  permissions: ['records', 'hosts'],
   credentials: ['session'],
   // A session comes in a cookie, never where keys and tokens do.
   isCredential: () => false,
@@ -334,16 +356,16 @@ export default definePlugin({
   setup(api, config) {
     const options = readOptions(config, api.settings.basePath);
     const cookies = createCookies(options.isSecure, options.basePath);
-    const { counters } = api.stores;
-    const documents = createDocuments(api.keyv<Session>('sessions'));
+    const { counters, kept } = api.stores;
+    const documents = createKeptDocuments<Session>(kept, 'sessions');
     const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
     api.personalData(ofUsers.personal('sessions', documents));
     const sessions = createSessions(
       {
-        ids: createDocuments(api.keyv<SessionId>('session-ids')),
+        ids: createKeptDocuments<SessionId>(kept, 'session-ids'),
         sessions: documents,
         ofUsers,
-        seen: createDocuments(api.keyv<number>('session-seen')),
+        seen: createKeptDocuments<number>(kept, 'session-seen'),
         counters,
       },
       options,
@@ -358,7 +380,8 @@ export default definePlugin({
     const count = createLoginRate();
     const { audit, log } = api;
     const users = usersOf(api);
-    const parts = { options, cookies, sessions, pending, provider, users, audit, log, count };
+    const introductions = createDocuments(api.share<Introduction>(INTRODUCTIONS));
+    const parts = { options, cookies, sessions, introductions, pending, provider, users, audit, log, count };
     const noteRefusal = createRefusals(api);
     for (const route of loginRoutes({ ...parts, noteRefusal })) api.route(route);
     authenticate(api, options, cookies, sessions);

@@ -1,5 +1,5 @@
 import type { Counters } from '../../../core/index.ts';
-import { type Documents, type UserDocuments, withStore } from '../kit/documents.ts';
+import { type KeptDocuments, type UserDocuments, withStore } from '../kit/documents.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
 
 /** A person who signed in. It is written once; only its end removes it. */
@@ -26,10 +26,10 @@ export interface SessionId {
 
 export interface SessionParts {
   /** By the hash of the id. */
-  readonly ids: Documents<SessionId>;
+  readonly ids: KeptDocuments<SessionId>;
   /** By the session's key, as is `seen`: when a request last came. */
-  readonly sessions: Documents<Session>;
-  readonly seen: Documents<number>;
+  readonly sessions: KeptDocuments<Session>;
+  readonly seen: KeptDocuments<number>;
   readonly ofUsers: Pick<UserDocuments, 'add'>;
   readonly counters: Pick<Counters, 'lease'>;
 }
@@ -84,13 +84,15 @@ export function createSessions(parts: SessionParts, { sessionForMs, idleForMs }:
     return { known, session, seenAt };
   };
 
-  const replace = async (id: string, known: SessionId, endsAt: number, now: number): Promise<NewId | undefined> => {
+  type Found = NonNullable<Awaited<ReturnType<typeof look>>>;
+  const replace = async (id: string, { known, session }: Found, now: number): Promise<NewId | undefined> => {
+    const { userId, endsAt } = session;
     // Of several requests at once, on whichever node, one replaces it.
     const isFirst = await withStore(() => counters.lease(`replace.${hashId(id)}`, randomId(), 1, REPLACE_MS, now));
     if (!isFirst) return undefined;
     const next = randomId();
-    await ids.set(hashId(next), { session: known.session, issuedAt: now }, endsAt - now);
-    await ids.set(hashId(id), { ...known, replacedAt: now }, OVERLAP_MS);
+    await ids.set(userId, hashId(next), { session: known.session, issuedAt: now }, endsAt - now);
+    await ids.set(userId, hashId(id), { ...known, replacedAt: now }, OVERLAP_MS);
     return { id: next, endsAt };
   };
 
@@ -98,10 +100,10 @@ export function createSessions(parts: SessionParts, { sessionForMs, idleForMs }:
     async begin(who, now) {
       const [id, key] = [randomId(), randomId()];
       const endsAt = now + sessionForMs;
-      await ofUsers.add(who.userId, key, endsAt, now);
-      await sessions.set(key, { ...who, startedAt: now, endsAt }, sessionForMs);
-      await seen.set(key, now, idleForMs);
-      await ids.set(hashId(id), { session: key, issuedAt: now }, sessionForMs);
+      await ofUsers.add(who.userId, key, endsAt, now, sessions.delete);
+      await sessions.set(who.userId, key, { ...who, startedAt: now, endsAt }, sessionForMs);
+      await seen.set(who.userId, key, now, idleForMs);
+      await ids.set(who.userId, hashId(id), { session: key, issuedAt: now }, sessionForMs);
       return id;
     },
 
@@ -114,9 +116,9 @@ export function createSessions(parts: SessionParts, { sessionForMs, idleForMs }:
       const found = await look(id, now);
       if (!found) return undefined;
       const { known, session, seenAt } = found;
-      if (now - seenAt >= NOTE_MS) await seen.set(known.session, now, idleForMs);
+      if (now - seenAt >= NOTE_MS) await seen.set(session.userId, known.session, now, idleForMs);
       if (!mayReplace || known.replacedAt !== undefined || now - known.issuedAt < REPLACE_MS) return undefined;
-      return replace(id, known, session.endsAt, now);
+      return replace(id, found, now);
     },
 
     async end(id, now) {

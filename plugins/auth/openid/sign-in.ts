@@ -1,6 +1,7 @@
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { GatewayError, isGatewayError, type PluginApi, type UserRecord } from '../../../core/index.ts';
 import { USERS } from '../../policies/kit/index.ts';
+import type { IntroducedPerson } from '../kit/introductions.ts';
 import { isSame } from '../kit/random-id.ts';
 import { readClaim } from '../kit/read-claim.ts';
 import { wordsOfClaims } from '../kit/role-map.ts';
@@ -68,12 +69,17 @@ async function readSignedIn(parts: SignInParts, code: string, { verifier, nonce 
 }
 
 /** Only operators come in: there is nothing else to do here with a session. */
-export async function admit({ users }: SignInParts, { userId, roles }: Person): Promise<void> {
-  if (roles.length === 0)
+export async function admit(parts: SignInParts, person: Person): Promise<void> {
+  if (person.roles.length === 0)
     throw new GatewayError(
       'permission_denied',
       'You signed in, but your account has no role that may operate this gateway. Ask whoever manages your accounts to give you one, then sign in again.',
     );
+  await refuseBlocked(parts, person);
+}
+
+/** Whoever is blocked here has nothing to do here at all. */
+export async function refuseBlocked({ users }: SignInParts, { userId }: Person): Promise<void> {
   const { value } = await users.find(userId);
   if (value?.blockedAt !== undefined)
     throw new GatewayError('permission_denied', 'You signed in, but an operator of this gateway has blocked you here.');
@@ -155,13 +161,12 @@ type Claims = Readonly<Record<string, unknown>>;
 type PersonOptions = Pick<OpenIdOptions, 'roleClaims' | 'roles' | 'userPrefix'>;
 
 /** Who signed in, as the provider says. */
-interface Person {
-  readonly userId: string;
-  /** What to call them; for people to read. */
-  readonly name?: string;
-  /** Those of their roles that make an operator. */
+interface Person extends IntroducedPerson {
+  /** Those of their words that make an operator. */
   readonly roles: readonly string[];
 }
+
+const MAX_WORDS = 200;
 
 const MAX_NAME = 200;
 const MAX_SUBJECT = 255;
@@ -170,13 +175,15 @@ const NAMES = Object.freeze(['name', 'preferred_username', 'email']);
 
 /** Who the claims are about; undefined for a subject that is no user id. */
 function readPerson(claims: Claims, { roleClaims, roles, userPrefix }: PersonOptions): Person | undefined {
-  const { sub } = claims;
+  const { sub, email, email_verified: isVerified = true } = claims;
   if (!isLine(sub, MAX_SUBJECT)) return undefined;
   const words = new Set(wordsOfClaims(claims, roleClaims));
   const name = NAMES.map((each) => claims[each]).find((value) => isLine(value, MAX_NAME));
   return {
     userId: `${userPrefix}${sub}`,
     ...(isLine(name, MAX_NAME) && { name }),
+    ...(isVerified === true && isLine(email, MAX_NAME) && { email }),
+    words: [...words].filter((word) => isLine(word, MAX_NAME)).slice(0, MAX_WORDS),
     roles: Object.keys(roles).filter((role) => words.has(role)),
   };
 }

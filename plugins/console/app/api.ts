@@ -43,6 +43,8 @@ export function may(scope: string): boolean {
 }
 /** Whether the session ended while its pages are open: they stay, with what was typed, until the person signs in again. */
 export const isLost = signal(false);
+/** How far the clock of this computer is ahead of the gateway’s, in whole minutes, by the last response. */
+export const minutesAhead = signal(0);
 /** Why the person has to sign in, where there is a reason. */
 export const signInNote = signal('');
 
@@ -90,6 +92,8 @@ async function send(
   } catch {
     throw new ApiError(0, 'unreachable', 'The gateway does not respond. Is it running?');
   }
+  const at = Date.parse(response.headers.get('date') ?? '');
+  if (!Number.isNaN(at)) minutesAhead.value = Math.round((Date.now() - at) / 60_000);
   if (response.ok) return response;
   const error = await readError(response);
   if (error.status === 401 && session.value) isLost.value = true;

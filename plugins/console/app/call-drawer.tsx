@@ -1,9 +1,9 @@
 import { get } from './api.ts';
-import { Outcome } from './calls-table.tsx';
+import { Outcome, targetOf } from './calls-table.tsx';
 import { count, milliseconds, unknownCost, usd, wholeTime } from './format.ts';
 import { nextStep } from './next-steps.ts';
 import { linkTo } from './routing.ts';
-import type { Attempt, OneCall } from './shapes.ts';
+import type { Attempt, CallHook, OneCall } from './shapes.ts';
 import { Bar, Code, Copy, Dialog, Facts, Problem, Spinner, Table, useLoad } from './ui.tsx';
 
 /** Why a call went as it went. */
@@ -20,11 +20,11 @@ export function CallDrawer({ id, onClose }: { id: string; onClose: () => void })
 
 function WholeCall({ call }: { call: OneCall }) {
   const step = nextStep(call.error_code);
-  const model = call.requested ?? `${call.provider}/${call.model}`;
+  const model = call.requested ?? targetOf(call);
   return (
     <>
       <p>
-        <Outcome call={call} /> {call.provider}/{call.model}
+        <Outcome call={call} /> {targetOf(call)}
       </p>
       {call.error_message && (
         <div class="problem">
@@ -36,6 +36,7 @@ function WholeCall({ call }: { call: OneCall }) {
       <CallFacts call={call} model={model} />
       <h3>Time</h3>
       <Attempts call={call} />
+      {call.hooks && call.hooks.length > 0 && <Hooks hooks={call.hooks} />}
       <h3>Cost</h3>
       <Costs call={call} />
       <h3>What was said</h3>
@@ -48,9 +49,15 @@ function WholeCall({ call }: { call: OneCall }) {
         </p>
       )}
       <p>
-        <a class="button plain" href={linkTo('playground', { model })}>
-          Try {model} in the playground
-        </a>
+        {call.bodies && call.operation === 'chat' ? (
+          <a class="button plain" href={linkTo('playground', { model, call: call.id })}>
+            Do it again in the playground
+          </a>
+        ) : (
+          <a class="button plain" href={linkTo('playground', { model })}>
+            Try {model} in the playground
+          </a>
+        )}
       </p>
     </>
   );
@@ -74,6 +81,7 @@ function CallFacts({ call, model }: { call: OneCall; model: string }) {
       rows={[
         ['Ended', wholeTime(call.at)],
         ['Request', request],
+        ['Trace', call.trace_id && <code>{call.trace_id}</code>],
         ['User', alike('user', call.user_id)],
         ['Account', call.account],
         ['Key', call.key === '-' ? 'none' : alike('key', call.key)],
@@ -86,19 +94,29 @@ function CallFacts({ call, model }: { call: OneCall; model: string }) {
   );
 }
 
+type UnitRow = readonly [unit: string, amount: number, cost: string | null];
+
 function Costs({ call }: { call: OneCall }) {
-  const units = Object.entries(call.units).map(([unit, number]) => [unit.replaceAll('_', ' '), count(number)] as const);
+  // With what each part costs where that is known, else the units alone.
+  const parts = call.cost_parts?.map(({ unit, quantity, usd: cost }): UnitRow => [unit, quantity, cost ?? 'no price']);
+  const units = parts ?? Object.entries(call.units).map(([unit, number]): UnitRow => [unit, number, null]);
   return (
     <>
-      <Table
-        label="Units and cost"
-        rows={[...units, ['cost', call.priced ? usd(call.cost_usd) : unknownCost(call)] as const]}
-        keyOf={([unit]) => unit}
-        columns={[
-          { name: 'Unit', cell: ([unit]) => unit },
-          { name: 'Amount', isNumber: true, cell: ([, amount]) => amount },
-        ]}
-      />
+      {units.length > 0 && (
+        <Table
+          label="Units and cost"
+          rows={units}
+          keyOf={([unit]) => unit}
+          columns={[
+            { name: 'Unit', cell: ([unit]) => unit.replaceAll('_', ' ') },
+            { name: 'Amount', isNumber: true, cell: ([, amount]) => count(amount) },
+            { name: 'Cost', isNumber: true, cell: ([, , cost]) => usd(cost) },
+          ]}
+        />
+      )}
+      <p>
+        <b>{call.priced ? usd(call.cost_usd) : unknownCost(call)}</b> <span class="muted">was charged</span>
+      </p>
       {call.estimated && <p class="muted">The units are an estimate: the vendor told none.</p>}
       {call.saved_usd && <p class="muted">A kept response was given again: {usd(call.saved_usd)} saved.</p>}
     </>
@@ -137,6 +155,25 @@ function Attempts({ call }: { call: OneCall }) {
         Whole call {milliseconds(call.duration_ms)}
         {call.first_byte_ms !== null && `, first byte after ${milliseconds(call.first_byte_ms)}`}.
       </p>
+    </>
+  );
+}
+
+/** What plugins did to it, in the order in which they did. */
+function Hooks({ hooks }: { hooks: readonly CallHook[] }) {
+  return (
+    <>
+      <h3>Plugins</h3>
+      <ul class="lines">
+        {hooks.map(({ plugin, hook, action, ms }, place) => (
+          <li key={place} class="spread">
+            <span>
+              <b>{plugin}</b> {action} it in <code>{hook}</code>
+            </span>
+            <span>{ms !== undefined && milliseconds(ms)}</span>
+          </li>
+        ))}
+      </ul>
     </>
   );
 }

@@ -20,6 +20,11 @@ export function Outcome({ call }: { call: Pick<Call, 'outcome' | 'error_code'> }
   );
 }
 
+/** Where a call went, or would have gone: one that was refused early has no provider. */
+export function targetOf({ provider, model }: Pick<Call, 'provider' | 'model'>): string {
+  return provider === '-' ? model : `${provider}/${model}`;
+}
+
 /** One line a call; `link` leads to what it says of one. */
 export function callColumns(link: (call: Call) => string): readonly Column<Call>[] {
   return [
@@ -35,20 +40,31 @@ export function callColumns(link: (call: Call) => string): readonly Column<Call>
     {
       name: 'Model',
       cell: (call) => (
-        <>
-          {call.provider}/{call.model}
-          {call.requested && call.requested !== `${call.provider}/${call.model}` && (
-            <span class="muted"> for {call.requested}</span>
-          )}
+        <div class="wrap">
+          {targetOf(call)}
+          {call.requested && call.requested !== targetOf(call) && <span class="muted"> for {call.requested}</span>}{' '}
           {call.attempts.length > 1 && <Badge tone="warn">{call.attempts.length} attempts</Badge>}
-        </>
+        </div>
       ),
     },
-    { name: 'User', cell: (call) => <a href={linkTo('calls', { user: call.user_id })}>{call.user_id}</a> },
-    { name: 'Key', isExtra: true, cell: (call) => <code>{call.key}</code> },
+    {
+      name: 'User',
+      cell: (call) => (
+        <div class="wrap short">
+          <a href={linkTo('calls', { user: call.user_id })}>{call.user_id}</a>
+        </div>
+      ),
+    },
+    { name: 'Key', isExtra: true, isWide: true, cell: (call) => <code>{call.key}</code> },
     { name: 'In', isNumber: true, isExtra: true, cell: (call) => count(call.units['prompt_tokens']) },
     { name: 'Out', isNumber: true, isExtra: true, cell: (call) => count(call.units['completion_tokens']) },
-    { name: 'First byte', isNumber: true, isExtra: true, cell: (call) => milliseconds(call.first_byte_ms) },
+    {
+      name: 'First byte',
+      isNumber: true,
+      isExtra: true,
+      isWide: true,
+      cell: (call) => milliseconds(call.first_byte_ms),
+    },
     { name: 'Took', isNumber: true, cell: (call) => milliseconds(call.duration_ms) },
     { name: 'Cost', isNumber: true, cell: (call) => (call.priced ? usd(call.cost_usd) : unknownCost(call)) },
   ];

@@ -90,6 +90,9 @@ function KeyFields({ draft, set }: { draft: Draft; set: (change: Partial<Draft>)
   );
 }
 
+/** What was typed for a new key outlives a look at another page, until the key is made or the form is cancelled. */
+let kept: { readonly of: string; readonly draft: Draft } | undefined;
+
 /** Makes a key and shows it, once; one of a team has its tag, and no more than the team may give. */
 export function NewKey({
   user = '',
@@ -100,10 +103,19 @@ export function NewKey({
   team?: string;
   onClose: () => void;
 }) {
-  const [draft, setDraft] = useState<Draft>({ ...EMPTY, user_id: user || team || (session.value?.user ?? '') });
+  const of = team ?? user;
+  const [draft, setDraft] = useState<Draft>(
+    kept?.of === of ? kept.draft : { ...EMPTY, user_id: user || team || (session.value?.user ?? '') },
+  );
   const [error, setError] = useState<unknown>();
   const [made, setMade] = useState<string>();
-  const set = (part: Partial<Draft>): void => setDraft({ ...draft, ...part });
+  const set = (part: Partial<Draft>): void => {
+    kept = { of, draft: { ...draft, ...part } };
+    setDraft(kept.draft);
+  };
+  const forget = (): void => {
+    kept = undefined;
+  };
   const submit = (event: Event): void => {
     event.preventDefault();
     setError(undefined);
@@ -113,7 +125,10 @@ export function NewKey({
       user_id: draft.user_id,
       ...(draft.role !== '' && { role: draft.role }),
     })
-      .then(({ api_key }) => setMade(api_key))
+      .then(({ api_key }) => {
+        forget();
+        setMade(api_key);
+      })
       .catch(setError);
   };
   if (made !== undefined)
@@ -143,7 +158,14 @@ export function NewKey({
           <Button kind="main" type="submit">
             Make the key
           </Button>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button
+            onClick={() => {
+              forget();
+              onClose();
+            }}
+          >
+            Cancel
+          </Button>
         </div>
       </form>
     </Dialog>

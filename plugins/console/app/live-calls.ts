@@ -51,7 +51,12 @@ function useCallList(filter: Query) {
       const page = await get<Page<Call>>('/calls', { ...filter, limit: 100, after });
       if (known.current.key !== key) return;
       const news = takeNew(page.data);
-      setState(({ calls }) => ({ calls: [...calls, ...news], next: page.next, isLoading: false, error: undefined }));
+      setState(({ calls }) => ({
+        calls: [...calls, ...news].sort(byNewest),
+        next: page.next,
+        isLoading: false,
+        error: undefined,
+      }));
     } catch (error) {
       setState((before) => ({ ...before, error, isLoading: false }));
     }
@@ -70,10 +75,15 @@ function useCallList(filter: Query) {
       if (news.length === 0) return;
       setState((before) => ({
         ...before,
-        calls: [...news, ...before.calls].slice(0, Math.max(MOST, before.calls.length)),
+        // The feed begins with some that a short first page does not have yet.
+        calls: [...news, ...before.calls].sort(byNewest).slice(0, Math.max(MOST, before.calls.length)),
       }));
     },
   };
+}
+
+function byNewest(one: Call, other: Call): number {
+  return one.at < other.at ? 1 : one.at > other.at ? -1 : 0;
 }
 
 /** Follows the calls of a filter; `onCut` is told when the gateway no longer lets this page follow. */

@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { type ComponentType, render } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { findSession, hrefOf, isLost, may, session, signOut } from './api.ts';
+import { findSession, hrefOf, isLost, may, minutesAhead, session, signOut } from './api.ts';
 import { Agents } from './pages/agents.tsx';
 import { Audit } from './pages/audit.tsx';
 import { Budgets } from './pages/budgets.tsx';
@@ -52,6 +52,12 @@ const scheme = signal<Scheme>(SCHEMES.find((each) => each === localStorage.getIt
 effect(() => {
   document.documentElement.dataset['scheme'] = scheme.value;
   localStorage.setItem(KEPT, scheme.value);
+});
+
+/** Where there is little room, the pages are behind a button. */
+const isMenuOpen = signal(false);
+effect(() => {
+  if (route.value.page) isMenuOpen.value = false;
 });
 
 const shown = computed(() => PAGES[route.value.page]);
@@ -129,7 +135,7 @@ function App() {
   const needs = shown.value?.needs;
   return (
     <div class="frame">
-      <aside>
+      <aside class={isMenuOpen.value ? 'open' : ''}>
         <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>('h1')?.focus()}>
           Skip to the page
         </button>
@@ -137,6 +143,16 @@ function App() {
           <span aria-hidden="true" class="mark" />
           Tollgate
         </a>
+        <button
+          type="button"
+          class="button plain menu"
+          aria-expanded={isMenuOpen.value}
+          onClick={() => {
+            isMenuOpen.value = !isMenuOpen.value;
+          }}
+        >
+          {isMenuOpen.value ? 'Close' : 'Menu'}
+        </button>
         <Nav />
         <footer>
           <p title="Who is signed in; calls of the playground are booked under this name">{user}</p>
@@ -152,10 +168,23 @@ function App() {
         </footer>
       </aside>
       <main>
+        <ClockNote />
         {mayOneOf(needs) ? <Page key={name} /> : <NotYours needs={needs} />}
         {isLost.value && <SignInAgain />}
       </main>
     </div>
+  );
+}
+
+/** Times in the pages are of this computer's clock. */
+function ClockNote() {
+  const ahead = minutesAhead.value;
+  if (ahead === 0) return null;
+  return (
+    <p class="empty" role="status">
+      The clock of this computer is {Math.abs(ahead)} min {ahead > 0 ? 'ahead of' : 'behind'} that of the gateway: times
+      such as “tried again in” are off by as much. What the gateway counts and books goes by its own clock.
+    </p>
   );
 }
 

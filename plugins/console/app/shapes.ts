@@ -41,15 +41,63 @@ export interface Call {
   readonly priced: boolean;
 }
 
+/** What a plugin's hook did to a call. */
+export interface CallHook {
+  readonly plugin: string;
+  readonly hook: string;
+  readonly action: string;
+  readonly ms?: number;
+}
+
 export interface OneCall extends Call {
+  readonly trace_id: string | null;
+  readonly hooks: readonly CallHook[] | null;
+  readonly cost_parts:
+    | readonly { readonly unit: string; readonly quantity: number; readonly usd: string | null }[]
+    | null;
   readonly bodies: unknown;
+}
+
+/** A budget that is near its end. */
+export interface NearBudget {
+  readonly budget: string;
+  readonly of: string;
+  readonly whose: string;
+  readonly used: number;
+  readonly amount_usd: string;
+  readonly spent_usd: string;
+  readonly left_usd: string;
+  readonly resets_at: string | null;
+}
+
+/** A program that a person signed in with. */
+export interface ProgramSignIn {
+  readonly id: string;
+  readonly program: string;
+  readonly address: string;
+  readonly started_at: string;
+  readonly ends_at: string;
+}
+
+/** A process that runs on the store. */
+export interface GatewayNode {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly started_at: string;
+  readonly seen_at: string;
+  readonly generation: number;
+  readonly targets: Readonly<Record<string, number>>;
 }
 
 export interface Target {
   readonly target: string;
   readonly provider: string;
   readonly model: string;
-  readonly state: 'closed' | 'half-open' | 'open';
+  /** The name of one of the provider’s keys, where the row is about it alone. */
+  readonly key?: string;
+  readonly state: 'closed' | 'half-open' | 'open' | 'drained';
   readonly cause?: string;
   readonly open_until?: string;
   readonly error_ratio: number;
@@ -141,9 +189,19 @@ export interface Sums {
   readonly cost_usd: string;
   readonly saved_usd: string;
   readonly unpriced_requests: number;
+  /** Where it was asked for. */
+  readonly latency?: Latency | null;
 }
 
-export type UsageRow = Sums & Readonly<Record<string, string | number>>;
+interface Latency {
+  readonly calls: number;
+  readonly duration_p50_ms: number;
+  readonly duration_p95_ms: number;
+  readonly first_byte_p50_ms?: number;
+  readonly first_byte_p95_ms?: number;
+}
+
+export type UsageRow = Sums & Readonly<Record<string, unknown>>;
 
 export interface Usage {
   readonly from: string;
@@ -153,6 +211,7 @@ export interface Usage {
   readonly data: readonly UsageRow[];
   readonly rows: number;
   readonly totals: Sums;
+  readonly latency_of?: { readonly calls: number; readonly is_complete: boolean };
   readonly has_more: boolean;
   readonly next?: string;
 }

@@ -5,9 +5,15 @@ const STATES: Readonly<Record<Target['state'], readonly [Tone, string]>> = Objec
   closed: ['good', 'works'],
   'half-open': ['warn', 'is tried again'],
   open: ['bad', 'left alone'],
+  drained: ['dim', 'drained'],
 });
 
 export function TargetState({ target }: { target: Target }) {
   const [tone, word] = STATES[target.state];
   return <Badge tone={target.state === 'closed' && target.error_ratio >= 0.5 ? 'warn' : tone}>{word}</Badge>;
+}
+
+/** How much a target needs to be looked at: the more, the earlier it stands. */
+export function urgencyOf({ state, error_ratio: failed }: Target): number {
+  return { open: 4, 'half-open': 2, drained: 1, closed: 0 }[state] + failed;
 }

@@ -152,6 +152,15 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
+/** A name that may be long: it is broken only where there is no more room. */
+export function Name({ text }: { text: string }) {
+  return (
+    <div class="wrap">
+      <b>{text}</b>
+    </div>
+  );
+}
+
 export function Time({ at }: { at: string | null | undefined }) {
   if (!at) return <span class="muted">–</span>;
   return (
@@ -166,6 +175,8 @@ export interface Column<Row> {
   readonly isNumber?: boolean;
   /** Left out where there is little room. */
   readonly isExtra?: boolean;
+  /** Shown where there is much room alone. */
+  readonly isWide?: boolean;
   /** Its head is for screen readers alone. */
   readonly isQuiet?: boolean;
   cell(row: Row): ComponentChildren;
@@ -188,7 +199,7 @@ export function Table<Row>({
 }) {
   if (rows.length === 0 && empty) return <div class="empty">{empty}</div>;
   const classOf = (column: Column<Row>): string =>
-    `${column.isNumber ? 'number' : ''} ${column.isExtra ? 'extra' : ''}`.trim();
+    [column.isNumber && 'number', column.isExtra && 'extra', column.isWide && 'wide'].filter(Boolean).join(' ');
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
     <section class="table" aria-label={label} tabIndex={0}>
@@ -206,7 +217,8 @@ export function Table<Row>({
           {rows.map((row) => (
             <tr key={keyOf(row)} class={isCurrent?.(row) ? 'current' : ''}>
               {columns.map((column) => (
-                <td key={column.name} class={classOf(column)}>
+                // Where a row stands as lines, each cell says what it is.
+                <td key={column.name} class={classOf(column)} data-name={column.isQuiet ? undefined : column.name}>
                   {column.cell(row)}
                 </td>
               ))}
@@ -288,16 +300,18 @@ export function Search({
   value,
   onPick,
   placeholder,
+  type = 'search',
 }: {
   label: string;
   value: string;
   onPick: (value: string) => void;
   placeholder?: string;
+  type?: 'search' | 'date';
 }) {
   return (
     <Field label={label}>
       <input
-        type="search"
+        type={type as 'search'}
         value={value}
         placeholder={placeholder}
         autocomplete="off"
@@ -345,9 +359,10 @@ export function Dialog({
 /** A share as a bar with its text; past the end it is full. */
 export function Bar({ share, label, tone = 'good' }: { share: number; label: string; tone?: Tone }) {
   const width = `${Math.min(Math.max(share, 0), 1) * 100}%`;
+  const isNone = share <= 0;
   return (
     <div class={`bar ${tone}`} role="img" aria-label={label}>
-      <span ref={(element) => element?.style.setProperty('width', width)} />
+      {!isNone && <span ref={(element) => element?.style.setProperty('width', width)} />}
     </div>
   );
 }

@@ -18,6 +18,7 @@ import {
   type Schema,
 } from '../../../core/index.ts';
 import { invalid } from '../../providers/kit/index.ts';
+import { fillIn } from '../kit/fill-in.ts';
 
 /** Fields that mean the same in both of OpenAI's formats. */
 const PASSED: readonly string[] = Object.freeze([
@@ -84,10 +85,6 @@ type CompletionBody = JsonObject;
 const OWN = ['model', 'prompt', 'suffix', 'max_tokens', 'echo', 'best_of', 'logprobs'] as const;
 const KNOWN: ReadonlySet<string> = new Set([...OWN, ...PASSED]);
 
-/** What a chat model is told when it is to write what belongs between two texts. */
-const FILL_IN =
-  'You complete text. The user gives the text before a gap between <prefix> and </prefix> and the text after it between <suffix> and </suffix>. Reply with exactly the text that belongs in the gap, and nothing else: no explanation, no code fence, no repetition of what stands around it.';
-
 /** A completion as a chat: the prompt is what the user says. */
 function readCompletion({ body }: DialectInput<CompletionBody>): DialectRequest {
   const prompt = promptOf(body);
@@ -133,11 +130,7 @@ function promptOf({ prompt }: CompletionBody): string {
 
 function messagesOf(prompt: string, suffix: unknown): readonly ChatMessage[] {
   if (typeof suffix !== 'string' || suffix === '') return [{ role: 'user', content: prompt }];
-  const content = `<prefix>${prompt}</prefix><suffix>${suffix}</suffix>`;
-  return [
-    { role: 'system', content: FILL_IN },
-    { role: 'user', content },
-  ];
+  return fillIn(prompt, suffix);
 }
 
 function isSet(value: unknown): boolean {

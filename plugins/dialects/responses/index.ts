@@ -152,6 +152,25 @@ const responses: DialectDefinition<ResponsesBody> = {
   error: (error, requestId) => ({ body: error.toBody(requestId) }),
 };
 
+/** What a vendor compacts is encrypted for its account alone, and nobody else's words can be. */
+function addCompaction(api: PluginApi): void {
+  api.route({
+    ...{
+      method: 'POST',
+      path: '/v1/responses/compact',
+      auth: ['key'],
+      summary: 'Refused: no conversation is compacted here',
+    },
+    responses: { 400: { description: 'Why not.', schema: { type: 'object' } } },
+    handler() {
+      throw new GatewayError(
+        'invalid_request',
+        'This gateway does not compact conversations. Sum the conversation up by a response of its own, or send what is left of it.',
+      );
+    },
+  });
+}
+
 /** OpenAI's Responses API, which Codex and the newer SDKs use by default. */
 export default definePlugin({
   name: 'responses',
@@ -190,5 +209,6 @@ export default definePlugin({
     api.dialect({ ...responses, aliases, expand, remember });
     if (websocket) serveSocket(api, responses, socket);
     if (mode !== 'off') addStoreRoutes(api, store);
+    addCompaction(api);
   },
 });

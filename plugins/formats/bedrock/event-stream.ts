@@ -29,48 +29,78 @@ const TEXT = 7;
  * service calls an error, in headers alone, is the event `error`. Throws a {@link StreamFailure} for a frame that is damaged or too long.
  */
 export function createFrameReader({ maxEventLength = MAX_FRAME_BYTES, onGrowth }: SseReaderOptions = {}): SseReader {
-  let parts: Uint8Array[] = [];
-  let held = 0;
-  let needed = PRELUDE_BYTES;
-  let grown = SMALL_FRAME;
   const headersOf = createHeaderReader();
-
-  function take(buffer: Buffer): readonly SseEvent[] {
-    const events: SseEvent[] = [];
-    let at = 0;
-    needed = PRELUDE_BYTES;
-    while (buffer.length - at >= PRELUDE_BYTES) {
-      const length = frameLength(buffer, at, maxEventLength);
-      if (buffer.length - at < length) {
-        needed = length;
-        break;
-      }
-      const event = readFrame(buffer.subarray(at, at + length), headersOf);
-      if (event) events.push(event);
-      at += length;
-    }
-    parts = at < buffer.length ? [buffer.subarray(at)] : [];
-    held = buffer.length - at;
-    return events;
-  }
+  const begun = createBegunFrame(onGrowth);
 
   return {
     push(bytes) {
-      parts.push(bytes);
-      held += bytes.length;
-      if (held > grown) {
-        onGrowth?.(held - grown);
-        grown = held;
+      const isNew = begun.held().length === 0;
+      if (!isNew && !begun.add(bytes)) return NONE;
+      const buffer = isNew ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) : begun.held();
+      const events: SseEvent[] = [];
+      let at = 0;
+      let needed = PRELUDE_BYTES;
+      while (buffer.length - at >= PRELUDE_BYTES) {
+        const length = frameLength(buffer, at, maxEventLength);
+        if (buffer.length - at < length) {
+          needed = length;
+          break;
+        }
+        const event = readFrame(buffer.subarray(at, at + length), headersOf);
+        if (event) events.push(event);
+        at += length;
       }
-      // Copied once a frame is whole, however many pieces it came in.
-      if (held < needed) return NONE;
-      return take(parts.length === 1 ? Buffer.from(bytes.buffer, bytes.byteOffset, held) : Buffer.concat(parts, held));
+      begun.replace(buffer.subarray(at), needed);
+      return events;
     },
     // What is left is half a frame: the decoder knows whether anything was still to come.
     end: () => NONE,
   };
 }
 
+/**
+ * The beginning of a frame, copied into one piece of memory that doubles up to the frame's length, and is told before it is taken: a piece
+ * of one byte, kept as it came, would keep all that was read with it.
+ */
+function createBegunFrame(onGrowth: SseReaderOptions['onGrowth']) {
+  let memory = EMPTY;
+  let held = 0;
+  let needed = PRELUDE_BYTES;
+  let grown = SMALL_FRAME;
+
+  const add = (bytes: Uint8Array): boolean => {
+    const least = held + bytes.length;
+    if (least > memory.length) {
+      const length = Math.max(least, Math.min(needed, Math.max(LEAST_MEMORY, 2 * memory.length)));
+      if (length > grown) {
+        onGrowth?.(length - grown);
+        grown = length;
+      }
+      const larger = Buffer.allocUnsafeSlow(length);
+      larger.set(memory.subarray(0, held));
+      memory = larger;
+    }
+    memory.set(bytes, held);
+    held = least;
+    return held >= needed;
+  };
+
+  return {
+    held: () => memory.subarray(0, held),
+    /** Says whether the frame, or what tells its length, is whole. */
+    add,
+    /** Holds another beginning, which may lie in what was held. */
+    replace(bytes: Uint8Array, length: number): void {
+      held = 0;
+      needed = length;
+      if (memory.length > SMALL_FRAME) memory = EMPTY;
+      if (bytes.length > 0) add(bytes);
+    },
+  };
+}
+
+const EMPTY = Buffer.alloc(0);
+const LEAST_MEMORY = 4096;
 const NONE: readonly SseEvent[] = Object.freeze([]);
 
 function damaged(what: string): StreamFailure {

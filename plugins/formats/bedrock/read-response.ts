@@ -85,6 +85,13 @@ function readUsage(value: unknown): Usage | undefined {
   };
 }
 
+/** The counts with the tier that served, and the dearer mode of less latency as one, for which no price is known here. */
+function withTier(usage: Usage | undefined, { serviceTier, performanceConfig }: JsonObject): Usage | undefined {
+  const isFast = readObject(performanceConfig)['latency'] === 'optimized';
+  const tier = isFast ? 'latency_optimized' : readString(readObject(serviceTier)['type']);
+  return usage && tier !== undefined ? { ...usage, service_tier: tier } : usage;
+}
+
 /** Why the model stopped; a reason that stands for a failure is thrown. */
 function finishOf(
   reason: string,
@@ -134,7 +141,7 @@ export function converseResponse(body: unknown, call: CodecCall): ChatResponse {
     if (detail) details.push(detail);
   }
   const { finish, native } = finishOf(reason, calls.length > 0);
-  const counted = readUsage(usage);
+  const counted = withTier(readUsage(usage), readObject(body));
   return {
     id: call.id,
     object: 'chat.completion',
@@ -214,7 +221,7 @@ class ConverseDecoder implements StreamDecoder {
       case 'messageStop':
         return this.#end(readString(data['stopReason']) ?? '');
       case 'metadata':
-        this.#usage = readUsage(data['usage']);
+        this.#usage = withTier(readUsage(data['usage']), data);
         return [];
       default:
         return [];

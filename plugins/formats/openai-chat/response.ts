@@ -261,7 +261,7 @@ export function readUsage(value: unknown, rules: UsageRules = {}): Usage | undef
   if (reasoning && (outside || isOutside(reasoning, prompt, completion, totalTold))) completion += reasoning;
   const promptDetails = countsIn(value['prompt_tokens_details'], cached);
   const completionDetails = countsIn(value['completion_tokens_details'], undefined);
-  const cost = rules.usageCost ? rules.usageCost(value) : value['cost'] ? totalCost(value) : undefined;
+  const cost = toldCost(value, rules);
   const usage: { -readonly [Field in keyof Usage]: Usage[Field] } & JsonObject = {
     prompt_tokens: prompt,
     completion_tokens: completion,
@@ -292,9 +292,10 @@ function toolUse({ server_tool_use: used }: JsonObject): Usage['units'] {
   return units.length > 0 ? Object.fromEntries(units) : undefined;
 }
 
-/** The whole of a cost that is told in its parts, as Perplexity does; a number stands in the usage already. */
-function totalCost({ cost }: JsonObject): number | undefined {
-  const total = readObject(cost)['total_cost'];
+/** What a vendor's usage says that the call cost, in US dollars; Perplexity tells it in its parts, with the whole of them. */
+export function toldCost(usage: JsonObject, { usageCost }: UsageRules): number | undefined {
+  if (usageCost) return usageCost(usage);
+  const total = isObject(usage['cost']) ? usage['cost']['total_cost'] : usage['cost'];
   return typeof total === 'number' ? total : undefined;
 }
 

@@ -1,5 +1,6 @@
 import {
   type ChatChunk,
+  type ChatCodec,
   type ChatDelta,
   type ChunkChoice,
   type CodecCall,
@@ -33,7 +34,7 @@ import {
   withTier,
 } from './response.ts';
 import { type ToolCallTracker, trackToolCalls } from './tool-calls.ts';
-import type { Differences } from './types.ts';
+import type { Differences, OwnWire } from './types.ts';
 
 const CHOICE = new Set('index delta message finish_reason logprobs usage text seed finish stop_reason'.split(' '));
 
@@ -265,4 +266,26 @@ function joined(open: JsonObject, piece: JsonObject): JsonObject {
   };
   const said = Object.entries(piece).filter(([, value]) => value !== null && value !== undefined);
   return { ...open, ...Object.fromEntries(said), ...textOf('text'), ...textOf('summary') };
+}
+
+/** A codec that reads what a vendor's own wire becomes. */
+export function withOwnWire(codec: ChatCodec, { response = (body) => body, events }: OwnWire): ChatCodec {
+  return {
+    ...codec,
+    response: (body, call) => codec.response(isObject(body) ? response(body) : body, call),
+    stream(call) {
+      const decoder = codec.stream(call);
+      const chunkOf = events?.();
+      if (!chunkOf) return decoder;
+      return {
+        push(event) {
+          const data = parseJson(event.data);
+          if (!isObject(data)) return decoder.push(event);
+          const chunk = chunkOf(data);
+          return chunk ? decoder.push({ ...event, data: JSON.stringify(chunk) }) : [];
+        },
+        end: () => decoder.end(),
+      };
+    },
+  };
 }

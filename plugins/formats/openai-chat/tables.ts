@@ -145,8 +145,16 @@ export const OTHERS_EFFECTS: ProviderEffects = Object.freeze({
     ].map((field) => [field, [{ does: 'stores' as const, note: 'what is kept in the operator’s account' }]]),
   ),
   agent_id: [{ does: 'model', name: '*', note: 'an agent of the operator’s account' }],
+  ...Object.fromEntries(
+    ['chat_template', 'kv_transfer_params', 'modelArmorConfig', 'vllm_xargs'].map((name) => [
+      name,
+      [{ does: 'tool' as const, name }],
+    ]),
+  ),
   compound_custom: [{ does: 'tool', name: 'compound' }],
   data_sources: [{ does: 'tool', name: 'data_sources' }],
+  draft_model: [{ does: 'model' }],
+  integrations: [{ does: 'tool', name: 'mcp' }],
   mcp_servers: [{ does: 'tool', name: 'mcp' }],
   prompt: [{ does: 'model', name: '*', note: 'a prompt of the operator’s account' }],
   route: [{ does: 'model', name: '*', values: /^fallback$/ }],

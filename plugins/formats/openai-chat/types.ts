@@ -10,6 +10,7 @@ import type {
   FinishReason,
   JsonObject,
   ModelInfo,
+  Offer,
   PluginApi,
   ProviderEffects,
   ResponseHeaders,
@@ -17,7 +18,7 @@ import type {
   Timeouts,
   Transport,
 } from '../../../core/index.ts';
-import type { ProviderConfig } from '../../providers/kit/index.ts';
+import type { EmbeddingCodec, ProviderConfig } from '../../providers/kit/index.ts';
 
 /** What an emulation puts into the vendor's body; an undefined value removes a field. */
 export interface Emulation {
@@ -113,6 +114,15 @@ export interface RoleRules {
   readonly developer?: 'developer' | 'system';
 }
 
+/** A vendor's own way to write responses, made into OpenAI's before they are read; what it leaves as it is passes. */
+export interface OwnWire {
+  readonly response?: (body: JsonObject) => unknown;
+  /** Made for each stream: the chunk for the data of an event, undefined where it says nothing. */
+  readonly events?: () => (data: JsonObject) => JsonObject | undefined;
+  /** Its embeddings, in place of OpenAI's. */
+  readonly embeddings?: EmbeddingCodec;
+}
+
 /** How a vendor differs from OpenAI's chat completions. Everything is optional but its name and address. */
 export interface Differences extends UsageRules {
   /** Without a trailing slash. */
@@ -120,6 +130,8 @@ export interface Differences extends UsageRules {
   readonly headers?: Readonly<Record<string, string>>;
   readonly credential?: Pick<Credential, 'header' | 'prefix'>;
   readonly timeouts?: Partial<Timeouts>;
+  /** Where prices of the table are not those of this address. */
+  readonly dearerPlace?: Offer['dearerPlace'];
   /** The path of an operation, with its query; the vendor-neutral one unless set. */
   readonly path?: (operation: string, model: string) => string;
   /** A field of OpenAI's chat completions that is not named is passed. */
@@ -180,7 +192,7 @@ export interface Differences extends UsageRules {
   /** Present when the vendor has embeddings; rules as for chat. */
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
   /** Which other operations the vendor has, in OpenAI's form; `rerank` in the form of Cohere and Jina. */
-  readonly operations?: readonly ('images' | 'moderations' | 'rerank' | 'transcription')[];
+  readonly operations?: readonly ('batches' | 'images' | 'moderations' | 'rerank' | 'transcription')[];
   /**
    * The path of OpenAI's Responses API where the vendor has it for a model; callers of that format are passed on to it, and requests
    * for which a variant says so.
@@ -196,6 +208,8 @@ export interface Differences extends UsageRules {
   readonly lacks?: Readonly<Partial<Record<AnswerFeature, string>>>;
   /** What a caller may notice and no rule says; a sentence each, for the docs. */
   readonly notes?: readonly string[];
+  /** How a vendor that takes this form, but for names, writes its responses. */
+  readonly wire?: OwnWire;
   readonly models?: readonly ModelInfo[];
   /** Added to the models of the vendor's table. */
   readonly addModels?: readonly ModelInfo[];

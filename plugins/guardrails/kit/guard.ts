@@ -27,6 +27,22 @@ export function guardTexts(api: PluginApi, guard: Guard): void {
     handler: (call, response) => guard(call, 'response')?.response(response),
   });
   api.hook('stream', { operations: ['chat'], handler: (call) => guard(call, 'response')?.stream() });
+  refuseBatches(api, (call) => guard(call, 'response') !== undefined);
+}
+
+/** Refuses batches, whose responses come as a file that nobody looks through; `looks` says whether those of a call are looked at. */
+export function refuseBatches(api: PluginApi, looks: (call: Call) => boolean = () => true): void {
+  api.hook('prepare', {
+    operations: ['batches'],
+    handler(call) {
+      if (!looks(call)) return undefined;
+      throw new GatewayError(
+        'permission_denied',
+        `The policy "${api.instance}" of this gateway looks at responses, and those of a batch do not come by it. Send the requests one by one.`,
+        { refusedBy: api.instance },
+      );
+    },
+  });
 }
 
 /** The error of what a guardrail does not let pass. `what` says the kind of it, never what was written. */

@@ -7,7 +7,7 @@ import {
   type PluginApi,
   type StreamTransform,
 } from '../../../core/index.ts';
-import { refusal, type Side } from './guard.ts';
+import { refusal, refuseBatches, type Side } from './guard.ts';
 import { type TextPlace, type TextTransform, textTransform } from './text-transform.ts';
 
 /** A text that is judged. */
@@ -109,6 +109,7 @@ export function judgeTexts(
     api.hook('prepare', { operations: ['count'], handler: prepare });
   }
   if (!sides.includes('response')) return;
+  refuseBatches(api);
   api.hook('receive', {
     operations: ['chat'],
     async handler(call, response) {

@@ -13,7 +13,7 @@ import {
   type ReserveResult,
   roundCost,
 } from '../../../core/index.ts';
-import { keyBudgetId, plannedFacts, summaryOf, userBudgetId } from '../kit/index.ts';
+import { keyBudgetId, noteHeld, plannedFacts, summaryOf, userBudgetId } from '../kit/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 import { type CountedBudget, countsTarget, isByTarget, lessOf } from './budgets/budget-window.ts';
 import type { CallBudgets } from './budgets/find-budgets.ts';
@@ -42,6 +42,8 @@ interface Hold {
   readonly more: string[];
   /** Whether the balance or a budget has to cover it. */
   isLimited: boolean;
+  /** Whether it stays after a call that ended well: who made the call settles it. */
+  readonly isKept: boolean;
 }
 
 /** A call that this process runs, from its reservation to its end. */
@@ -54,6 +56,7 @@ export interface RunningCall {
 
 /** What the policy works with beside the API. */
 export interface Books {
+  readonly ledger: PluginApi['ledger'];
   readonly rules: ChargeRules;
   readonly queues: WriteQueues;
   /** What reservations expire by: it never jumps. */
@@ -87,12 +90,15 @@ const HOLD = Symbol('accounts.hold');
  * Of a call that holds something already it reserves that much in addition.
  */
 export async function reserve(api: PluginApi, call: Call, books: Books): Promise<void> {
-  const { rules, clock, running } = books;
+  const { ledger, rules, clock, running } = books;
   const { budget, userLimits } = call.principal;
   const now = books.now();
-  const { cost } = api.estimate(call);
+  const { cost, heldUntil } = api.estimate(call);
   const first = call.state.get(HOLD) as Hold | undefined;
-  const hold: Hold = { state: 'refused', budgets: [], used: [], amount: cost ?? 0, isLimited: false, more: [] };
+  const hold: Hold = {
+    ...{ state: 'refused', budgets: [], used: [], amount: cost ?? 0, isLimited: false, more: [] },
+    isKept: heldUntil !== undefined,
+  };
   const requestId = first ? `${call.id}.${first.more.length + 1}` : call.id;
   if (first) first.more.push(requestId);
   else call.state.set(HOLD, hold);
@@ -100,31 +106,38 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const isOwn = call.client?.ownSubscription === true;
   hold.isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined || counted.length > 0;
   if (cost === undefined && hold.isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
-  const expiresAt = clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
+  const expiresAt = heldUntil ?? clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
   const entry: RunningCall = { expiresAt, held: 0 };
   running.set(requestId, entry);
   const own = budgetsOf(call.principal);
   hold.budgets = counted;
   const limited = [...own, ...holdsOf(counted)];
   const budgets = isOwn ? limited.map((budget) => ({ ...budget, limit: Number.POSITIVE_INFINITY })) : limited;
-  const wanted: Wanted = { api, call, rules, hold, budgets };
+  const wanted: Wanted = { api, ledger, call, rules, hold, budgets };
   const reservation: Reservation = {
-    ...{ account: call.principal.account, requestId, amount: hold.amount, facts: plannedFacts(call) },
-    ...{ floor: rules.isEnforced && !isOwn ? 0 : Number.NEGATIVE_INFINITY, expiresAt, budgets, now },
+    account: call.principal.account,
+    requestId,
+    amount: hold.amount,
+    facts: plannedFacts(call),
+    floor: rules.isEnforced && !isOwn ? 0 : Number.NEGATIVE_INFINITY,
+    expiresAt,
+    budgets,
+    now,
   };
   hold.state = 'unknown';
-  let result = await api.ledger.reserve(reservation);
+  let result = await ledger.reserve(reservation);
   let room: Room | undefined;
   for (let tries = 0; result.outcome === 'insufficient' || result.outcome === 'over_budget'; tries += 1) {
     hold.state = 'refused';
     room = await readRoom(wanted);
     if (tries === MAX_FITS || !fitOutput(wanted, room)) break;
     hold.state = 'unknown';
-    result = await api.ledger.reserve({ ...reservation, amount: hold.amount });
+    result = await ledger.reserve({ ...reservation, amount: hold.amount });
   }
   hold.state = result.outcome === 'held' ? 'held' : 'refused';
   if (result.outcome === 'held') {
     entry.held = hold.amount;
+    if (hold.isKept) noteHeld(call, { amount: hold.amount, budgets });
     hold.used = result.used.slice(own.length);
     if (!first) books.budgets.noteHeld(call, hold);
     return;
@@ -136,6 +149,7 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
 /** A call that is reserved, once more with less where what is left does not cover it. */
 interface Wanted {
   readonly api: PluginApi;
+  readonly ledger: Books['ledger'];
   readonly call: Call;
   readonly rules: ChargeRules;
   readonly hold: Hold;
@@ -152,10 +166,10 @@ interface Room {
   readonly each: readonly number[];
 }
 
-async function readRoom({ api, call, rules, budgets }: Wanted): Promise<Room> {
+async function readRoom({ ledger, call, rules, budgets }: Wanted): Promise<Room> {
   const [account, states] = await Promise.all([
-    rules.isEnforced ? api.ledger.balance(call.principal.account) : undefined,
-    api.ledger.budgets(budgets.map(({ id }) => id)),
+    rules.isEnforced ? ledger.balance(call.principal.account) : undefined,
+    ledger.budgets(budgets.map(({ id }) => id)),
   ]);
   const left = [account?.balance, ...states.map(({ spent }, at) => (budgets[at]?.limit ?? 0) - spent)];
   const held = [account, ...states].map((state) => state?.held ?? 0);
@@ -274,18 +288,18 @@ function budgetsOf({ userId, keyId, limitsId = keyId, budget, userLimits }: Prin
 }
 
 /** Settles a call's true cost, or releases what it held when it owes nothing. Once, now or when the store is back. */
-export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcome): Promise<void> | undefined {
-  const { queues, running } = books;
+export function settle(books: Books, call: Call, outcome: Outcome): Promise<void> | undefined {
+  const { ledger, queues, running } = books;
   running.delete(call.id);
   const hold = call.state.get(HOLD) as Hold | undefined;
-  if (outcome.refusedBy !== undefined && hold?.state !== 'held') return recordUnsent(api, books, call, outcome);
+  if (outcome.refusedBy !== undefined && hold?.state !== 'held') return recordUnsent(books, call, outcome);
   // An `answer` hook responded before anything was reserved, or a plugin failed.
   if (!hold)
     return (
-      chargeAnswered(api, books, call, outcome) ??
-      (outcome.hooks && !outcome.sent ? recordUnsent(api, books, call, outcome) : undefined)
+      chargeAnswered(books, call, outcome) ??
+      (outcome.hooks && !outcome.sent ? recordUnsent(books, call, outcome) : undefined)
     );
-  if (hold.state === 'refused') return undefined;
+  if (hold.state === 'refused' || (hold.isKept && outcome.status === 'ok')) return undefined;
   const { account } = call.principal;
   const facts = summaryOf(call, outcome);
   const queue = hold.state === 'held' ? queues.certain : queues.uncertain;
@@ -293,10 +307,10 @@ export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcom
   const until = Date.now() + LONGEST_WAIT_MS;
   const released = hold.more.map((id) => {
     running.delete(id);
-    return queue.add({ id, until, write: () => api.ledger.release(account, id) });
+    return queue.add({ id, until, write: () => ledger.release(account, id) });
   });
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
-  if (!isOwed) return queue.add({ id: call.id, until, write: () => api.ledger.release(account, call.id, facts, now) });
+  if (!isOwed) return queue.add({ id: call.id, until, write: () => ledger.release(account, call.id, facts, now) });
   // Those of a provider or a model that did not answer it.
   const uncharged: string[] = [];
   const { target } = outcome;
@@ -304,7 +318,7 @@ export function settle(api: PluginApi, books: Books, call: Call, outcome: Outcom
     if (isByTarget(budget.rule) && !(target && countsTarget(budget, target))) uncharged.push(budget.id);
   const amount = outcome.cost ?? (hold.isLimited ? boundOf(hold, outcome) : 0);
   const settlement = { account, requestId: call.id, amount, facts, uncharged, now };
-  const settling = queue.add({ id: call.id, until, write: () => api.ledger.settle(settlement) });
+  const settling = queue.add({ id: call.id, until, write: () => ledger.settle(settlement) });
   const settled = released.length === 0 ? settling : Promise.all([settling, ...released]).then(() => undefined);
   return hold.budgets.length === 0 ? settled : settled.then(() => books.budgets.noteSettled(hold));
 }
@@ -349,8 +363,7 @@ export class RefusalCount {
 
 /** Writes the record of a call that ended before anything was sent: refused, or answered or failed by a plugin. It costs nothing, and counts in no budget. */
 function recordUnsent(
-  api: Pick<PluginApi, 'ledger'>,
-  { queues, refusals, now }: Books,
+  { ledger, queues, refusals, now }: Books,
   call: Call,
   outcome: Outcome,
 ): Promise<void> | undefined {
@@ -358,16 +371,16 @@ function recordUnsent(
   return queues.uncertain.add({
     id: call.id,
     until: Date.now() + CHARGE_WAIT_MS,
-    write: () => writeFree(api, call, summaryOf(call, outcome), now()),
+    write: () => writeFree(ledger, call, summaryOf(call, outcome), now()),
   });
 }
 
 /** Holds nothing and releases it: what is left is the record. */
-async function writeFree(api: Pick<PluginApi, 'ledger'>, call: Call, facts: CallFacts, now: number): Promise<void> {
+async function writeFree(ledger: Books['ledger'], call: Call, facts: CallFacts, now: number): Promise<void> {
   const { account } = call.principal;
   const floor = Number.NEGATIVE_INFINITY;
-  await api.ledger.reserve({ account, requestId: call.id, amount: 0, floor, expiresAt: now + HOLD_MS, facts, now });
-  await api.ledger.release(account, call.id, facts, now);
+  await ledger.reserve({ account, requestId: call.id, amount: 0, floor, expiresAt: now + HOLD_MS, facts, now });
+  await ledger.release(account, call.id, facts, now);
 }
 
 /** How long the charge may wait for the store. */
@@ -380,8 +393,7 @@ const HOLD_MS = 60_000;
  * nothing, and when it ends its response is out: neither the balance nor a budget refuses the charge, all may go below zero for it.
  */
 export function chargeAnswered(
-  api: Pick<PluginApi, 'ledger'>,
-  books: Pick<Books, 'queues' | 'budgets' | 'now'>,
+  books: Pick<Books, 'ledger' | 'queues' | 'budgets' | 'now'>,
   call: Call,
   outcome: Outcome,
 ): Promise<void> | undefined {
@@ -390,6 +402,7 @@ export function chargeAnswered(
   if (outcome.sent || (amount <= 0 && outcome.saved === undefined)) return undefined;
   const { id, principal } = call;
   const { account } = principal;
+  const { ledger } = books;
   const facts = summaryOf(call, outcome);
   const floor = Number.NEGATIVE_INFINITY;
   const now = books.now();
@@ -402,9 +415,9 @@ export function chargeAnswered(
       const counted = holdsOf(await books.budgets.findWithoutTarget(call, now));
       const all = [...budgetsOf(principal), ...counted];
       const budgets = all.map(({ id: budget, until }) => ({ id: budget, limit: Infinity, ...(until && { until }) }));
-      await api.ledger.reserve({ account, requestId: id, amount, floor, expiresAt, budgets, facts, now });
-      if (amount > 0) await api.ledger.settle({ account, requestId: id, amount, facts, now });
-      else await api.ledger.release(account, id, facts, now);
+      await ledger.reserve({ account, requestId: id, amount, floor, expiresAt, budgets, facts, now });
+      if (amount > 0) await ledger.settle({ account, requestId: id, amount, facts, now });
+      else await ledger.release(account, id, facts, now);
     },
   });
 }

@@ -104,7 +104,7 @@ export default definePlugin({
   name: 'accounts',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['ledger'],
+  permissions: ['ledger', 'records'],
   commands: [
     { name: 'accounts', summary: 'List, credit and show accounts, and set their plans' },
     { name: 'plans', summary: 'List plans, and put and remove those of the store' },
@@ -186,10 +186,11 @@ export default definePlugin({
   },
   check: (config, { settings }) => problemsOf(() => assertClosed(config, settings)),
   setup(api, config) {
+    const { ledger } = api;
     const { billing } = api.settings;
-    const clock = createLedgerClock(api.ledger, api.log);
+    const clock = createLedgerClock(ledger, api.log);
     // Budgets of all gateways go by one clock where the store has one; elsewhere by the machine's, which people may set.
-    const now = api.ledger.clock ? clock.now : () => Date.now();
+    const now = ledger.clock ? clock.now : () => Date.now();
     const budgets = setUpBudgets(api, now, config.budgetWebhook);
     for (const route of accountRoutes(api, config.permission, budgets.read)) api.route(route);
     // Where plans of accounts were before they had records; read until an account's plan is changed.
@@ -244,7 +245,7 @@ export default definePlugin({
       read: () => queues.certain.size + queues.uncertain.size,
     });
     const refusals = api.keep('refusals', () => new RefusalCount());
-    const books: Books = { rules, queues, clock, now, running, budgets: budgets.calls, refusals };
+    const books: Books = { ledger, rules, queues, clock, now, running, budgets: budgets.calls, refusals };
     const sweep = () => sweepBooks(api, clock, running);
     const forget = createForgetting(api, parseDuration(config.keepCalls));
 
@@ -259,7 +260,7 @@ export default definePlugin({
         }
       },
     });
-    api.hook('finish', (call, outcome) => settle(api, books, call, outcome));
+    api.hook('finish', (call, outcome) => settle(books, call, outcome));
     api.onReady(() => {
       const tidy = (): void => void sweep().then(forget);
       const sweeper = setInterval(tidy, parseDuration(config.sweepEvery));

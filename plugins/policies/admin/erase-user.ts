@@ -121,23 +121,22 @@ async function count({ allPersonalData, records }: Api, user: PersonOf): Promise
   return counts;
 }
 
-async function erase({ allPersonalData, records }: Api, user: PersonOf): Promise<Erasure['erased']> {
-  const users = records<UserRecord>(USERS);
-  const counts: Record<string, number> = { records_of_the_user: 0 };
-  for (const data of allPersonalData()) counts[data.name] = (counts[data.name] ?? 0) + (await eraseOne(data, user));
+async function erase(api: Api, user: PersonOf): Promise<Erasure['erased']> {
+  const users = api.records<UserRecord>(USERS);
+  // Before any of it goes: a session is also one of the documents that its account keeps.
+  const counts = await count(api, user);
+  for (const data of api.allPersonalData()) await eraseOne(data, user);
   const { value } = await users.find(user.userId);
   // Who is blocked stays so: nobody gets in by being erased.
-  if (value && Object.keys(value).some((name) => name !== 'blockedAt')) {
+  if (value && Object.keys(value).some((name) => name !== 'blockedAt'))
     await users.change(user.userId, ({ blockedAt } = {}) => (blockedAt === undefined ? {} : { blockedAt }));
-    counts['records_of_the_user'] = 1;
-  }
   await users.unlist(user.userId);
   return counts;
 }
 
-async function eraseOne(data: ReturnType<Api['allPersonalData']>[number], user: PersonOf): Promise<number> {
+async function eraseOne(data: ReturnType<Api['allPersonalData']>[number], user: PersonOf): Promise<void> {
   try {
-    return await data.erase(user);
+    await data.erase(user);
   } catch (cause) {
     throw new GatewayError(
       'store_unavailable',

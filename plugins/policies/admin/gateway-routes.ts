@@ -22,7 +22,7 @@ const TARGET_ROW: Schema = {
     provider: { type: 'string' },
     model: { type: 'string' },
     key: { type: 'string', description: 'The name of the provider’s key, where it has several.' },
-    state: { enum: ['closed', 'half-open', 'open'], description: 'Of several processes the worst.' },
+    state: { enum: ['closed', 'half-open', 'open', 'drained'], description: 'Of several processes the worst.' },
     cause: { enum: ['rate_limit', 'credential', 'failures', 'shared'] },
     open_until: { type: 'string', description: 'Until when it is left alone.' },
     error_ratio: { type: 'number', description: 'The share of its latest attempts that failed.' },
@@ -44,6 +44,12 @@ const TARGET_ROW: Schema = {
   },
 };
 
+const DRAINED: Schema = {
+  type: 'array',
+  items: { type: 'string' },
+  description: 'The targets and whole providers that operators drained.',
+};
+
 const RETRIES: Schema = {
   type: 'object',
   required: ['live', 'running', 'allowed', 'refused'],
@@ -58,13 +64,13 @@ function targetsRoute({ gateway }: PluginApi): Route {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/targets', scope: 'targets:read' },
     summary: 'The targets that the configuration names or that were tried: state, errors, latency, the last error',
     query: { type: 'object', additionalProperties: false, properties: PAGE_QUERY },
-    responses: { 200: { description: 'By name.', schema: listOf(TARGET_ROW, { retries: RETRIES }) } },
+    responses: { 200: { description: 'By name.', schema: listOf(TARGET_ROW, { retries: RETRIES, drained: DRAINED }) } },
     async handler(ctx) {
       const { limit, after = '' } = readPage(ctx);
       const state = await gateway.routing();
       const rest = targetRows(state).filter(({ target }) => target > after);
       const next = rest.length > limit ? rest[limit - 1]?.target : undefined;
-      sendList(ctx, rest.slice(0, limit), next, { retries: state.retries });
+      sendList(ctx, rest.slice(0, limit), next, { retries: state.retries, drained: state.drained });
     },
   };
 }

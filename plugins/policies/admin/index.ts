@@ -11,6 +11,7 @@ import { printable } from '../kit/printable.ts';
 import { type Action, listAction } from '../kit/resource.ts';
 import { gatewayRoutes } from './gateway-routes.ts';
 import { registerNodes } from './nodes.ts';
+import { registerTargetOrders } from './target-orders.ts';
 import { registerUsers } from './users.ts';
 
 const WORD = { type: 'string', minLength: 1, maxLength: 300 } as const;
@@ -174,9 +175,10 @@ export default definePlugin({
   name: 'admin',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['ledger'],
+  permissions: ['ledger', 'records'],
   commands: [
     { name: 'users', summary: 'List, block, unblock and erase users' },
+    { name: 'target', summary: 'Drain a target, or reset its health' },
     { name: 'audit', summary: 'List what operators changed' },
   ],
   configSchema: { type: 'object', additionalProperties: false },
@@ -184,6 +186,7 @@ export default definePlugin({
     for (const each of gatewayRoutes(api)) api.route(each);
     registerUsers(api);
     registerNodes(api);
+    registerTargetOrders(api);
     noteRefusals(api);
     const { route, subcommand } = auditLog(api);
     api.route(route);

@@ -175,7 +175,8 @@ interface CachedResponse {
 
 interface ResponseCache {
   find(key: string): CachedResponse | undefined;
-  keep(key: string, kept: CachedResponse): void;
+  /** Books the response under the account whose call it was. */
+  keep(account: string, key: string, kept: CachedResponse): void;
 }
 
 interface CacheBounds {
@@ -184,21 +185,58 @@ interface CacheBounds {
   readonly maxResponseBytes: number;
 }
 
-/** Responses in the memory of this process, as text: so its size is known, and nobody can change what is kept. */
+/** The part of the cache that one account may have. */
+const ACCOUNT_SHARE = 1 / 2;
+
+/**
+ * Responses in the memory of this process, as text: so their size is known, and nobody can change what is kept. An account that has its share
+ * gives up its own, what it kept least recently first.
+ */
 function createResponseCache({ ttlMs, maxBytes, maxResponseBytes }: CacheBounds): ResponseCache {
-  const texts = new LRUCache<string, string>({
+  /** The keys of each account with their bytes, those kept least recently first. */
+  const booked = new Map<string, Map<string, number>>();
+  const release = ({ account }: BookedText, key: string): void => {
+    const own = booked.get(account);
+    own?.delete(key);
+    if (own?.size === 0) booked.delete(account);
+  };
+  const texts = new LRUCache<string, BookedText>({
     ttl: ttlMs,
     maxSize: maxBytes,
-    maxEntrySize: Math.min(maxResponseBytes, maxBytes),
-    sizeCalculation: (text) => Buffer.byteLength(text),
+    maxEntrySize: Math.min(maxResponseBytes, maxBytes * ACCOUNT_SHARE),
+    sizeCalculation: ({ bytes }) => bytes,
+    dispose: release,
   });
+  const makeRoom = (account: string): void => {
+    const own = booked.get(account) ?? new Map<string, number>();
+    let sum = [...own.values()].reduce((total, bytes) => total + bytes, 0);
+    for (const [key, bytes] of own) {
+      if (sum <= maxBytes * ACCOUNT_SHARE) return;
+      sum -= bytes;
+      texts.delete(key);
+    }
+  };
   return {
     find(key) {
-      const text = texts.get(key);
+      const text = texts.get(key)?.text;
       return text === undefined ? undefined : (JSON.parse(text) as CachedResponse);
     },
-    keep: (key, kept) => void texts.set(key, JSON.stringify(kept)),
+    keep(account, key, kept) {
+      const text = JSON.stringify(kept);
+      const bytes = Buffer.byteLength(text);
+      texts.set(key, { account, text, bytes });
+      if (!texts.has(key)) return;
+      booked.set(account, (booked.get(account) ?? new Map<string, number>()).set(key, bytes));
+      makeRoom(account);
+    },
   };
+}
+
+/** A response as text, and whose it is. */
+interface BookedText {
+  readonly account: string;
+  readonly text: string;
+  readonly bytes: number;
 }
 
 interface CacheRules {
@@ -252,7 +290,7 @@ function cachePolicy(cache: ResponseCache, rules: CacheRules): ChatHooks {
       if (!candidate || outcome.status !== 'ok' || !outcome.sent) return;
       const response = candidate.response();
       if (response && isKeepable(response))
-        cache.keep(candidate.key, { response, cost: outcome.cost, keptAt: Date.now() });
+        cache.keep(call.principal.account, candidate.key, { response, cost: outcome.cost, keptAt: Date.now() });
     },
   };
 }
@@ -318,7 +356,8 @@ export default definePlugin({
         type: ['string', 'integer'],
         format: 'size',
         default: '64mb',
-        description: 'What one process keeps in all; the responses that were used least lately go first.',
+        description:
+          'What one process keeps in all, and one account half of it; the responses that were used least lately go first.',
       },
       maxResponse: {
         type: ['string', 'integer'],

@@ -1,4 +1,4 @@
-import type { Call, CallFacts, CallHook, CallRow, Outcome, Target } from '../../../core/index.ts';
+import type { BudgetHold, Call, CallFacts, CallHook, CallRow, Outcome, Target } from '../../../core/index.ts';
 
 /** What a field of a call's record holds: `ms` milliseconds, `time` Unix milliseconds, `usd` whole nano-dollars. */
 export type CallFieldType =
@@ -102,6 +102,20 @@ export const CALL_FIELDS: Readonly<Record<keyof CallRow | keyof CallSummary, Cal
     shown: 'service_tier',
     about: 'The tier that served it, as the vendor told it, or else the one that it was sent with.',
   },
+  dropped: {
+    type: 'texts',
+    shown: 'dropped',
+    log: 'dropped',
+    trace: 'tollgate.dropped',
+    about: 'Request fields that the provider was not sent, as `x-tollgate-dropped` names them; at most 20 are kept.',
+  },
+  leftOut: {
+    type: 'texts',
+    shown: 'left_out',
+    log: 'left_out',
+    trace: 'tollgate.left_out',
+    about: 'What of the response the caller’s format cannot say, such as `images`.',
+  },
   durationMs: { type: 'ms', shown: 'duration_ms' },
   firstByteMs: { type: 'ms', shown: 'first_byte_ms', log: 'ttfb_ms' },
   upstreamMs: { type: 'ms', log: 'upstream_ms' },
@@ -163,7 +177,7 @@ export function summaryOf(call: Call, outcome: Outcome): CallSummary {
   if (known) return known;
   const { error, refusedBy, hooks, lane, serviceTier, firstByteMs, upstreamMs, usage, cost, costParts, saved } =
     outcome;
-  const { units = {} } = outcome;
+  const { units = {}, dropped, leftOut } = outcome;
   const target = outcome.target ?? call.targets[0];
   const summary: Mutable<CallSummary> = {
     ...plannedFacts(call, target),
@@ -183,6 +197,8 @@ export function summaryOf(call: Call, outcome: Outcome): CallSummary {
   if (hooks) summary.hooks = hooks;
   if (lane !== undefined) summary.lane = lane;
   if (serviceTier !== undefined) summary.serviceTier = serviceTier;
+  if (dropped) summary.dropped = dropped;
+  if (leftOut) summary.leftOut = leftOut;
   if (firstByteMs !== undefined) summary.firstByteMs = firstByteMs;
   if (cost !== undefined) summary.spent = cost;
   if (costParts) summary.costParts = costParts;
@@ -216,6 +232,24 @@ export function plannedFacts(call: Call, target: Target | undefined = call.targe
   if (session !== undefined) facts.session = session;
   if (named !== undefined && named !== model) facts.requested = named;
   return facts;
+}
+
+const HELD = Symbol('held');
+
+/** What stays reserved of a call after its end: the amount, and the budgets that it counts in. */
+interface Held {
+  readonly amount: number;
+  readonly budgets: readonly BudgetHold[];
+}
+
+/** Notes what is reserved for a call that does not settle it itself. */
+export function noteHeld(call: Call, held: Held): void {
+  call.state.set(HELD, held);
+}
+
+/** What {@link noteHeld} noted; undefined where nothing is reserved, as without billing. */
+export function heldOf(call: Call): Held | undefined {
+  return call.state.get(HELD) as Held | undefined;
 }
 
 /** What hooks did, each as `guard prepare changed`. */

@@ -52,7 +52,16 @@ export {
   writeBudget,
 } from './calendar-windows.ts';
 export type { CallField, CallFieldType, CallSummary } from './call-fields.ts';
-export { CALL_FIELDS, describeHooks, FACT_NAMES, plannedFacts, summaryOf, UNKNOWN_FACTS } from './call-fields.ts';
+export {
+  CALL_FIELDS,
+  describeHooks,
+  FACT_NAMES,
+  heldOf,
+  noteHeld,
+  plannedFacts,
+  summaryOf,
+  UNKNOWN_FACTS,
+} from './call-fields.ts';
 export { createLocalCounters } from './local-counters.ts';
 export { createModelNames, type ModelNames, type ModelNamesApi } from './model-names.ts';
 

@@ -39,6 +39,7 @@ export const SCOPES = Object.freeze({
     roles: ['team'],
   },
   'targets:read': { allows: 'see the state of targets', roles: ['viewer', 'operator'] },
+  'targets:write': { allows: 'drain targets and reset their health', roles: ['operator'] },
   'models:read': { allows: 'list models, aliases and prices', roles: ['viewer', 'billing', 'operator'] },
   'models:call': { allows: 'call models, with the key itself and in the playground', roles: ['operator'] },
   'config:read': { allows: 'read the configuration without its secrets, and the plugins', roles: ['operator'] },

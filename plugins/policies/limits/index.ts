@@ -23,6 +23,7 @@ export default definePlugin({
   name: 'limits',
   kind: 'policy',
   apiVersion: 1,
+  permissions: ['records'],
   configSchema: {
     type: 'object',
     additionalProperties: false,

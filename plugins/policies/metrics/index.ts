@@ -1,3 +1,4 @@
+import { TLSSocket } from 'node:tls';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import {
   type AttemptReport,
@@ -34,14 +35,14 @@ interface Watched {
 }
 
 const NOTHING: Watched = Object.freeze({
-  read: () => ({ targets: [], retries: { live: 0, running: 0, allowed: 0, refused: 0 } }),
+  read: () => ({ targets: [], retries: { live: 0, running: 0, allowed: 0, refused: 0 }, drained: [] }),
   isListed: () => false,
   aliases: [],
   endings: () => [],
 });
 
 /** By severity, so that of several workers the worst one shows. */
-const STATE: Readonly<Record<TargetState, number>> = Object.freeze({ closed: 0, 'half-open': 1, open: 2 });
+const STATE: Readonly<Record<TargetState, number>> = Object.freeze({ closed: 0, 'half-open': 1, open: 2, drained: 3 });
 
 const TARGET = ['provider', 'model'] as const;
 
@@ -133,12 +134,15 @@ function showAliases(registers: Registry[], watched: () => Watched): void {
     collect() {
       this.reset();
       const { aliases, read } = watched();
+      const { targets: known, drained } = read();
       const open = new Set(
-        read().targets.flatMap(({ state, provider, model, key }) =>
+        known.flatMap(({ state, provider, model, key }) =>
           state === 'open' && key === undefined ? [`${provider}/${model}`] : [],
         ),
       );
-      for (const [alias, targets] of aliases) this.set({ alias }, targets.filter((each) => !open.has(each)).length);
+      const isLeft = (name: string): boolean =>
+        open.has(name) || drained.some((each) => each === name || name.startsWith(`${each}/`));
+      for (const [alias, targets] of aliases) this.set({ alias }, targets.filter((each) => !isLeft(each)).length);
     },
   });
 }
@@ -164,7 +168,7 @@ function showState(
       },
     });
   const targets = (): readonly TargetReport[] => read().targets.filter(({ key }) => key === undefined);
-  gauge('tollgate_target_state', '0 closed, 1 half open, 2 open.', TARGET, (shown) => {
+  gauge('tollgate_target_state', '0 closed, 1 half open, 2 open, 3 drained by an operator.', TARGET, (shown) => {
     for (const { state, attempts, ...target } of targets())
       shown.set(labelsOf(target, attempts > 0 && state === 'closed'), STATE[state]);
   });
@@ -350,6 +354,7 @@ export default definePlugin({
       isProbe: true,
       responses: { 200: { description: 'Metrics in the text format.', contentType: 'text/plain' } },
       async handler(ctx) {
+        kept.showCertificate(ctx.req.socket);
         const ofWorkers = await gather();
         const whole = ofWorkers.length > 1 ? AggregatorRegistry.aggregate([...ofWorkers]) : own();
         ctx.body = await whole.metrics();
@@ -375,6 +380,22 @@ function createMetrics(version: string) {
     showFigures: showFigures(ours),
     showHooks: showHooks(ours),
     watchStore: measureStore(ours),
+    showCertificate: showCertificate(ours),
+  };
+}
+
+/** Until when the certificate holds that this gateway shows, as the connection of a scrape has it; there is none without TLS. */
+function showCertificate(registry: Registry): (socket: object) => void {
+  const end = new Gauge({
+    name: 'tollgate_tls_certificate_end_timestamp_seconds',
+    help: 'When the certificate ends that the gateway shows.',
+    ...{ registers: [registry], aggregator: 'max' as const },
+  });
+  end.remove();
+  return (socket) => {
+    const certificate = socket instanceof TLSSocket ? socket.getCertificate() : null;
+    const validTo = certificate && 'valid_to' in certificate ? certificate.valid_to : undefined;
+    if (typeof validTo === 'string') end.set(Date.parse(validTo) / 1000);
   };
 }
 

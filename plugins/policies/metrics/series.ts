@@ -1,5 +1,12 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { type Call, formatUsd, type Outcome, type PluginApi, type RouteState } from '../../../core/index.ts';
+import {
+  type Call,
+  CHAT_REQUEST,
+  formatUsd,
+  type Outcome,
+  type PluginApi,
+  type RouteState,
+} from '../../../core/index.ts';
 
 type Target = NonNullable<Outcome['target']>;
 
@@ -12,6 +19,13 @@ export function countCalls(
 ): (call: Call, outcome: Outcome, isListed: (target: Target) => boolean) => void {
   const metrics = createMetrics(registry);
   const modelLabel = boundedLabel();
+  const fieldLabel = boundedLabel();
+  const countDropped = (provider: string, part: 'request' | 'response', names: readonly string[]): void => {
+    for (const name of names) {
+      const field = name.replace(/^extra_body\./, '').replace(/[.[].*$/s, '');
+      metrics.dropped.inc({ provider, part, field: fieldLabel(field, () => kindOfField(field, part)) });
+    }
+  };
 
   return (call, outcome, isListed) => {
     const { operation } = call;
@@ -30,6 +44,8 @@ export function countCalls(
       metrics.attempts.inc({ provider: name });
       if (key !== undefined) metrics.keyAttempts.inc({ provider: name, key, failure });
     }
+    if (outcome.dropped) countDropped(provider, 'request', outcome.dropped);
+    if (outcome.leftOut) countDropped(provider, 'response', outcome.leftOut);
     for (const { plugin, hook, action } of outcome.hooks ?? []) metrics.verdicts.inc({ plugin, hook, action });
     if (firstByteMs !== undefined) metrics.firstByteSeconds.observe({ operation, provider }, firstByteMs / 1000);
     const { firstTokenMs, lastTokenMs } = outcome;
@@ -55,11 +71,18 @@ export function countCalls(
   };
 }
 
+/** Callers make up fields of requests; what a response has is named by dialects. */
+function kindOfField(field: string, part: 'request' | 'response'): 'listed' | 'worked' {
+  return part === 'response' || Object.hasOwn(Object(CHAT_REQUEST['properties']), field) ? 'listed' : 'worked';
+}
+
 const VERDICTS = [
   'tollgate_plugin_verdicts_total',
   'Calls that a hook of a plugin changed, refused, answered, routed or failed, or would have where it only logs.',
   ['plugin', 'hook', 'action'],
 ] as const;
+
+const CALL_LABELS = ['operation', 'provider', 'model', 'status', 'error', 'stream'] as const;
 
 function createMetrics(registry: Registry) {
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
@@ -67,14 +90,7 @@ function createMetrics(registry: Registry) {
   const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets = SECONDS) =>
     new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [registry] });
   return {
-    calls: counter('tollgate_calls_total', 'Model calls.', [
-      'operation',
-      'provider',
-      'model',
-      'status',
-      'error',
-      'stream',
-    ]),
+    calls: counter('tollgate_calls_total', 'Model calls.', CALL_LABELS),
     verdicts: counter(...VERDICTS),
     seconds: histogram('tollgate_call_duration_seconds', 'Model calls, to the last byte.', [
       'operation',
@@ -117,6 +133,11 @@ function createMetrics(registry: Registry) {
       'provider',
       'model',
     ]),
+    dropped: counter(
+      'tollgate_dropped_fields_total',
+      'Fields of requests that a provider was not sent, and parts of responses that the caller’s format cannot say.',
+      ['provider', 'part', 'field'],
+    ),
     unpriced: counter('tollgate_unpriced_calls_total', 'Calls whose cost is not known.', ['provider', 'model']),
   };
 }

@@ -5,6 +5,7 @@ import {
   type CommandIo,
   definePlugin,
   GatewayError,
+  isLoopback,
   nearest,
   OptionError,
   type PluginApi,
@@ -79,8 +80,7 @@ export default definePlugin({
 function readOptions(config: Readonly<Record<string, unknown>>): Options {
   const { table, refresh, acceptDearer } = config;
   const url = typeof table === 'string' ? new URL(table) : undefined;
-  const isLocal = url !== undefined && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
-  if (url && url.protocol !== 'https:' && !isLocal)
+  if (url && url.protocol !== 'https:' && !isLoopback(url.hostname))
     throw new OptionError(
       '/table',
       'is not an address with https',

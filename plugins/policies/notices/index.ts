@@ -5,6 +5,7 @@ import {
   definePlugin,
   type FromSchema,
   GatewayError,
+  isLoopback,
   OptionError,
   type PluginApi,
   problemsOf,
@@ -178,8 +179,6 @@ function checkTimeZone(timezone: string): void {
     throw new OptionError('/timezone', 'is not a time zone', 'Write a name such as Europe/Berlin, or UTC.');
 }
 
-const LOOPBACK = /^(localhost|127(\.\d+){3}|\[?::1\]?)$/;
-
 /** What the schema cannot say of a receiver. */
 function checkReceiver(name: string, receiver: Receiver): void {
   const at = `/receivers/${name}`;
@@ -212,7 +211,7 @@ function checkWebhook(at: string, url: string, { format = 'json', secret, from, 
     );
   if (format !== 'json' && secret !== undefined)
     throw new OptionError(`${at}/secret`, `is not used: ${format} checks no signature`, 'Leave it out.');
-  if (format !== 'json' && protocol !== 'https:' && !LOOPBACK.test(hostname))
+  if (format !== 'json' && protocol !== 'https:' && !isLoopback(hostname))
     throw new OptionError(`${at}/url`, 'is not an address with https', 'Who reads it on the way could write there.');
 }
 
@@ -234,7 +233,7 @@ function sendTo(
 ): Promise<Reply> {
   if (smtp === undefined) return postJson(api, { url: url ?? '', secret }, JSON.stringify(FORMS[format](sent)));
   const text = [`${sent.text}.`, '', ...rowsOf(sent).map(([name, value]) => `${name}: ${value}`), ''].join('\n');
-  return sendMail(smtp, LOOPBACK.test(smtp.host), { from, to, subject: `[Tollgate] ${sent.text}`, text, id: sent.id });
+  return sendMail(smtp, isLoopback(smtp.host), { from, to, subject: `[Tollgate] ${sent.text}`, text, id: sent.id });
 }
 
 /** How long a process remembers by itself what it sent. */

@@ -117,7 +117,7 @@ function nameOf({ provider, model, key }: TargetReport): string {
 }
 
 function isFailing({ state, cause, openUntil = 0 }: TargetReport, now: number): boolean {
-  if (state === 'closed' || cause === 'shared') return false;
+  if (state === 'closed' || state === 'drained' || cause === 'shared') return false;
   return cause !== 'rate_limit' || openUntil - now >= SHORT_LIMIT_MS;
 }
 

@@ -10,6 +10,7 @@ import { createPost, createSpanQueue, type ExportOptions } from './exporter.ts';
 import { attributesOf, METRICS, type Message, TRACES } from './messages.ts';
 import { createCallMetrics } from './metrics.ts';
 import { SCHEMA_URL, SCOPE } from './names.ts';
+import { relayRoutes } from './relay.ts';
 import { type CallTrace, createSpanId, isMadeByAgent, requestSpan, spansOf } from './spans.ts';
 
 const TRACE = Symbol('otel');
@@ -78,6 +79,12 @@ export default definePlugin({
         default: {},
         description: 'Further attributes of the resource, such as `{ deployment.environment.name: production }`.',
       },
+      relay: {
+        type: 'boolean',
+        default: false,
+        description:
+          'Whether programs of callers, such as Claude Code that is signed in, may send their own traces, metrics and logs through the gateway, at `/v1/traces`, `/v1/metrics` and `/v1/logs`.',
+      },
       timeout: {
         type: 'integer',
         minimum: 1,
@@ -95,6 +102,8 @@ export default definePlugin({
       headers,
       timeoutMs: config.timeout * 1000,
     } satisfies ExportOptions);
+    if (config.relay)
+      for (const route of relayRoutes(api, { endpoint, headers, timeoutMs: config.timeout * 1000 })) api.route(route);
     const attributes = attributesOf({
       'service.name': config.serviceName,
       'service.version': api.settings.version,

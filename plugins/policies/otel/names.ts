@@ -34,6 +34,8 @@ export const ATTRIBUTES = Object.freeze({
   key: 'tollgate.key_id',
   account: 'tollgate.account',
   reason: 'tollgate.reason',
+  plugin: 'tollgate.plugin',
+  hook: 'tollgate.hook',
 });
 
 export const METRIC_NAMES = Object.freeze({

@@ -1,5 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { type AttemptReport, type Call, formatUsd, type Outcome, type Target } from '../../../core/index.ts';
+import {
+  type AttemptReport,
+  type Call,
+  formatUsd,
+  type HookTime,
+  type Outcome,
+  type Target,
+} from '../../../core/index.ts';
 import { CALL_FIELDS, type CallSummary, describeHooks, summaryOf } from '../kit/index.ts';
 import { type AttributeValue, attributesOf, type Message } from './messages.ts';
 import { ATTRIBUTES as A, OPERATIONS, PROVIDERS } from './names.ts';
@@ -46,7 +53,7 @@ export function isMadeByAgent({ client, operation }: Call): boolean {
   return operation === 'chat' && client === undefined;
 }
 
-/** A call as spans: itself, and under it what it asked of providers. */
+/** A call as spans: itself, and under it what it asked of providers, and the hooks that it waited for. */
 export function spansOf(call: Call, outcome: Outcome, trace: CallTrace): readonly Message[] {
   const { traceId, parentId, state: traceState } = call.trace;
   const summary = summaryOf(call, outcome);
@@ -82,6 +89,7 @@ export function spansOf(call: Call, outcome: Outcome, trace: CallTrace): readonl
   return [
     span,
     ...trace.attempts.slice(0, MAX_ATTEMPTS).map((attempt) => attemptSpan(call, span.spanId, attempt, endedAt)),
+    ...(outcome.hookTimes ?? []).map((time) => hookSpan(call, span.spanId, time)),
   ];
 }
 
@@ -154,6 +162,21 @@ function attemptSpan(call: Call, parentSpanId: string, attempt: SentAttempt, end
       [A.reason]: failure && cut(failure.message),
     }),
     status: failure ? { code: FAILED } : undefined,
+    flags: 1,
+  };
+}
+
+function hookSpan(call: Call, parentSpanId: string, { plugin, hook, startMs, ms }: HookTime): Message {
+  const startedAt = call.startedAt + startMs;
+  return {
+    traceId: call.trace.traceId,
+    spanId: createSpanId(),
+    parentSpanId,
+    name: `hook ${plugin} ${hook}`,
+    kind: INTERNAL,
+    startTimeUnixNano: startedAt,
+    endTimeUnixNano: startedAt + ms,
+    attributes: attributesOf({ [A.plugin]: plugin, [A.hook]: hook }),
     flags: 1,
   };
 }

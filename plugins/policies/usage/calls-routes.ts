@@ -2,6 +2,7 @@ import {
   type CallPage,
   createSseWriter,
   GatewayError,
+  isGatewayError,
   type PluginApi,
   type Route,
   type RouteContext,
@@ -66,13 +67,13 @@ function ownRoute(api: PluginApi, permission: string): Route {
 }
 
 function adminRoute(api: PluginApi): Route {
-  const followers: Followers = { count: 0 };
+  const followers: string[] = [];
   return {
     method: 'GET',
     path: '/api/core/admin/calls',
     summary: 'The calls of all, newest first, or as they are settled',
     description:
-      'With `follow=true` a stream of server-sent events: one event `call` for each call that is settled from now on, once each; with `limit` that many of the newest first. It ends after ten minutes at most; a reader that comes back with `last-event-id` misses nothing.',
+      'With `follow=true` a stream of server-sent events: one event `call` for each call that is settled from now on, once each; with `limit` that many of the newest first. It ends after ten minutes at most, and within seconds when who follows may do so no longer; a reader that comes back with `last-event-id` misses nothing.',
     auth: ['key', 'token'],
     role: 'admin',
     scope: 'calls:read',
@@ -156,32 +157,35 @@ const LONGEST_MS = 600_000;
 
 /** How many may follow one process at once: each asks the store up to five times a second. */
 const MAX_FOLLOWERS = 20;
-
-/** Who follows this process now. */
-interface Followers {
-  count: number;
-}
+/** How many of them may be of one user: several windows, and room for others. */
+const MAX_OF_USER = 10;
 
 /** Sends each call as it is settled, as an event `call`, until the reader leaves. */
 async function respondFollowing(
   ctx: RouteContext,
   { ledger }: Pick<PluginApi, 'ledger'>,
   words: Words,
-  followers: Followers,
+  /** Who follows this process now: the users. */
+  followers: string[],
 ): Promise<void> {
   const wrong = ['from', 'to', 'last', 'period', 'tz', 'after', 'request'].find((word) => words[word] !== undefined);
   if (wrong !== undefined) throw wrongWord(wrong, 'has no meaning with follow=true, which tells calls from now on.');
   const { filter, limit } = readCallsQuery(words, Date.now());
   const recent = words['limit'] === undefined ? 0 : limit;
-  if (followers.count >= MAX_FOLLOWERS)
+  const { userId } = ctx.state.principal;
+  if (followers.filter((each) => each === userId).length >= MAX_OF_USER)
+    throw new GatewayError('rate_limited', `You follow the calls ${MAX_OF_USER} times already. End one of them.`, {
+      retryAfterMs: 10_000,
+    });
+  if (followers.length >= MAX_FOLLOWERS)
     throw new GatewayError('overloaded', `${MAX_FOLLOWERS} readers follow the calls already. End one of them.`, {
       retryAfterMs: 10_000,
     });
-  followers.count += 1;
+  followers.push(userId);
   try {
     await follow(ctx, ledger, { filter, recent, lastId: ctx.get('last-event-id') || undefined });
   } finally {
-    followers.count -= 1;
+    followers.splice(followers.indexOf(userId), 1);
   }
 }
 
@@ -205,7 +209,9 @@ async function follow(
       await writer.drained();
       if (writer.closed) return;
     }
-    writer.end();
+    const { reason } = ctx.state.signal;
+    if (isGatewayError(reason)) writer.fail(reason.toBody());
+    else writer.end();
   } catch (error) {
     writer.fail(toGatewayError(error).toBody());
   }

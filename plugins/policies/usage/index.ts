@@ -24,6 +24,7 @@ import { callsRoutes, type FindBodies, registerTeamCalls } from './calls-routes.
 import type { By } from './dimensions.ts';
 import { findCall } from './find-call.ts';
 import { followCalls } from './follow-calls.ts';
+import type { Latency } from './latency.ts';
 import { NONE, type Sums } from './report.ts';
 import { descriptions, ownCalls, RANGE_WORDS, reportQuery, wordsOf } from './route-query.ts';
 import { readUsageQuery, runUsageQuery, type UsagePage, type UsageQuery } from './usage-query.ts';
@@ -50,7 +51,7 @@ function tellSums(sums: Sums): Readonly<Record<string, Cell>> {
 }
 
 /** A page of a report as JSON. */
-function tellReport({ page, rows, totals, shared, next }: UsagePage, { range, by }: UsageQuery): object {
+function tellReport({ page, rows, totals, shared, next, latencies }: UsagePage, { range, by }: UsageQuery): object {
   return {
     object: 'list',
     from: new Date(range.from).toISOString(),
@@ -61,9 +62,11 @@ function tellReport({ page, rows, totals, shared, next }: UsagePage, { range, by
     data: page.map(({ names, sums }) => ({
       ...Object.fromEntries(by.map((word, i) => [word, names[i] ?? NONE])),
       ...tellSums(sums),
+      ...(latencies && { latency: latencies.rows.get(JSON.stringify(names)) ?? null }),
     })),
     rows: rows.length,
-    totals: tellSums(totals),
+    totals: { ...tellSums(totals), ...(latencies && { latency: latencies.totals ?? null }) },
+    ...(latencies && { latency_of: { calls: latencies.calls, is_complete: latencies.isComplete } }),
     ...(shared && {
       shared: {
         ...{ requests: shared.calls.requests, cost_usd: formatUsd(shared.calls.cost) },
@@ -98,17 +101,37 @@ function negate(sums: Sums): Sums {
 const DESCRIPTION =
   'Calls count when they begin. The range is half-open: `to` is not in it. `totals` is of all rows, whatever the page, and counts each call once; a call with several tags stands in the row of each, and `shared` says how much that is.';
 
+const LATENCY: Schema = {
+  type: ['object', 'null'],
+  description:
+    'With `latency=true`: what the calls that went well took, by their records. null where none of those that were looked at is of the row.',
+  required: ['calls', 'duration_p50_ms', 'duration_p95_ms'],
+  properties: {
+    calls: { type: 'integer', minimum: 1 },
+    duration_p50_ms: { type: 'number' },
+    duration_p95_ms: { type: 'number' },
+    first_byte_p50_ms: {
+      type: 'number',
+      description: 'To the first byte of the provider; of a stream about its first token.',
+    },
+    first_byte_p95_ms: { type: 'number' },
+  },
+};
+
 const SUMS: Schema = {
   type: 'object',
   required: Object.keys(COLUMNS),
-  properties: Object.fromEntries(
-    Object.keys(COLUMNS).map((name) => [
-      name,
-      name.endsWith('_usd')
-        ? { type: 'string', description: 'US dollars as a decimal string.' }
-        : { type: 'integer', minimum: 0 },
-    ]),
-  ),
+  properties: {
+    ...Object.fromEntries(
+      Object.keys(COLUMNS).map((name) => [
+        name,
+        name.endsWith('_usd')
+          ? { type: 'string', description: 'US dollars as a decimal string.' }
+          : { type: 'integer', minimum: 0 },
+      ]),
+    ),
+    latency: LATENCY,
+  },
 };
 
 const REPORT: Schema = {
@@ -124,6 +147,13 @@ const REPORT: Schema = {
     data: { type: 'array', items: SUMS, description: 'A name for each word of `by`, and the sums.' },
     rows: { type: 'integer', description: 'How many rows all pages have together.' },
     totals: SUMS,
+    latency_of: {
+      type: 'object',
+      description:
+        'With `latency=true`: the calls that were looked at, the latest first, and whether these are all that are kept of the range.',
+      required: ['calls', 'is_complete'],
+      properties: { calls: { type: 'integer' }, is_complete: { type: 'boolean' } },
+    },
     shared: {
       type: 'object',
       description:
@@ -210,7 +240,7 @@ function plain(text: string): string {
 }
 
 /** `tollgate usage`: who spent what, from the configured store. */
-export function usageCommand(ledger: Pick<Ledger, 'report'>): Command {
+export function usageCommand(ledger: Pick<Ledger, 'report' | 'calls'>): Command {
   return {
     name: 'usage',
     summary: 'Who used and spent what',
@@ -225,12 +255,17 @@ export function usageCommand(ledger: Pick<Ledger, 'report'>): Command {
       { flags: '--sort <how>', summary: 'name, or cost: the most expensive first' },
       { flags: '--limit <n>', summary: 'how many rows at most; 100 by default' },
       { flags: '--after <cursor>', summary: 'goes on after that page' },
+      { flags: '--latency', summary: 'what calls took too: p50 and p95 of the latest 5,000 that went well' },
       { flags: '--csv', summary: 'all rows as CSV' },
     ],
     async run({ options, io }) {
       const isCsv = options['csv'] === true;
       if (isCsv && io.json) throw wrongWord('csv', 'stands beside --json; give one of them.');
-      const words = { ...wordsOfOptions(options), ...(isCsv && { format: 'csv' }) };
+      const words = {
+        ...wordsOfOptions(options),
+        ...(isCsv && { format: 'csv' }),
+        ...(options['latency'] === true && { latency: 'true' }),
+      };
       const query = readUsageQuery(words, Date.now());
       const page = await runUsageQuery(ledger, query);
       if (isCsv) return io.write(csvOfReport(page, query.by));
@@ -255,17 +290,33 @@ const HEADS: Readonly<Record<keyof typeof COLUMNS, string>> = Object.freeze({
   estimated_requests: 'REQUESTS ESTIMATED',
   unpriced_requests: 'REQUESTS UNPRICED',
 });
+const TOOK = Object.freeze([
+  ['P50 MS', 'duration_p50_ms'],
+  ['P95 MS', 'duration_p95_ms'],
+  ['FIRST BYTE P50 MS', 'first_byte_p50_ms'],
+  ['FIRST BYTE P95 MS', 'first_byte_p95_ms'],
+] as const satisfies readonly (readonly [head: string, field: keyof Latency])[]);
 const ALWAYS: ReadonlySet<string> = new Set(['requests', 'prompt_tokens', 'completion_tokens', 'cost_usd']);
 
-function formatReport({ page, totals, shared }: UsagePage, { by }: UsageQuery, io: CommandIo): string {
+function formatReport({ page, totals, shared, latencies }: UsagePage, { by }: UsageQuery, io: CommandIo): string {
   const columns = (Object.keys(HEADS) as (keyof typeof HEADS)[]).filter(
     (name) => ALWAYS.has(name) || Number(COLUMNS[name](totals)) !== 0,
   );
   const cells = (sums: Sums): readonly string[] => columns.map((name) => String(COLUMNS[name](sums)));
-  const rows = page.map(({ names, sums }) => [...names.map((name) => printable(name)), ...cells(sums)]);
-  const total = ['TOTAL', ...by.slice(1).map(() => ''), ...cells(totals)];
+  const took = (latency: Latency | undefined): readonly string[] =>
+    latencies ? TOOK.map(([, field]) => String(latency?.[field] ?? '')) : [];
+  const rows = page.map(({ names, sums }) => [
+    ...names.map((name) => printable(name)),
+    ...cells(sums),
+    ...took(latencies?.rows.get(JSON.stringify(names))),
+  ]);
+  const total = ['TOTAL', ...by.slice(1).map(() => ''), ...cells(totals), ...took(latencies?.totals)];
   const table = io.table(
-    [...by.map((word) => word.toUpperCase()), ...columns.map((name) => HEADS[name])],
+    [
+      ...by.map((word) => word.toUpperCase()),
+      ...columns.map((name) => HEADS[name]),
+      ...(latencies ? TOOK.map(([head]) => head) : []),
+    ],
     [...rows, total],
   );
   if (!shared || shared.calls.requests === 0) return table;
@@ -357,7 +408,7 @@ export default definePlugin({
   name: 'usage',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['ledger'],
+  permissions: ['ledger', 'records'],
   section: 'calls',
   commands: [
     { name: 'usage', summary: 'Who used and spent what' },

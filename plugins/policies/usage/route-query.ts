@@ -17,6 +17,8 @@ const REPORT_WORDS = Object.freeze({
   group_by: 'The older name of `by`.',
   sort: 'name (by time and name, unless given) or cost (the most expensive first).',
   format: 'json (unless given) or csv, which has all rows.',
+  latency:
+    'true: each row also has what its calls took, p50 and p95; of the latest 5,000 that went well. Not with format=csv.',
   limit: `The most rows of a page, 1 to ${MAX_LIMIT}; 100 unless given.`,
   after: 'The `next` of the page before.',
 } as const);

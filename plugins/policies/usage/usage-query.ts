@@ -1,5 +1,6 @@
 import { type CallFilter, GatewayError, isObject, type Ledger, parseJson, readArray } from '../../../core/index.ts';
 import { type By, isTimeUnit, readBy } from './dimensions.ts';
+import { type Latencies, measureLatency } from './latency.ts';
 import { cutRange, type Range, readRange, readZone } from './range.ts';
 import { dimensionsOf, makeReport, type UsageReport, type UsageRow } from './report.ts';
 import { readChoice, readFilter, readLimit, type Words, wrongWord } from './words.ts';
@@ -13,6 +14,8 @@ export interface UsageQuery {
   readonly limit: number;
   readonly after: ReturnType<typeof readCursor> | undefined;
   readonly format: 'json' | 'csv';
+  /** Whether each row says what its calls took. */
+  readonly latency: boolean;
 }
 
 const DEFAULT_LIMIT = 100;
@@ -28,6 +31,8 @@ export function readUsageQuery(words: Words, now: number): UsageQuery {
   const format = readChoice(words, 'format', ['json', 'csv']);
   const paging = ['limit', 'after'].find((word) => words[word] !== undefined);
   if (format === 'csv' && paging !== undefined) throw wrongWord(paging, 'is for pages; a report as CSV has all rows.');
+  const latency = readChoice(words, 'latency', ['false', 'true']) === 'true';
+  if (format === 'csv' && latency) throw wrongWord('latency', 'is not in CSV, whose columns are sums; leave one out.');
   return {
     range: after
       ? { from: after.from, to: after.to, zone: readZone(tz) }
@@ -38,6 +43,7 @@ export function readUsageQuery(words: Words, now: number): UsageQuery {
     limit: readLimit(words['limit'], DEFAULT_LIMIT),
     after,
     format,
+    latency,
   };
 }
 
@@ -45,17 +51,20 @@ export function readUsageQuery(words: Words, now: number): UsageQuery {
 export interface UsagePage extends UsageReport {
   readonly page: readonly UsageRow[];
   readonly next?: string;
+  /** Present where it was asked for. */
+  readonly latencies?: Latencies;
 }
 
 /** Asks the store; the totals are of all rows, on every page. */
-export async function runUsageQuery(ledger: Pick<Ledger, 'report'>, query: UsageQuery): Promise<UsagePage> {
+export async function runUsageQuery(ledger: Pick<Ledger, 'report' | 'calls'>, query: UsageQuery): Promise<UsagePage> {
   const { range, by, filter, sort } = query;
   const { edges, names } = cutRange(range, by.find(isTimeUnit));
   const found = await ledger.report({ ...filter, edges, by: dimensionsOf(by) });
   const report = makeReport(found, by, names);
   const rows = sortRows(report.rows, by, sort);
+  const latencies = query.latency ? await measureLatency(ledger, { filter, by, edges, names }) : undefined;
   const { rows: page, next } = pageOf(rows, query, range);
-  return { ...report, rows, page, ...(next !== undefined && { next }) };
+  return { ...report, rows, page, ...(latencies && { latencies }), ...(next !== undefined && { next }) };
 }
 
 /** How rows are ordered: by time and name, or the most expensive first. */

@@ -43,6 +43,9 @@ export { LEGACY_FUNCTIONS, type Leniency, lenientChat } from './lenient-chat.ts'
 export { compatibleFacts, listedModel } from './listed-models.ts';
 export { type FormFile, multipartBody } from './multipart.ts';
 export type {
+  BatchOffer,
+  BatchRequest,
+  BatchResponse,
   ImageOffer,
   ImageRequest,
   ImageResponse,
@@ -56,6 +59,7 @@ export type {
   TranscriptionRequest,
   TranscriptionResponse,
 } from './operations.ts';
+export { readCost } from './operations.ts';
 export type { ConfiguredProvider, EndpointDefaults, ProviderConfig } from './options.ts';
 export { checkApiKeys, nativeRows, PROVIDER_OPTIONS, readApiKeys, readProviderOptions } from './options.ts';
 export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';

@@ -1,4 +1,12 @@
-import type { CodecCall, HttpRequest, JsonObject, Offer, UploadedFile } from '../../../core/index.ts';
+import type {
+  CallFacts,
+  ChatResponse,
+  CodecCall,
+  HttpRequest,
+  JsonObject,
+  Offer,
+  UploadedFile,
+} from '../../../core/index.ts';
 import type { FormFile } from './multipart.ts';
 
 /** Translates an operation whose request and response are JSON; every method is pure and called anew for every attempt. */
@@ -54,7 +62,7 @@ export interface RerankResponse {
     readonly document?: Readonly<Record<string, unknown>>;
   }[];
   /** What the vendor counted, where it did. */
-  readonly usage?: { readonly total_tokens: number };
+  readonly usage?: { readonly total_tokens?: number; readonly cost?: number };
   readonly meta?: { readonly billed_units: { readonly search_units: number } };
 }
 
@@ -117,8 +125,42 @@ export interface ImageOffer extends Offer {
   };
 }
 
+/** A batch as it is begun at a vendor: its requests were checked one by one, and what goes to the vendor is kept under `ticket`. */
+export interface BatchRequest {
+  readonly model: string;
+  readonly ticket: string;
+  readonly requests: number;
+  /** The most that all of them may come to, in nano-dollars; null where the price is not known. */
+  readonly cost: number | null;
+  /** Unix milliseconds until which that is reserved. */
+  readonly heldUntil: number;
+}
+
+/** What is known of a batch that has begun. */
+export interface BatchResponse {
+  /** What the vendor said. */
+  readonly batch: JsonObject;
+  /** The call that it was begun with: what is reserved stands under it. */
+  readonly callId: string;
+  readonly facts: CallFacts;
+  /** The budgets that it counts in; undefined where nothing is reserved. */
+  readonly budgets?: readonly { readonly id: string; readonly until?: number }[];
+}
+
+/** What a provider registers that takes batches. */
+export interface BatchOffer extends Offer {
+  readonly wire: 'openai' | 'anthropic';
+  /** The formats of its requests, by dialect: the path that such a request is sent to by itself, below the base URL. */
+  readonly paths: Readonly<Record<string, string>>;
+  /** What tokens cost as a part of what they cost in a call by itself; fees are not less. A tier `batch` of a price comes before it. */
+  readonly factor: number;
+  /** Reads the response to one request. Throws `StreamFailure` for what is none. */
+  response(dialect: string, body: unknown, call: CodecCall): ChatResponse;
+}
+
 declare module '../../../core/contract/call.ts' {
   interface Operations {
+    readonly batches: { readonly request: BatchRequest; readonly response: BatchResponse; readonly offer: BatchOffer };
     readonly moderations: {
       readonly request: ModerationRequest;
       readonly response: ModerationResponse;
@@ -136,4 +178,10 @@ declare module '../../../core/contract/call.ts' {
       readonly offer: JsonOffer<RerankRequest, RerankResponse>;
     };
   }
+}
+
+/** What a usage says that a call cost, in US dollars. */
+export function readCost(usage: JsonObject | undefined): number | undefined {
+  const cost = usage?.['cost'];
+  return typeof cost === 'number' ? cost : undefined;
 }

@@ -54,7 +54,8 @@ function put<N extends keyof CallFacts>(
 
 function cleanAttempt({ target, key, status, class: kind, reason, ms }: CallAttempt): CallAttempt {
   return {
-    ...{ target: factText(target), ms: whole(ms) },
+    target: factText(target),
+    ms: whole(ms),
     ...(key !== undefined && { key: factText(key) }),
     ...(status !== undefined && { status: whole(status) }),
     ...(kind !== undefined && { class: kind }),

@@ -7,7 +7,7 @@ export const KEPT_OPTION = {
   format: 'size',
   default: '32mb',
   description:
-    'What one account may keep here in addition to its books (results for idempotency keys, responses, memories of agents, bodies of calls); what was written least recently goes first.',
+    'What one account may keep here in addition to its books (results for idempotency keys, responses, memories of agents, sessions); what was written least recently goes first, sessions last.',
 } as const;
 
 const DEFAULT_BYTES = parseSize(KEPT_OPTION.default);
@@ -19,6 +19,8 @@ const DOCUMENT_SHARE = 1 / 4;
 const LEAST_SHARE = 1 / 256;
 const MAX_ENTRIES = 20_000;
 const PAGE = 1000;
+/** How many times as much as one account all together may keep, where the store tells less of its room or nothing: 16 GB by default. */
+const ALL_ACCOUNTS = 512;
 /** What this process may add for an account before it reads its entries again: by so much each process may be over the bound. */
 const CHECK_SHARE = 1 / 32;
 const CHECK_ENTRIES = 64;
@@ -49,16 +51,19 @@ type Halves = Pick<Store, 'keyv' | 'sets'>;
 
 /**
  * The documents and sets of a store with what accounts keep in them; `option` is {@link KEPT_OPTION}. Where `findRoom` tells how much room
- * the store has, an account may have half of that and no more: the next one has half of what is left then.
+ * the store has, an account may have half of that and no more: the next one has half of what is left then. So it is with what is left of
+ * `mostBytes`, of which counts what this process knows: the accounts that wrote here.
  */
 export function withKept(
   halves: Halves,
   option: string | number = DEFAULT_BYTES,
   findRoom: FindRoom = () => Promise.resolve(undefined),
+  mostBytes = parseSize(option) * ALL_ACCOUNTS,
 ): Halves & Pick<Store, 'kept'> {
-  const all = createKept(halves, parseSize(option), findRoom);
+  const bounds = { ofAccount: parseSize(option), ofAll: mostBytes };
+  const all = createKept(halves, bounds, findRoom);
   const kept = (owner: string): AccountDocuments => ({
-    set: (account, key, value, ttlMs) => all.set(account, `${owner}.${key}`, value, ttlMs),
+    set: (account, key, ...document) => all.set(account, `${owner}.${key}`, ...document),
     get: (key) => all.get(`${owner}.${key}`),
     delete: (account, key) => all.delete(account, `${owner}.${key}`),
     bytes: (account) => all.bytes(account),
@@ -70,10 +75,17 @@ export function withKept(
   return { ...halves, kept };
 }
 
+/** The most bytes. */
+interface Bounds {
+  readonly ofAccount: number;
+  readonly ofAll: number;
+}
+
 /** Each account has a set of entries, which begin with when they were written. */
-function createKept({ keyv, sets }: Halves, maxBytes: number, findRoom: FindRoom): AccountDocuments {
+function createKept({ keyv, sets }: Halves, bounds: Bounds, findRoom: FindRoom): AccountDocuments {
+  const maxBytes = bounds.ofAccount;
   const documents = (): Keyv<KeptDocument> => keyv<KeptDocument>('kept');
-  const quota = createQuota(documents, sets, maxBytes, findRoom);
+  const quota = createQuota(documents, sets, bounds, findRoom);
 
   const remove = async (account: string, key: string): Promise<boolean> => {
     const found = await documents().get(key);
@@ -85,14 +97,17 @@ function createKept({ keyv, sets }: Halves, maxBytes: number, findRoom: FindRoom
     get known() {
       return quota.known();
     },
-    async set(account, key, value, ttlMs) {
+    async set(account, key, value, ttlMs, lasting) {
       const bytes = Buffer.byteLength(JSON.stringify(value)) + OVERHEAD_BYTES;
       if (bytes > maxBytes * DOCUMENT_SHARE) return false;
-      const entry = writeEntry(bytes, Date.now() + ttlMs, key);
+      const entry = writeEntry(bytes, Date.now() + ttlMs, key, lasting === 'lasting');
       return quota.write(account, entry, bytes, async () => {
-        await remove(account, key);
+        const former = await documents().get(key);
         await sets.add(setOf(account), entry);
-        await documents().set(key, { entry, value }, ttlMs);
+        // In one step: who reads meanwhile finds the one or the other.
+        const isWritten = await documents().set(key, { entry, value }, ttlMs);
+        if (former) await sets.remove(setOf(account), former.entry);
+        return isWritten;
       });
     },
     get: async <T>(key: string) => (await documents().get(key))?.value as T | undefined,
@@ -115,59 +130,95 @@ function createKept({ keyv, sets }: Halves, maxBytes: number, findRoom: FindRoom
   };
 }
 
-/** What each account may have, what it has, and what this process is writing for it. */
-function createQuota(documents: () => Keyv<KeptDocument>, sets: Store['sets'], maxBytes: number, findRoom: FindRoom) {
-  const known = new Map<string, Known>();
+/** What each account may have, and what this process is writing for it. */
+function createQuota(documents: () => Keyv<KeptDocument>, sets: Store['sets'], bounds: Bounds, findRoom: FindRoom) {
+  const maxBytes = bounds.ofAccount;
   const writing = createWriting();
+  const accounts = createAccounts(documents, sets, bounds, writing.of);
   /** What there was room for when that was asked last. */
   let room: number | undefined;
-  let dropped = 0;
+  let told: number | undefined;
 
-  /** Reads the entries of an account, and drops what is over and what is too much beside those that are being written. */
-  async function trim(account: string): Promise<Known> {
-    const now = Date.now();
-    const set = setOf(account);
+  /** Finds the room that there is; where this process counts it, what it has not looked at for longest is read anew, for it may be over. */
+  async function lookForRoom(account: string): Promise<void> {
+    const oldest = accounts.oldest();
+    if (accounts.left() < 2 * maxBytes && oldest !== undefined && oldest !== account)
+      await accounts.read(oldest, accounts.left());
     // What is not told now is as it was.
-    room = await findRoom().catch(() => room);
-    const all = await readEntries(sets, set);
-    const own = writing.of(account);
-    const coming = sumOf(own.values());
-    const written = all.filter(({ member }) => !own.has(member));
-    const bound = boundOf(room, sumOf(written.map(({ bytes }) => bytes)), maxBytes);
-    const { bytes, toDrop } = chooseEntries(written, bound - coming, now);
-    for (const entry of toDrop) {
-      if (entry.expiresAt > now && (await deleteDocument(documents(), entry))) dropped += 1;
-      await sets.remove(set, entry.member);
-    }
-    const found: Known = { bytes, bound, added: coming, entries: own.size };
-    remember(known, account, found);
-    return found;
+    told = await findRoom().catch(() => told);
+    room = Math.min(told ?? Number.POSITIVE_INFINITY, accounts.left());
+  }
+
+  async function trim(account: string): Promise<Known> {
+    await lookForRoom(account);
+    return accounts.read(account, room);
   }
 
   /** Makes room for an entry before it is written, as the store may be full; false where there is none. */
   async function admit(account: string, bytes: number): Promise<boolean> {
     const isSmall = bytes <= maxBytes * LEAST_SHARE;
-    let { bound = maxBytes } = known.get(account) ?? {};
+    const known = accounts.of(account);
+    let { bound = maxBytes } = known ?? {};
     if (!isSmall && !writing.fits(account, bound, room)) return false;
-    if (isDue(known.get(account), bytes)) ({ bound } = await trim(account));
+    if (isDue(known, bytes)) ({ bound } = await trim(account));
     return isSmall || writing.fits(account, bound, room);
   }
 
   return {
     trim,
-    forget: (account: string) => known.delete(account),
-    known: () => ({ bytes: sumOf([...known.values()].map(({ bytes, added }) => bytes + added)), dropped }),
+    forget: accounts.forget,
+    known: accounts.known,
     /** Writes an entry of so many bytes, where the account and the store have room for it; says whether it did. */
-    async write(account: string, entry: string, bytes: number, work: () => Promise<void>): Promise<boolean> {
+    async write(account: string, entry: string, bytes: number, work: () => Promise<boolean>): Promise<boolean> {
       writing.begin(account, entry, bytes);
       try {
         if (!(await admit(account, bytes))) return false;
-        await work();
         if (room !== undefined) room -= bytes;
-        return true;
+        return await work();
       } finally {
         writing.end(account, entry);
       }
+    },
+  };
+}
+
+/** What this process knows of accounts, by their entries as it read them; `writingOf` has those of an account that it is writing. */
+function createAccounts(
+  documents: () => Keyv<KeptDocument>,
+  sets: Store['sets'],
+  bounds: Bounds,
+  writingOf: (account: string) => ReadonlyMap<string, number>,
+) {
+  const known = new Map<string, Known>();
+  let dropped = 0;
+
+  const sumOfKnown = (): number => sumOf([...known.values()].map(({ bytes, added }) => bytes + added));
+
+  return {
+    of: (account: string) => known.get(account),
+    /** The account that was not looked at for longest. */
+    oldest: () => known.keys().next().value,
+    /** What all accounts together may still add, as this process counts it. */
+    left: () => bounds.ofAll - sumOfKnown(),
+    forget: (account: string) => known.delete(account),
+    known: () => ({ bytes: sumOfKnown(), dropped }),
+    /** Reads the entries of an account, and drops what is over and what is too much beside those that are being written. */
+    async read(account: string, room: number | undefined): Promise<Known> {
+      const now = Date.now();
+      const set = setOf(account);
+      const all = await readEntries(sets, set);
+      const own = writingOf(account);
+      const coming = sumOf(own.values());
+      const written = all.filter(({ member }) => !own.has(member));
+      const bound = boundOf(room, sumOf(written.map(({ bytes }) => bytes)), bounds.ofAccount);
+      const { bytes, toDrop } = chooseEntries(written, bound - coming, now);
+      for (const entry of toDrop) {
+        if (entry.expiresAt > now && (await deleteDocument(documents(), entry))) dropped += 1;
+        await sets.remove(set, entry.member);
+      }
+      const found: Known = { bytes, bound, added: coming, entries: own.size };
+      remember(known, account, found);
+      return found;
     },
   };
 }
@@ -196,12 +247,13 @@ function createWriting() {
   };
 }
 
-/** What is left of an account's entries, in bytes, and those that are over or too much: the newest stay. */
+/** What is left of an account's entries, in bytes, and those that are over or too much: the lasting stay before others, the newest before older ones. */
 function chooseEntries(entries: Entry[], room: number, now: number) {
   const toDrop: Entry[] = [];
   let bytes = 0;
   let count = 0;
-  for (const entry of entries.reverse()) {
+  const newestFirst = entries.reverse();
+  for (const entry of [...newestFirst.filter(isLasting), ...newestFirst.filter((each) => !isLasting(each))]) {
     const isLeft = entry.expiresAt > now && bytes + entry.bytes <= room && count < MAX_ENTRIES;
     if (isLeft) {
       bytes += entry.bytes;
@@ -246,13 +298,19 @@ interface Entry {
   readonly member: string;
   readonly bytes: number;
   readonly expiresAt: number;
+  /** Whether it goes after all others. */
+  readonly isLasting: boolean;
   readonly key: string;
 }
 
-function writeEntry(bytes: number, expiresAt: number, key: string): string {
+const isLasting = (entry: Entry): boolean => entry.isLasting;
+/** Stands behind the time of a lasting entry, where a number is read without it. */
+const LASTING = '!';
+
+function writeEntry(bytes: number, expiresAt: number, key: string, lasting: boolean): string {
   written = (written + 1) % 36 ** ORDER_DIGITS;
   const at = Date.now().toString(36).padStart(TIME_DIGITS, '0') + written.toString(36).padStart(ORDER_DIGITS, '0');
-  return [at, bytes.toString(36), expiresAt.toString(36), key].join(' ');
+  return [at, bytes.toString(36), expiresAt.toString(36) + (lasting ? LASTING : ''), key].join(' ');
 }
 
 async function readEntries(sets: Store['sets'], set: string): Promise<Entry[]> {
@@ -264,6 +322,7 @@ async function readEntries(sets: Store['sets'], set: string): Promise<Entry[]> {
       entries.push({
         ...{ member, key: key.join(' ') },
         ...{ bytes: Number.parseInt(bytes, 36), expiresAt: Number.parseInt(expiresAt, 36) },
+        isLasting: expiresAt.endsWith(LASTING),
       });
     }
     after = page.length < PAGE ? undefined : page.at(-1);

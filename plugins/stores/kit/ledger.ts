@@ -214,7 +214,10 @@ function end(rows: LedgerRows, ending: Ending, storeNow: number): LedgerChange<b
   return {
     result: true,
     account: {
-      ...{ balance: balance - cost, held: held - request.amount, spent: spent + cost, credited },
+      balance: balance - cost,
+      held: held - request.amount,
+      spent: spent + cost,
+      credited,
       updatedAt: isCharged ? now : updatedAt,
     },
     budgets: spendBudgets(rows, uncharged, cost, 0, request.amount),
@@ -252,7 +255,10 @@ function correct(
     request: { state: 'ended', until: now + REMEMBER_MS },
     entry: { kind: 'charge', amount: back, reason: correctionReason(facts ?? before), at: now },
     record: {
-      ...{ facts: after, cost: amount, at: swept.sweptAt, countedAt: swept.countedAt },
+      facts: after,
+      cost: amount,
+      at: swept.sweptAt,
+      countedAt: swept.countedAt,
       before: { facts: before, cost: swept.amount },
     },
   };

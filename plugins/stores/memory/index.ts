@@ -1,8 +1,12 @@
+import { getHeapStatistics } from 'node:v8';
 import { definePlugin, type Store, type StoreWatcher } from '../../../core/index.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeClosed } from '../kit/failure.ts';
 import { KEPT_OPTION, withKept } from '../kit/kept.ts';
 import { createMemoryAtomic } from './atomic.ts';
+
+/** The part of the heap that may be filled with what is kept for accounts. */
+const KEPT_SHARE = 1 / 8;
 
 /** Opens a store that lives and ends with this process: for tests and for trying things out. */
 export async function openMemory(observe?: StoreWatcher, keepPerAccount?: string | number): Promise<Store> {
@@ -14,7 +18,12 @@ export async function openMemory(observe?: StoreWatcher, keepPerAccount?: string
     kind: 'memory',
     endsWithProcess: true,
     ...atomic,
-    ...withKept({ keyv, sets: atomic.sets }, keepPerAccount),
+    ...withKept(
+      { keyv, sets: atomic.sets },
+      keepPerAccount,
+      undefined,
+      getHeapStatistics().heap_size_limit * KEPT_SHARE,
+    ),
     health: async () => {
       if (closed) throw storeClosed();
     },

@@ -186,7 +186,8 @@ export class LedgerTables {
     const key = `${kind} ${id}`;
     const known = this.#added.get(key);
     if (known) return known;
-    const added = { ...{ kind, id, name, until }, ...NEW_ACCOUNT, lastEntry: 0 };
+    // One literal: keys behind a spread would make each row a hash table.
+    const added = { kind, id, name, until, balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0, lastEntry: 0 };
     this.#added.set(key, added);
     return added;
   }
@@ -250,8 +251,11 @@ export class LedgerTables {
       request.state === 'ended'
         ? NOT_OPEN
         : [
-            ...[request.amount, JSON.stringify(request.budgets), JSON.stringify(request.facts)],
-            ...[request.sweptAt, request.countedAt],
+            request.amount,
+            JSON.stringify(request.budgets),
+            JSON.stringify(request.facts),
+            request.sweptAt,
+            request.countedAt,
           ];
     return Boolean(this.sql[statement].run(ref, account, kind, state, until, ...open).changes);
   }

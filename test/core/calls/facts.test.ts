@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isPublicHost } from '../../../core/calls/content.ts';
+import { isLoopback, isPublicHost } from '../../../core/calls/content.ts';
 import { bodyFactsOf, factsOf, takeBody } from '../../../core/calls/facts.ts';
 import { assertPublicMedia } from '../../../core/calls/ingress.ts';
 import { estimateChat } from '../../../core/calls/meter.ts';
@@ -150,6 +150,22 @@ describe('addresses that a vendor would fetch', () => {
   for (const host of ['8.8.8.8', '192.0.1.1', '[2606:4700::1]', 'example.org', 'corp.example.org', '172.32.0.1'])
     it(`E35: ${host} is a public host`, () => {
       expect(isPublicHost(host)).to.equal(true);
+    });
+  for (const host of ['localhost', '127.0.0.1', '127.9.9.9', '::1', '[::1]', '::ffff:127.0.0.1'])
+    it(`${host} is this machine`, () => {
+      expect(isLoopback(host)).to.equal(true);
+    });
+  for (const host of [
+    'localhost.example.org',
+    '127.example.org',
+    '127.1',
+    '1127.0.0.1',
+    '::ffff:10.0.0.1',
+    '0.0.0.0',
+    '',
+  ])
+    it(`${host} is not this machine`, () => {
+      expect(isLoopback(host)).to.equal(false);
     });
 });
 

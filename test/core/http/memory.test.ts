@@ -88,7 +88,7 @@ describe('the memory in flight', () => {
     const hold = memory.book('somebody', 20);
     memory.book('one', 45);
     expect(codeOf(() => hold.assign('one'))).to.equal('rate_limited');
-    hold.assign('two');
+    void hold.assign('two');
     expect(codeOf(() => memory.book('somebody', 15))).to.equal('fits');
   });
 
@@ -138,6 +138,26 @@ describe('the memory in flight', () => {
     );
     expect(refused).to.include({ code: 'rate_limited' }).and.to.have.property('retryAfterMs').above(5000);
     await memory.turn(40_000, { owner: 'another' });
+  });
+
+  it('lets a few requests of an owner go on in each turn of the event loop where others have requests, and all where none has (E30)', async () => {
+    const memory = createMemory();
+    const arrive = (owner: string): Promise<void> | undefined => memory.book('address').assign(owner);
+    for (let at = 0; at < 100; at += 1) expect(arrive('greedy'), 'alone').to.equal(undefined);
+    memory.book('small', 10);
+    const order: string[] = [];
+    const come = async (owner: string): Promise<void> => {
+      await arrive(owner);
+      order.push(owner);
+    };
+    const all = Array.from({ length: 100 }, () => come('greedy'));
+    setImmediate(() => all.push(come('small')));
+    setImmediate(() => setImmediate(() => order.push('two turns later')));
+    await Promise.all(all);
+    await all.at(-1);
+    expect(order).to.have.length(102);
+    expect(order.indexOf('small'), 'waits for none of them').to.be.below(10);
+    expect(order.indexOf('two turns later')).to.be.below(20);
   });
 
   it('has an owner wait for nobody who is alone', async () => {

@@ -64,7 +64,7 @@ describe('callers that send large or slow bodies', () => {
     socket.write(
       `POST ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\ncontent-type: ${type}\r\ncontent-length: ${4 * MB}\r\n\r\n`,
     );
-    socket.write(`{"x":"${'x'.repeat(bytes - 6)}`);
+    if (bytes > 0) socket.write(`{"x":"${'x'.repeat(bytes - 6)}`);
     return seen;
   }
 
@@ -116,6 +116,23 @@ describe('callers that send large or slow bodies', () => {
     };
     expect(await send('/form')).to.equal(200);
     expect(await send('/whole'), 'twice 8 MB are over the 14 MB of one account').to.equal(413);
+  });
+
+  it('E25: have the files of forms booked as they come, before they fill the disk', async () => {
+    await start({ bytes: 24 * MB });
+    const form = 'multipart/form-data; boundary=b';
+    const part = '--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\ncontent-type: audio/wav\r\n\r\n';
+    const send = async (key: string): Promise<{ text: string }> => {
+      const seen = await begin(key, 0, '/whole', form);
+      sockets.at(-1)?.write(part + 'x'.repeat(3.9 * MB));
+      return seen;
+    };
+    const first = await send('a1');
+    const second = await send('a2');
+    await until('one of an account is refused', () => /HTTP\/1\.1 429/.test(first.text + second.text));
+    const other = await begin('b1', 0, '/whole', form);
+    sockets.at(-1)?.end(`${part}x\r\n--b--\r\n${' '.repeat(4 * MB)}`);
+    await until('that of another is taken', () => other.text.startsWith('HTTP/1.1 200'));
   });
 
   it('E25: are refused as 503 only when those of others have all the memory', async () => {

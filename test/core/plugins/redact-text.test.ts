@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { listSecrets } from '../../../config/read.ts';
-import { createRedactor } from '../../../config/redact.ts';
+import { createRedactor, listSecrets } from '../../../config/redact.ts';
 
 describe('texts without secrets', () => {
   const SECRET = 'p+ss"w/rd éxtra';

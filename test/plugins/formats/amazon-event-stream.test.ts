@@ -1,9 +1,12 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { SseEvent } from '../../../core/index.ts';
 import { createFrameReader } from '../../../plugins/formats/bedrock/event-stream.ts';
 import { amazonEvent, amazonException, amazonFrame } from '../../support/vendors/amazon-frames.ts';
+import { until } from '../../support/wait.ts';
 
 /** AWS's own test vectors, by the names that its SDKs give them: https://github.com/smithy-lang/smithy-typescript, packages/eventstream-codec. */
 const GOOD: Readonly<Record<string, string>> = {
@@ -36,6 +39,15 @@ const BYTES = Buffer.concat([
   amazonEvent('contentBlockDelta', { delta: { text: 'Grüße 🙂' }, contentBlockIndex: 0 }),
   amazonException('throttlingException', 'Too many'),
 ]);
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/** Bytes outside of the heap, those that nothing holds any more not among them. */
+function memoryHeld(): number {
+  collectGarbage();
+  return process.memoryUsage().arrayBuffers;
+}
 
 const hex = (text: string): Buffer => Buffer.from(text, 'hex');
 
@@ -76,6 +88,26 @@ describe('frames of Amazon’s event streams', () => {
     expect(() => createFrameReader({ maxEventLength: 50_000 }).push(long.subarray(0, 12))).to.throw(
       'longer than 50000 bytes',
     );
+  });
+
+  it('hold no more memory than they tell, however small the pieces are that they come in, and whatever was read with each', async () => {
+    const frame = amazonEvent('chunk', { bytes: 'x'.repeat(2_000_000) });
+    let told = 64 * 1024;
+    const reader = createFrameReader({ onGrowth: (more) => (told += more) });
+    const before = memoryHeld();
+    // Each byte lies in memory of its own, as one does that a socket read alone.
+    const pushAlone = (byte = 0): void => {
+      const read = new Uint8Array(64 * 1024);
+      read[0] = byte;
+      expect(reader.push(read.subarray(0, 1))).to.have.length(0);
+    };
+    for (let at = 0; at < 2000; at += 1) pushAlone(frame[at]);
+    await until('a piece is let go', () => memoryHeld() - before <= told);
+    for (let at = 2000; at < 1_500_000; at += 100) reader.push(frame.subarray(at, at + 100));
+    await until('no more is held than was told', () => memoryHeld() - before <= told);
+    expect(told, 'what is told').to.be.at.most(frame.length);
+    expect(reader.push(frame.subarray(1_500_000))).to.have.length(1);
+    await until('the frame is let go', () => memoryHeld() - before <= 64 * 1024);
   });
 
   it('with headers that go over their end are refused, whatever their checksums say', () => {

@@ -17,6 +17,7 @@ import { streamText, type Wire, wholeBody } from '../../support/vendors/vendor-w
 const CONFIG = { project: 'acme-1', location: 'europe-west4' };
 const CLAUDE = 'claude-opus-4-5@20251101';
 const SAID = { pieces: [{ text: 'Hello' }] };
+const SIGNED = { pieces: [{ reasoning: 'Hm', signature: 'Eq-canary' }, { text: 'Hello' }] };
 
 describe('vertex', () => {
   it('calls the host of its location, or that of several', () => {
@@ -67,13 +68,17 @@ describe('vertex', () => {
 describe('a gateway before Vertex AI', () => {
   let vendor: ScriptedUpstream;
   let gateway: TestGateway;
+  let said: Parameters<typeof wholeBody>[1];
 
+  beforeEach(() => {
+    said = SAID;
+  });
   before(async () => {
     vendor = await startScriptedUpstream(async (wire) => {
       const { path } = wire.request;
       const form: Wire = path.includes('anthropic') ? 'anthropic' : 'gemini';
-      if (!path.includes(':stream')) return wire.send(answer(200, wholeBody(form, SAID)));
-      for (const part of [SSE_HEAD, chunk(streamText(form, SAID)), LAST_CHUNK]) await wire.send(part);
+      if (!path.includes(':stream')) return wire.send(answer(200, wholeBody(form, said)));
+      for (const part of [SSE_HEAD, chunk(streamText(form, said)), LAST_CHUNK]) await wire.send(part);
     });
     gateway = await startGateway({
       providers: { vertex: { ...CONFIG, apiKey: 'ya29.token-0123456789', baseUrl: vendor.url } },
@@ -84,8 +89,8 @@ describe('a gateway before Vertex AI', () => {
     await vendor?.close();
   });
 
-  const ask = async (path: string, body: JsonObject) => {
-    const response = await gateway.post(path, body);
+  const ask = async (path: string, body: JsonObject, headers: Record<string, string> = {}) => {
+    const response = await gateway.post(path, body, headers);
     const sent = vendor.requests.at(-1);
     return { response, text: await response.text(), sent };
   };
@@ -115,6 +120,28 @@ describe('a gateway before Vertex AI', () => {
         ...(stream && { stream }),
       });
       expect(sent?.headers).to.not.have.property('anthropic-version');
+    });
+
+  for (const stream of [false, true])
+    it(`E38: seals what Claude signed, and gives it back to Vertex for its account alone${stream ? ', streamed' : ''}`, async () => {
+      said = SIGNED;
+      const keyOf = async (user: string) => {
+        const { api_key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', user);
+        return { authorization: `Bearer ${api_key}` };
+      };
+      const [ann, bob] = [await keyOf(`ann-${stream}`), await keyOf(`bob-${stream}`)];
+      const body = { model: `vertex/${CLAUDE}`, max_tokens: 20, stream };
+      const { text } = await ask('/v1/messages', { ...body, messages: HI }, ann);
+      expect(text).to.not.match(/"signature":"Eq/);
+      const signature = /"signature":"(tg1\.vertex\.[^"]+)"/.exec(text)?.[1];
+      const thinking = { type: 'thinking', thinking: 'Hm', signature };
+      const messages = [...HI, { role: 'assistant', content: [thinking, { type: 'text', text: 'Hello' }] }, ...HI];
+      const own = await ask('/v1/messages', { ...body, messages }, ann);
+      expect(JSON.stringify(own.sent?.json())).to.include('"signature":"Eq-canary"');
+      const other = await ask('/v1/messages', { ...body, messages }, bob);
+      expect(other.response.status).to.equal(200);
+      expect(JSON.stringify(other.sent?.json())).to.not.include('Eq-canary');
+      expect(other.response.headers.get('x-tollgate-dropped')).to.include('reasoning');
     });
 
   it('passes on what clients of Gemini’s format send', async () => {

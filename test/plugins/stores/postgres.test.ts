@@ -54,5 +54,10 @@ describeWith('postgres store', { postgres: POSTGRES, initdb: INITDB }, () => {
     await pool.end();
   });
 
-  testStore({ name: 'postgres', open: () => openPostgres({ url: server.url, timeoutMs: 10_000 }) });
+  testStore({
+    ...{ name: 'postgres', keeps: true, shared: true },
+    open: () => openPostgres({ url: server.url, timeoutMs: 10_000 }),
+    module: () =>
+      new URL(`../../fixtures/stores/open-postgres.ts?url=${encodeURIComponent(server.url)}`, import.meta.url),
+  });
 });

@@ -72,7 +72,11 @@ describeWith('redis store', { 'redis-server': REDIS_SERVER }, () => {
     await store.close();
   });
 
-  testStore({ name: 'redis', open: () => openRedis({ url: server.url, timeoutMs: 10_000 }) });
+  testStore({
+    ...{ name: 'redis', keeps: true, shared: true },
+    open: () => openRedis({ url: server.url, timeoutMs: 10_000 }),
+    module: () => new URL(`../../fixtures/stores/open-redis.ts?url=${encodeURIComponent(server.url)}`, import.meta.url),
+  });
 });
 
 describeWith('redis store on a cluster of three nodes', { 'redis-server': REDIS_SERVER }, () => {
@@ -83,7 +87,7 @@ describeWith('redis store on a cluster of three nodes', { 'redis-server': REDIS_
   after(() => Promise.all(nodes.map((node) => node.close())));
 
   testStore({
-    name: 'redis cluster',
+    ...{ name: 'redis cluster', keeps: true, shared: true },
     open: () => openRedis({ url: nodes[0]?.url ?? '', cluster: true, timeoutMs: 10_000 }),
   });
 });

@@ -5,6 +5,7 @@ import type { AgentDefinition, Plugin, Principal, Store } from '../../../core/in
 import { createLocalGatherer } from '../../../core/plugins/gather.ts';
 import { type CallServices, createPluginApi } from '../../../core/plugins/plugin-api.ts';
 import { createRequestSchemas, Registry } from '../../../core/plugins/registry.ts';
+import { createWay, withWay } from '../../../egress/way.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { createSilentLog } from '../log.ts';
 import { withDefaults } from '../plugins/with-defaults.ts';
@@ -60,7 +61,7 @@ export async function openAgentGateway({ plugins, model, agents = [], store: giv
     registry,
     settings,
     log,
-    ...{ store, ready: { services } },
+    ...{ store, ready: { services }, egress: { wayOf: createWay, outfit: withWay } },
     openStore: () => {},
   };
   for (const agent of agents) registry.claim(registry.agents, 'agent', agent.name, 'third-party', agent);

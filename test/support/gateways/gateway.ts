@@ -1,5 +1,5 @@
 /** A whole gateway on a free loopback port, with a configuration of its own in a folder of its own. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import OpenAI from 'openai';
@@ -57,7 +57,10 @@ export async function startGateway(
     ...((config['server'] as object | undefined) ?? base.server),
   };
   await writeFile(file, JSON.stringify(withCopies({ ...base, ...config, server, policies })));
-  for (const [name, text] of Object.entries(options.files ?? {})) await writeFile(path.join(folder, name), text);
+  for (const [name, text] of Object.entries(options.files ?? {})) {
+    await mkdir(path.dirname(path.join(folder, name)), { recursive: true });
+    await writeFile(path.join(folder, name), text);
+  }
   const lines: string[] = [];
   let exitCode: number | undefined;
   const log = createLogger({

@@ -220,10 +220,31 @@ const CHAT: DialectFeatures = {
   ],
 };
 
+const options = (one: object) => ({ options: one });
+const OLLAMA: DialectFeatures = {
+  plain: { messages: user('Hi'), stream: false },
+  features: [
+    { title: 'text', body: {} },
+    { title: '`num_predict`', body: options({ num_predict: 99 }), field: 'max_completion_tokens' },
+    { title: '`temperature`', body: options({ temperature: 0.5 }), field: 'temperature' },
+    { title: '`top_k`', body: options({ top_k: 5 }), kept: /"top_?k"/i },
+    { title: '`stop`', body: options({ stop: ['END'] }), field: 'stop' },
+    { title: '`seed`', body: options({ seed: 1 }), field: 'seed' },
+    { title: '`num_ctx`', body: options({ num_ctx: 4096 }), kept: /num_ctx/ },
+    { title: '`tools`', body: { tools: [chatTool] }, field: 'tools' },
+    { title: '`think`', body: { think: 'low' }, field: 'reasoning_effort' },
+    { title: '`format` with a JSON Schema', body: { format: SCHEMA }, field: 'response_format' },
+    { title: 'images', body: { messages: [{ role: 'user', content: 'Look.', images: [PNG] }] } },
+  ],
+};
+
 export const DIALECT_FEATURES: Readonly<Record<string, DialectFeatures>> = Object.freeze({
   chat: CHAT,
   messages: MESSAGES,
   responses: RESPONSES,
   gemini: GEMINI,
   completions: COMPLETIONS,
+  ollama: OLLAMA,
+  // OpenAI's format, with headers of its own.
+  portkey: CHAT,
 });

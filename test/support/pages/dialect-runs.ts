@@ -119,6 +119,8 @@ const PATHS: Readonly<Record<string, (model: string) => string>> = Object.freeze
   completions: () => '/v1/completions',
   gemini: (model) => `/v1beta/models/${encodeURIComponent(model)}:generateContent`,
   messages: () => '/v1/messages',
+  ollama: () => '/api/chat',
+  portkey: () => '/portkey/v1/chat/completions',
   responses: () => '/v1/responses',
 });
 
@@ -170,7 +172,11 @@ export async function openDialectRuns(providers: readonly BuiltInProvider[]): Pr
       if (feature.kept && !feature.kept.test(found.sent ?? '')) return 'left out';
       const passed = found.lane === 'native' ? 'native' : 'translated';
       // A body of another format that goes on as it is meets none of the provider's rules for chat.
-      if (feature.field === undefined || (passed === 'native' && dialect !== 'chat')) return passed;
+      if (
+        feature.field === undefined ||
+        (passed === 'native' && DIALECT_FEATURES[dialect] !== DIALECT_FEATURES['chat'])
+      )
+        return passed;
       return provider.fields?.fields[feature.field]?.rule === 'emulated' ? 'emulated' : passed;
     },
     async arrivalOf({ name, provider }, field) {

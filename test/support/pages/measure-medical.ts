@@ -23,11 +23,14 @@ const FOLDER = new URL('../../fixtures/medical/', import.meta.url);
 /** The parts of the set: those that the rules were written or mended with, and those whose failures nobody has read one by one. */
 export const PARTS = Object.freeze([
   ...['authoring', 'held', 'blind', 'blind-2', 'blind-3-mended', 'blind-3-held', 'strangers-dev', 'strangers-held'],
+  ...['fresh-dev', 'fresh-held', 'later-dev', 'later-held'],
 ] as const);
 export type Part = (typeof PARTS)[number];
 
 /** Parts of whose failures only the number is known: what is read of them holds nobody to anything any more. */
-export const HELD_PARTS: ReadonlySet<Part> = new Set<Part>(['blind-3-held', 'strangers-held']);
+export const HELD_PARTS: ReadonlySet<Part> = new Set<Part>([
+  ...(['blind-3-held', 'strangers-held', 'fresh-held', 'later-held'] as const),
+]);
 
 /** Parts that the rules, the lexicons and the weights may be made by. */
 export const DEVELOPED: readonly Part[] = Object.freeze(PARTS.filter((part) => !HELD_PARTS.has(part)));
@@ -56,6 +59,15 @@ export function readPart(part: Part): readonly (Phrasing & { readonly language: 
     );
     return items.map((item) => ({ ...item, language }));
   });
+}
+
+/** Which emergencies were found when `found.json` was written, on 2026-11-27: they have to be found for ever. */
+export function readFound(): (part: Part, id: string) => boolean {
+  const found: Partial<Record<Part, readonly string[]>> = JSON.parse(
+    readFileSync(new URL('found.json', FOLDER), 'utf8'),
+  );
+  const known = new Map(Object.entries(found).map(([part, ids]) => [part, new Set(ids)]));
+  return (part, id) => known.get(part)?.has(id) ?? false;
 }
 
 /** Illnesses, or what happened to somebody, in frames of `contexts.json`: sentences that are harmless, and those in which it is there now. */

@@ -8,6 +8,7 @@ import {
   createPluginApi,
 } from '../../../core/plugins/plugin-api.ts';
 import type { Registry } from '../../../core/plugins/registry.ts';
+import { createWay, withWay } from '../../../egress/way.ts';
 import accounts from '../../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from '../log.ts';
 import { withDefaults } from './with-defaults.ts';
@@ -39,6 +40,7 @@ export async function setUpAccounts(registry: Registry, setup: AccountsSetup): P
     store: { ...store, ledger },
     openStore: () => {},
     redact: (text: string) => text,
+    egress: { wayOf: createWay, outfit: withWay },
   };
   const api = createPluginApi(deps, { group: 'policies', name: 'accounts', plugin: accounts as never, config });
   await accounts.setup(api, config as never);

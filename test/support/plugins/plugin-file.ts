@@ -26,11 +26,12 @@ export function startProbe(
   setup: string,
   config: Record<string, unknown> = {},
   options: TestGatewayOptions = {},
+  more = '',
 ): Promise<TestGateway> {
   const { policies, ...rest } = config as { policies?: object };
   return startGateway(
     { ...rest, policies: { ...policies, probe: { plugin: './probe.mjs' } } },
-    { ...options, files: { 'probe.mjs': pluginFile({ setup }), ...options.files } },
+    { ...options, files: { 'probe.mjs': pluginFile({ setup, more }), ...options.files } },
   );
 }
 

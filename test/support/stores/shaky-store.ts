@@ -1,5 +1,6 @@
 import type Keyv from 'keyv';
 import type { Store } from '../../../core/index.ts';
+import { withKept } from '../../../plugins/stores/kit/kept.ts';
 
 type Operation = 'get' | 'set' | 'delete';
 
@@ -59,12 +60,12 @@ export function openShakyStore(store: Store): ShakyStore {
         setsFail ? async () => Promise.reject(new Error('connect ECONNREFUSED redis:6379')) : Reflect.get(target, name),
     });
 
+  const halves = { keyv: (namespace: string) => wrapKeyv(namespace) as never, sets: failing(store.sets) };
   return {
     ...store,
+    ...withKept(halves),
     reads,
     writes,
-    keyv: (namespace: string) => wrapKeyv(namespace) as never,
-    sets: failing(store.sets),
     fail(when) {
       fails = when ?? (() => true);
       setsFail = when === undefined;

@@ -2,7 +2,7 @@ import type { Token } from './tokens.ts';
 
 /** Concepts that say how a sentence is built: no rule asks for them, and nothing denies them. */
 export const GRAMMAR: ReadonlySet<string> = new Set(
-  'no not not_after denied_after ruled_out have but or and subject pseudo idiom now what_to_do past well topic fiction cites supposed as_if asks person kin kin_many once of_family heredity about_me call_help complaint if would fear sometime animal by_animal vet human'.split(
+  'no not not_after denied_after ruled_out have but or and subject pseudo idiom now what_to_do past well topic fiction cites supposed as_if asks person kin kin_many once of_family heredity about_me call_help complaint if would fear sometime animal by_animal vet human over habit lively paperwork planned'.split(
     ' ',
   ),
 );

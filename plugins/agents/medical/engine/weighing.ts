@@ -21,7 +21,7 @@ const MOST_RULES = 3;
 
 /**
  * What a text is weighed by: every concept that is named, again with a plus where it is there now, what says how the text speaks (of the
- * past, of somebody, in a film), whether it has a question, how many concepts are there now, and how many rules hold. No words: one set of weights
+ * past, of somebody, in a film), every two concepts that are there now, whether it has a question, how many concepts are there now, and how many rules hold. No words: one set of weights
  * serves all languages. Undefined for a text longer than those that the weights were found with.
  */
 export function featuresOf(
@@ -37,11 +37,17 @@ export function featuresOf(
   return [
     ...new Set([...signs.keys(), ...facts]),
     ...present.map((concept) => `+${concept}`),
+    ...pairsOf(present),
     ...[...grammar].map((concept) => `speaks:${concept}`),
     ...(hasQuestion ? ['question'] : []),
     ...STEPS.filter((step) => present.length >= step).map((step) => `signs:${step}`),
     `rules:${Math.min(rules, MOST_RULES)}`,
   ];
+}
+
+function pairsOf(present: readonly string[]): readonly string[] {
+  const sorted = present.toSorted();
+  return sorted.flatMap((one, at) => sorted.slice(at + 1).map((other) => `+${one}+${other}`));
 }
 
 /** Above zero an emergency is likelier than not. */

@@ -3,7 +3,13 @@ import { linkTo, route, setWords } from '../routing.ts';
 import type { AuditEntry } from '../shapes.ts';
 import { PageHead, Problem, Search, Spinner, Table, Time, useLoad } from '../ui.tsx';
 
-const WORDS = Object.freeze({ subject: 'What', actor: 'Who', action: 'Action', from: 'From day', to: 'To day' });
+const WORDS = Object.freeze({ subject: 'What', actor: 'Who', action: 'Action' });
+const DAYS = Object.freeze({ from: 'From day', to: 'To day' });
+const VIA: Readonly<Record<string, string>> = Object.freeze({
+  cli: 'the command line',
+  api: 'the API',
+  file: 'the file',
+});
 
 /** What operators changed. Nothing here can be changed. */
 export function Audit() {
@@ -15,16 +21,7 @@ export function Audit() {
         title="Audit"
         note="What operators changed, newest first: here, over the API and on the command line."
       />
-      <search class="filters" aria-label="Which changes">
-        {Object.entries(WORDS).map(([name, label]) => (
-          <Search
-            key={name}
-            label={label}
-            value={query[name] ?? ''}
-            onPick={(text) => setWords({ [name]: text, after: undefined })}
-          />
-        ))}
-      </search>
+      <Filters query={query} />
       <Problem error={entries.error} retry={entries.reload} />
       <Spinner of={entries} />
       {entries.data && (
@@ -35,7 +32,14 @@ export function Audit() {
           empty="No change matches."
           columns={[
             { name: 'Time', cell: ({ at }) => <Time at={at} /> },
-            { name: 'Who', cell: ({ actor }) => `${actor.user_id ?? actor.key_id ?? '–'} by ${actor.via}` },
+            {
+              name: 'Who',
+              cell: ({ actor }) => (
+                <div class="wrap">
+                  {actor.user_id ?? actor.key_id ?? '–'} <span class="muted">by {VIA[actor.via] ?? actor.via}</span>
+                </div>
+              ),
+            },
             { name: 'Action', cell: ({ action }) => <code>{action}</code> },
             { name: 'What', cell: ({ subject }) => <a href={linkTo('audit', { subject })}>{subject}</a> },
             { name: 'Change', cell: (entry) => <div class="wrap">{tellChange(entry)}</div> },
@@ -53,15 +57,56 @@ export function Audit() {
   );
 }
 
+function Filters({ query }: { query: Readonly<Record<string, string | undefined>> }) {
+  return (
+    <search class="filters" aria-label="Which changes">
+      {Object.entries(WORDS).map(([name, label]) => (
+        <Search
+          key={name}
+          label={label}
+          value={query[name] ?? ''}
+          onPick={(text) => setWords({ [name]: text, after: undefined })}
+        />
+      ))}
+      {Object.entries(DAYS).map(([name, label]) => (
+        <Search
+          key={name}
+          label={label}
+          type="date"
+          value={query[name] ?? ''}
+          onPick={(text) => setWords({ [name]: text, after: undefined })}
+        />
+      ))}
+    </search>
+  );
+}
+
+/** What the row says already, or the same for each of its kind. */
+const KNOWN: ReadonlySet<string> = new Set(['id', 'prefix', 'created_at', 'deleted', 'object']);
+
+function nameOf(field: string): string {
+  return field.replace(/_usd$/, ' in USD').replaceAll('_', ' ');
+}
+
+function tell(value: unknown): string {
+  if (value === undefined || value === null || value === '') return '–';
+  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(tell).join(' and ');
+  if (typeof value !== 'object') return String(value);
+  return Object.entries(value)
+    .map(([name, each]) => `${nameOf(name)} ${tell(each)}`)
+    .join(' ');
+}
+
 /** What is different since, as `rpm 60 → 120`. */
 function tellChange({ before, after }: AuditEntry): string {
-  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
-  const tell = (value: unknown): string =>
-    value === undefined || value === null ? '–' : typeof value === 'string' ? value : JSON.stringify(value);
+  const all = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})]);
+  const names = [...all].filter((name) => !KNOWN.has(name));
   const changed = names.filter((name) => tell(before?.[name]) !== tell(after?.[name]));
   return changed
     .map((name) =>
-      before ? `${name} ${tell(before[name])} → ${tell(after?.[name])}` : `${name} ${tell(after?.[name])}`,
+      before
+        ? `${nameOf(name)} ${tell(before[name])} → ${tell(after?.[name])}`
+        : `${nameOf(name)} ${tell(after?.[name])}`,
     )
     .join(', ');
 }

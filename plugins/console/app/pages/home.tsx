@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks';
 import { change, get, may, type Page, session } from '../api.ts';
-import { BudgetLine } from '../budget-line.tsx';
+import { targetOf } from '../calls-table.tsx';
 import { CLIENTS, type Client, connectLines } from '../connect-lines.ts';
 import { count, percent, until, usd } from '../format.ts';
 import { useLiveCalls } from '../live-calls.ts';
 import { nextStep } from '../next-steps.ts';
 import { linkTo } from '../routing.ts';
-import type { Budget, Call, Target, Usage } from '../shapes.ts';
-import { TargetState } from '../target-state.tsx';
-import { Button, Code, Copy, type Loaded, PageHead, Panel, Problem, Spinner, Time, useLoad } from '../ui.tsx';
+import type { Call, NearBudget, Target, Usage } from '../shapes.ts';
+import { TargetState, urgencyOf } from '../target-state.tsx';
+import { Bar, Button, Code, Copy, type Loaded, PageHead, Panel, Problem, Spinner, Time, useLoad } from '../ui.tsx';
 
 /** Does it work, what does it cost, what fails, how to connect: the answers of the first look. */
 export function Home() {
@@ -18,7 +18,7 @@ export function Home() {
   const today = useLoad(ifMay('usage:read', 'today'), () =>
     get<Usage>('/usage', { period: 'today', by: 'provider', sort: 'cost', limit: 5 }),
   );
-  const budgets = useLoad(ifMay('budgets:read', 'budgets'), () => get<Page<Budget>>('/budgets'));
+  const budgets = useLoad(ifMay('budgets:read', 'budgets'), () => get<Page<NearBudget>>('/near-budgets'));
   const calls = (name: string): string | undefined => ifMay('calls:read', name);
   const errors = useLoad(calls('errors'), () => get<Page<Call>>('/calls', { outcome: 'error', limit: 3 }));
   const refusals = useLoad(calls('refusals'), () => get<Page<Call>>('/calls', { outcome: 'refused', limit: 3 }));
@@ -29,10 +29,9 @@ export function Home() {
   const isEmpty = any.data?.data.length === 0 && !any.data.has_more;
   return (
     <>
-      <PageHead title="Home" note={isEmpty ? 'No call has come yet.' : undefined}>
+      <PageHead title="Home">
         <Button onClick={reload}>Refresh</Button>
       </PageHead>
-      {isEmpty && <Connect isFirst />}
       {!isEmpty && (
         <div class="grid">
           {may('targets:read') && <Works targets={targets} />}
@@ -45,13 +44,15 @@ export function Home() {
           )}
         </div>
       )}
-      {!isEmpty && <Connect />}
+      {/* One and the same before and after the first call: a key that it made is shown this once. */}
+      <Connect isFirst={isEmpty} />
     </>
   );
 }
 
 function Works({ targets }: { targets: Loaded<Page<Target>> }) {
-  const rows = targets.data?.data ?? [];
+  // Those that fail first.
+  const rows = (targets.data?.data ?? []).toSorted((a, b) => urgencyOf(b) - urgencyOf(a));
   const broken = rows.filter(({ state }) => state !== 'closed').length;
   const note =
     rows.length === 0
@@ -71,7 +72,9 @@ function Works({ targets }: { targets: Loaded<Page<Target>> }) {
               {target.state !== 'closed' && (
                 <p>
                   {target.last_error?.message ?? target.cause}
-                  {target.open_until && <span class="muted">, tried again {until(target.open_until)}</span>}
+                  {target.state === 'open' && target.open_until && (
+                    <span class="muted">, tried again {until(target.open_until)}</span>
+                  )}
                 </p>
               )}
               {target.state === 'closed' && target.error_ratio > 0 && (
@@ -79,6 +82,7 @@ function Works({ targets }: { targets: Loaded<Page<Target>> }) {
               )}
             </li>
           ))}
+          {rows.length > 12 && <li class="muted">and {rows.length - 12} more</li>}
           {rows.length === 0 && (
             <li class="muted">No target was tried since the gateway started, and the configuration names none.</li>
           )}
@@ -88,7 +92,7 @@ function Works({ targets }: { targets: Loaded<Page<Target>> }) {
   );
 }
 
-function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<Budget>> }) {
+function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<NearBudget>> }) {
   const totals = today.data?.totals;
   return (
     <Panel
@@ -112,9 +116,9 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
         </p>
       )}
       <ul class="lines">
-        {budgets.data?.data.map((budget) => (
-          <li key={budget.name}>
-            <BudgetLine budget={budget} />
+        {budgets.data?.data.slice(0, 5).map((budget) => (
+          <li key={`${budget.budget} ${budget.whose}`}>
+            <NearLine budget={budget} />
           </li>
         ))}
         {budgets.data?.data.length === 0 && (
@@ -124,6 +128,29 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
         )}
       </ul>
     </Panel>
+  );
+}
+
+/** A budget, with how much of it is spent and when it begins anew. */
+function NearLine({
+  budget: { budget, of, whose, used, spent_usd, left_usd, amount_usd, resets_at },
+}: {
+  budget: NearBudget;
+}) {
+  const tone = used >= 1 ? 'bad' : used >= 0.8 ? 'warn' : 'good';
+  return (
+    <>
+      <div class="spread">
+        <span>
+          <b>{budget}</b> {of !== 'all' && whose !== budget && <span class="muted">{`of ${of} ${whose}`}</span>}
+        </span>
+        <span>
+          {usd(spent_usd)} of {usd(amount_usd)}
+          {resets_at && <span class="muted">, anew {until(resets_at)}</span>}
+        </span>
+      </div>
+      <Bar share={used} tone={tone} label={`${budget}: ${percent(used)} spent, ${usd(left_usd)} left`} />
+    </>
   );
 }
 
@@ -149,7 +176,7 @@ function Fails({
               <Time at={call.at} /> {call.error_code ?? call.outcome}
             </a>{' '}
             <span class="muted">
-              {call.provider}/{call.model}, {call.user_id}
+              {targetOf(call)}, {call.user_id}
             </span>
             <p>{call.attempts.findLast((attempt) => attempt.reason)?.reason ?? call.error_message}</p>
             {nextStep(call.error_code) && <p class="muted">{nextStep(call.error_code)}</p>}
@@ -211,7 +238,7 @@ function FirstCall() {
     <p role="status" class={call ? undefined : 'muted'}>
       {call ? (
         <>
-          The first call came: {call.provider}/{call.model}, {call.outcome}.{' '}
+          The first call came: {targetOf(call)}, {call.outcome}.{' '}
           <a href={linkTo('calls', { id: call.id })}>Look at it</a>
         </>
       ) : (

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
-import { change, get, may, type Page } from '../api.ts';
-import { usd } from '../format.ts';
+import { change, get, hasRoute, may, type Page } from '../api.ts';
+import { until, usd } from '../format.ts';
 import { EditKey, NewKey } from '../key-forms.tsx';
 import { describeLimits, KeyState } from '../key-state.tsx';
 import { linkTo, route, setWords } from '../routing.ts';
-import type { Key } from '../shapes.ts';
-import { Badge, Button, type Column, PageHead, Problem, Search, Spinner, Table, Time, useLoad } from '../ui.tsx';
+import type { Key, ProgramSignIn } from '../shapes.ts';
+import { Badge, Button, type Column, PageHead, Panel, Problem, Search, Spinner, Table, Time, useLoad } from '../ui.tsx';
 
 type Work = { readonly kind: 'new' } | { readonly kind: 'edit'; readonly key: Key };
 
@@ -39,6 +39,7 @@ export function Keys() {
         />
       </search>
       {user && may('users:read') && <Person key={user} id={user} />}
+      {user && may('users:read') && <Programs key={`programs ${user}`} id={user} />}
       <Problem error={keys.error} retry={keys.reload} />
       <Spinner of={keys} />
       {keys.data && (
@@ -68,19 +69,26 @@ function columnsOf(edit: (key: Key) => void): readonly Column<Key>[] {
     {
       name: 'Key',
       cell: (key) => (
-        <>
+        <div class="wrap">
           <code>{key.prefix}</code> <b>{key.name || 'without a name'}</b>{' '}
           {[key.role ?? [], key.scopes ?? []].flat().map((right) => (
             <Badge key={right} tone="warn">
               {right}
             </Badge>
           ))}
-        </>
+        </div>
       ),
     },
-    { name: 'User', cell: ({ user_id }) => <a href={linkTo('keys', { user: user_id })}>{user_id}</a> },
+    {
+      name: 'User',
+      cell: ({ user_id }) => (
+        <div class="wrap short">
+          <a href={linkTo('keys', { user: user_id })}>{user_id}</a>
+        </div>
+      ),
+    },
     { name: 'State', cell: (key) => <KeyState item={key} /> },
-    { name: 'Limits', isExtra: true, cell: describeLimits },
+    { name: 'Limits', isExtra: true, cell: (key) => <div class="wrap">{describeLimits(key)}</div> },
     {
       name: 'Spent',
       isNumber: true,
@@ -127,5 +135,54 @@ function Person({ id }: { id: string }) {
       </div>
       <Problem error={error ?? user.error} />
     </div>
+  );
+}
+
+/** The programs that a person signed in with, such as Claude Code: they have no key. Only where the gateway lets them sign in. */
+function Programs({ id }: { id: string }) {
+  const [sure, setSure] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  const found = useLoad(id, async () =>
+    (await hasRoute('/sign-ins')) ? await get<Page<ProgramSignIn>>('/sign-ins', { user: id, limit: 100 }) : undefined,
+  );
+  const end = (one: string): void => {
+    setError(undefined);
+    setSure(undefined);
+    change('DELETE', `/sign-ins/${encodeURIComponent(one)}`).then(found.reload, setError);
+  };
+  if (found.error === undefined && !found.data) return null;
+  return (
+    <Panel title="Signed in with" note="programs that use no key, but the sign-in of this person">
+      <Problem error={error ?? found.error} retry={found.reload} />
+      {found.data && (
+        <Table
+          label="Programs"
+          rows={found.data.data}
+          keyOf={(row) => row.id}
+          empty="This person is signed in with no program."
+          columns={[
+            { name: 'Program', cell: ({ program }) => <b>{program}</b> },
+            { name: 'From', cell: ({ address }) => address },
+            { name: 'Since', cell: ({ started_at }) => <Time at={started_at} /> },
+            { name: 'Ends', cell: ({ ends_at }) => until(ends_at) },
+            {
+              name: 'Actions',
+              isQuiet: true,
+              cell: (row) =>
+                may('users:write') &&
+                (sure === row.id ? (
+                  <Button kind="danger" onClick={() => end(row.id)}>
+                    End it
+                  </Button>
+                ) : (
+                  <Button kind="quiet" aria-label={`End the sign-in of ${row.program}`} onClick={() => setSure(row.id)}>
+                    End …
+                  </Button>
+                )),
+            },
+          ]}
+        />
+      )}
+    </Panel>
   );
 }

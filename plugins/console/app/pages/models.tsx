@@ -1,15 +1,18 @@
 import { useState } from 'preact/hooks';
+import { Aliases } from '../alias-picture.tsx';
 import { get, type Page } from '../api.ts';
 import { count } from '../format.ts';
 import { linkTo } from '../routing.ts';
 import type { Model } from '../shapes.ts';
-import { Badge, PageHead, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
+import { Badge, Name, PageHead, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
 
 /** What can be called now, and what it costs. */
 export function Models() {
   const [word, setWord] = useState('');
   const models = useLoad('models', () => get<Page<Model>>('/catalog', { limit: 1000 }));
-  const rows = (models.data?.data ?? []).filter(({ id }) => id.includes(word));
+  const found = (models.data?.data ?? []).filter(({ id }) => id.includes(word));
+  const rows = found.filter(({ targets }) => targets === null);
+  const aliases = found.filter(({ targets }) => targets !== null);
   return (
     <>
       <PageHead
@@ -21,21 +24,19 @@ export function Models() {
       </search>
       <Problem error={models.error} retry={models.reload} />
       <Spinner of={models} />
+      {aliases.length > 0 && <Aliases aliases={aliases} />}
       {models.data && (
         <Table
           label="Models"
           rows={rows}
           keyOf={({ id }) => id}
-          empty="No model has this in its name."
+          empty={aliases.length > 0 ? 'No other model has this in its name.' : 'No model has this in its name.'}
           columns={[
-            { name: 'Model', cell: ({ id }) => <b>{id}</b> },
+            { name: 'Model', cell: ({ id }) => <Name text={id} /> },
             {
               name: 'Now',
-              cell: ({ is_callable, targets }) => (
-                <>
-                  <Badge tone={is_callable ? 'good' : 'dim'}>{is_callable ? 'callable' : 'no key'}</Badge>{' '}
-                  {targets && <span class="muted">alias of {targets.join(', then ')}</span>}
-                </>
+              cell: ({ is_callable }) => (
+                <Badge tone={is_callable ? 'good' : 'dim'}>{is_callable ? 'callable' : 'no key'}</Badge>
               ),
             },
             { name: 'Context', isNumber: true, isExtra: true, cell: ({ context_window }) => count(context_window) },

@@ -1,10 +1,23 @@
 import { get, type Page } from '../api.ts';
+import { count, milliseconds } from '../format.ts';
 import type { Plugin } from '../shapes.ts';
-import { Badge, PageHead, Problem, Spinner, Table, useLoad } from '../ui.tsx';
+import { Badge, type Column, PageHead, Panel, Problem, Spinner, Table, useLoad } from '../ui.tsx';
 
-/** What is loaded, in the order in which hooks run on the way in. */
+/** One hook of one plugin, with what it came to. */
+interface HookRow {
+  readonly plugin: string;
+  readonly hook: string;
+  readonly calls: number;
+  readonly failures: number;
+  readonly skipped: number;
+  readonly seconds: number;
+}
+
+/** What is loaded, in the order in which hooks run on the way in, and what it costs. */
 export function Plugins() {
   const plugins = useLoad('plugins', () => get<Page<Plugin>>('/plugins'));
+  const rows = plugins.data?.data ?? [];
+  const hooks = rows.flatMap(({ name, hook_counts }) => hook_counts.map((each) => ({ ...each, plugin: name })));
   return (
     <>
       <PageHead
@@ -14,55 +27,80 @@ export function Plugins() {
       <Problem error={plugins.error} retry={plugins.reload} />
       <Spinner of={plugins} />
       {plugins.data && (
-        <Table
-          label="Plugins"
-          rows={plugins.data.data}
-          keyOf={({ kind, name }) => `${kind} ${name}`}
-          columns={[
-            {
-              name: 'Plugin',
-              cell: ({ name, plugin, is_builtin, problem }) => (
-                <>
-                  <b>{name}</b> {plugin !== name && <span class="muted">{plugin}</span>}{' '}
-                  {!is_builtin && <Badge tone="warn">not built in</Badge>}{' '}
-                  {problem !== undefined && (
-                    <span title={problem}>
-                      <Badge tone="bad">left out</Badge>
-                    </span>
-                  )}
-                </>
-              ),
-            },
-            { name: 'Kind', cell: ({ kind }) => kind },
-            { name: 'Hooks', cell: ({ hooks }) => <div class="wrap">{hooks.join(', ') || '–'}</div> },
-            { name: 'Failures', cell: ({ hook_counts }) => <Failures counts={hook_counts} /> },
-            { name: 'Routes', cell: ({ routes }) => <Few names={routes} /> },
-            { name: 'Commands', isExtra: true, cell: ({ commands }) => commands.join(', ') || '–' },
-            { name: 'Hosts', isExtra: true, cell: ({ hosts }) => hosts.join(', ') || '–' },
-          ]}
-        />
+        <>
+          <Panel title="Hooks" note="that ran since the start, those that fail first">
+            <Table
+              label="What hooks came to"
+              rows={hooks.filter(({ calls, skipped }) => calls + skipped > 0).toSorted(byFailures)}
+              keyOf={({ plugin, hook }) => `${plugin} ${hook}`}
+              empty="No hook has run yet."
+              columns={HOOK_COLUMNS}
+            />
+          </Panel>
+          <Table label="Plugins" rows={rows} keyOf={({ kind, name }) => `${kind} ${name}`} columns={COLUMNS} />
+        </>
       )}
     </>
   );
 }
 
-/** Hooks that failed or were left alone, of how many calls. */
-function Failures({ counts }: { counts: Plugin['hook_counts'] }) {
-  const bad = counts.filter(({ failures, skipped }) => failures + skipped > 0);
-  if (bad.length === 0) return <>–</>;
-  return (
-    <ul class="lines">
-      {bad.map(({ hook, calls, failures, skipped }) => (
-        <li key={hook}>
-          {hook}: {failures} of {calls} failed{skipped > 0 && `, ${skipped} went without it`}
-        </li>
-      ))}
-    </ul>
-  );
+function byFailures(one: HookRow, other: HookRow): number {
+  return other.failures + other.skipped - (one.failures + one.skipped);
 }
 
+const HOOK_COLUMNS: readonly Column<HookRow>[] = [
+  {
+    name: 'Plugin',
+    cell: ({ plugin, hook }) => (
+      <>
+        <b>{plugin}</b> <code>{hook}</code>
+      </>
+    ),
+  },
+  { name: 'Calls', isNumber: true, cell: ({ calls }) => count(calls) },
+  {
+    name: 'Failed',
+    isNumber: true,
+    cell: ({ failures }) => (failures > 0 ? <Badge tone="bad">{count(failures)}</Badge> : '0'),
+  },
+  {
+    name: 'Went without it',
+    isNumber: true,
+    cell: ({ skipped }) => (skipped > 0 ? <Badge tone="warn">{count(skipped)}</Badge> : '0'),
+  },
+  {
+    name: 'Waited for it',
+    isNumber: true,
+    cell: ({ seconds }) => (seconds > 0 ? milliseconds(seconds * 1000) : '–'),
+  },
+  {
+    name: 'A call',
+    isNumber: true,
+    cell: ({ seconds, calls }) => (seconds > 0 && calls > 0 ? `${((seconds * 1000) / calls).toFixed(2)} ms` : '–'),
+  },
+];
+
+const COLUMNS: readonly Column<Plugin>[] = [
+  {
+    name: 'Plugin',
+    cell: ({ name, plugin, is_builtin, problem }) => (
+      <div class="wrap">
+        <b>{name}</b> {plugin !== name && <span class="muted">{plugin}</span>}{' '}
+        {!is_builtin && <Badge tone="warn">not built in</Badge>}{' '}
+        {problem !== undefined && <Badge tone="bad">left out</Badge>}
+        {problem !== undefined && <p>{problem}</p>}
+      </div>
+    ),
+  },
+  { name: 'Kind', cell: ({ kind }) => kind },
+  { name: 'Hooks', cell: ({ hooks }) => <div class="wrap">{[...new Set(hooks)].join(', ') || '–'}</div> },
+  { name: 'Routes', cell: ({ routes }) => <Few names={routes} /> },
+  { name: 'Commands', isExtra: true, cell: ({ commands }) => <div class="wrap">{commands.join(', ') || '–'}</div> },
+  { name: 'Hosts', isExtra: true, cell: ({ hosts }) => <div class="wrap">{hosts.join(', ') || '–'}</div> },
+];
+
 function Few({ names }: { names: readonly string[] }) {
-  if (names.length < 2) return <>{names[0] ?? '–'}</>;
+  if (names.length < 2) return <div class="wrap">{names[0] ?? '–'}</div>;
   return (
     <details>
       <summary>{names.length} routes</summary>

@@ -1,12 +1,15 @@
-import { get, type Page } from '../api.ts';
-import { milliseconds, percent, until } from '../format.ts';
+import { useState } from 'preact/hooks';
+import { change, get, may, type Page } from '../api.ts';
+import { count, milliseconds, percent, until } from '../format.ts';
 import { linkTo } from '../routing.ts';
-import type { Target } from '../shapes.ts';
-import { TargetState } from '../target-state.tsx';
-import { Button, PageHead, Problem, Spinner, Table, Time, useLoad } from '../ui.tsx';
+import type { GatewayNode, Target, Usage } from '../shapes.ts';
+import { type Hour, Sparkline } from '../sparkline.tsx';
+import { TargetState, urgencyOf } from '../target-state.tsx';
+import { Button, Name, PageHead, Panel, Problem, Spinner, Table, Time, useLoad } from '../ui.tsx';
 
 interface Targets extends Page<Target> {
   readonly retries: { readonly running: number; readonly allowed: number; readonly refused: number };
+  readonly drained: readonly string[];
 }
 
 const CAUSES: Readonly<Record<string, string>> = Object.freeze({
@@ -16,62 +19,190 @@ const CAUSES: Readonly<Record<string, string>> = Object.freeze({
   shared: 'another process found it so',
 });
 
-/** The state of every target that was tried, over all workers. */
+function Retries({ of: { running, allowed, refused } }: { of: NonNullable<Targets['retries']> }) {
+  return (
+    <p class="muted">
+      Retries: {running} running, {allowed} allowed, {refused} refused, so that a vendor that fails does not get more
+      load.
+    </p>
+  );
+}
+
+/** Orders for a target; what is shown is read again after one. */
+function useOrders(reload: () => void) {
+  const [failed, setFailed] = useState<unknown>();
+  const order = (target: string, word: string): void => {
+    change('POST', `/targets/${encodeURIComponent(target)}/${word}`).then(
+      () => {
+        setFailed(undefined);
+        reload();
+      },
+      (error: unknown) => setFailed(error),
+    );
+  };
+  return { order, failed };
+}
+
+/** The state of every target, over all workers; those that fail first. */
 export function Targets() {
   const targets = useLoad('targets', () => get<Targets>('/targets', { limit: 1000 }));
-  const retries = targets.data?.retries;
+  const hours = useLoad(may('usage:read') ? 'hours' : undefined, () =>
+    get<Usage>('/usage', { last: '24h', by: 'hour,provider,model', tz: 'UTC', limit: 1000 }),
+  );
+  const ofTarget = hours.data && callsByHour(hours.data);
+  const reload = (): void => {
+    targets.reload();
+    hours.reload();
+  };
+  const { retries, drained = [] } = targets.data ?? {};
+  const { order, failed } = useOrders(targets.reload);
   return (
     <>
       <PageHead
         title="Targets"
-        note="Those that were tried since the start. A target that fails is left alone for a while, then tried again by itself."
+        note="Those of the configuration, and others that were tried. One that fails is left alone for a while, then tried again by itself: a reset does it at once. A drained one gets no new calls."
       >
-        <Button onClick={targets.reload}>Refresh</Button>
+        <Button onClick={reload}>Refresh</Button>
       </PageHead>
       <Problem error={targets.error} retry={targets.reload} />
+      <Problem error={failed} />
       <Spinner of={targets} />
       {targets.data && (
         <Table
           label="Targets"
-          rows={targets.data.data}
+          rows={targets.data.data.toSorted((a, b) => urgencyOf(b) - urgencyOf(a))}
           keyOf={({ target }) => target}
-          empty="No target was tried since the gateway started."
+          empty="The configuration names no target, and none was tried since the gateway started."
           columns={[
-            { name: 'Target', cell: ({ target }) => <b>{target}</b> },
+            { name: 'Target', cell: ({ target }) => <Name text={target} /> },
+            { name: 'State', cell: (target) => <StateAndCause target={target} /> },
             {
-              name: 'State',
-              cell: (target) => (
-                <div class="wrap">
-                  <TargetState target={target} /> {target.cause && <span>{CAUSES[target.cause] ?? target.cause}</span>}
-                  {target.open_until && <span class="muted">, tried again {until(target.open_until)}</span>}
-                </div>
-              ),
+              name: 'Last 24 hours',
+              isExtra: true,
+              cell: ({ provider, model }) => <Sparkline hours={ofTarget?.get(`${provider}/${model}`)} />,
             },
             { name: 'Failed lately', isNumber: true, cell: ({ error_ratio }) => percent(error_ratio) },
-            { name: 'Attempts', isNumber: true, cell: ({ attempts }) => attempts },
+            { name: 'Attempts', isNumber: true, isWide: true, cell: ({ attempts }) => count(attempts) },
             { name: 'First token', isNumber: true, cell: ({ first_token_ms }) => milliseconds(first_token_ms) },
-            { name: 'Whole', isNumber: true, cell: ({ whole_ms }) => milliseconds(whole_ms) },
-            {
-              name: 'Last error',
-              cell: ({ last_error }) =>
-                last_error && (
-                  <div class="wrap">
-                    <Time at={last_error.at} /> {last_error.status} {last_error.message}{' '}
-                    {last_error.request_id && (
-                      <a href={linkTo('calls', { request: last_error.request_id })}>the call</a>
-                    )}
-                  </div>
-                ),
-            },
+            { name: 'Whole', isNumber: true, isExtra: true, cell: ({ whole_ms }) => milliseconds(whole_ms) },
+            { name: 'Last error', cell: ({ last_error }) => last_error && <LastError error={last_error} /> },
+            ...(may('targets:write')
+              ? [
+                  {
+                    name: 'Orders',
+                    isQuiet: true,
+                    cell: (target: Target) => <Orders target={target} drained={drained} order={order} />,
+                  },
+                ]
+              : []),
           ]}
         />
       )}
-      {retries && (
-        <p class="muted">
-          Retries: {retries.running} running, {retries.allowed} allowed, {retries.refused} refused, so that a vendor
-          that fails does not get more load.
-        </p>
-      )}
+      {retries && <Retries of={retries} />}
+      <Nodes />
     </>
+  );
+}
+
+function StateAndCause({ target }: { target: Target }) {
+  const { state, cause, open_until } = target;
+  return (
+    <div class="wrap">
+      <TargetState target={target} /> {cause && <span>{CAUSES[cause] ?? cause}</span>}
+      {state === 'open' && open_until && <span class="muted">, tried again {until(open_until)}</span>}
+    </div>
+  );
+}
+
+/** What an operator may say about a target; of a provider's single keys nothing. */
+function Orders({
+  target: { target, provider, key, state },
+  drained,
+  order,
+}: {
+  target: Target;
+  drained: readonly string[];
+  order: (target: string, word: string) => void;
+}) {
+  if (key !== undefined) return null;
+  const say = (word: string, label: string, of = target) => (
+    <Button kind="quiet" onClick={() => order(of, word)} aria-label={`${label} ${of}`}>
+      {label}
+    </Button>
+  );
+  if (drained.includes(provider)) return say('undrain', 'Undrain all of', provider);
+  return (
+    <div class="actions">
+      {drained.includes(target) ? say('undrain', 'Undrain') : say('drain', 'Drain')}
+      {(state === 'open' || state === 'half-open') && say('reset', 'Reset')}
+    </div>
+  );
+}
+
+function LastError({ error }: { error: NonNullable<Target['last_error']> }) {
+  return (
+    <div class="wrap">
+      <Time at={error.at} /> {error.status} {error.message}{' '}
+      {error.request_id && <a href={linkTo('calls', { request: error.request_id })}>the call</a>}
+    </div>
+  );
+}
+
+/** The calls and failures of each target in the 24 hours until now, by the hour; the gateway counted them. */
+function callsByHour({ data, to }: Usage): ReadonlyMap<string, readonly Hour[]> {
+  const last = Math.floor((Date.parse(to) - 1) / HOUR_MS);
+  const found = new Map<string, Hour[]>();
+  for (const row of data) {
+    const name = `${row['provider']}/${row['model']}`;
+    const hours = found.get(name) ?? Array.from({ length: 24 }, () => ({ calls: 0, failed: 0 }));
+    found.set(name, hours);
+    const at = 23 - (last - Math.floor(Date.parse(startOf(String(row['hour']))) / HOUR_MS));
+    if (at >= 0 && at < 24) hours[at] = { calls: row.requests, failed: row.errors };
+  }
+  return found;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** The begin of an hour, which the gateway names in UTC here. */
+function startOf(hour: string): string {
+  return `${hour.slice(0, 13)}:00:00Z`;
+}
+
+/** The processes that serve, of all machines on the store. */
+function Nodes() {
+  const nodes = useLoad('nodes', () => get<Page<GatewayNode>>('/nodes'));
+  return (
+    <Panel title="Who serves" note="the processes of all gateways on this store">
+      <Problem error={nodes.error} retry={nodes.reload} />
+      <Spinner of={nodes} />
+      {nodes.data && (
+        <Table
+          label="Processes"
+          rows={nodes.data.data}
+          keyOf={({ id }) => id}
+          empty="No process has told the store of itself yet."
+          columns={[
+            {
+              name: 'Process',
+              cell: ({ host, pid }) => (
+                <>
+                  <b>{host}</b> {pid}
+                </>
+              ),
+            },
+            { name: 'Version', cell: ({ version }) => version },
+            { name: 'Since', cell: ({ started_at }) => <Time at={started_at} /> },
+            { name: 'Configurations', isNumber: true, isExtra: true, cell: ({ generation }) => count(generation) },
+            {
+              name: 'Targets left alone',
+              isNumber: true,
+              cell: ({ targets }) => count(targets['open'] ?? 0),
+            },
+            { name: 'Seen', isExtra: true, cell: ({ seen_at }) => <Time at={seen_at} /> },
+          ]}
+        />
+      )}
+    </Panel>
   );
 }

@@ -75,7 +75,7 @@ function columnsOf(edit: (tag: string) => void): readonly Column<Team>[] {
   return [
     { name: 'Team', cell: ({ tag }) => <a href={linkTo('teams', { team: tag })}>{tag}</a> },
     { name: 'Owners', cell: ({ owners }) => ownersOf(owners) },
-    { name: 'Pays', isExtra: true, cell: ({ tag, account }) => account ?? tag },
+    { name: 'Account', isExtra: true, cell: ({ tag, account }) => account ?? tag },
     { name: 'Models', isExtra: true, cell: ({ models, providers }) => listed(models ?? providers, 'all') },
     {
       name: 'At most',
@@ -121,12 +121,12 @@ function OneTeam({ team }: { team: Team }) {
           <Facts
             rows={[
               ['Owners', ownersOf(team.owners)],
-              ['Pays', team.account ?? tag],
-              ['Keys of', listed(members, 'the team itself')],
+              ['Account', team.account ?? tag],
+              ['Members', listed(members, 'none: keys are the team’s own')],
               ['Models', listed(team.models, 'all')],
               ['Providers', listed(team.providers, 'all')],
-              ['Plans', listed(plans, 'that of the account')],
-              ['Tools', listed(tools, 'none of the vendors')],
+              ['Plans', listed(plans, 'the account’s')],
+              ['Server tools', listed(tools, 'none')],
             ]}
           />
         </Panel>
@@ -160,7 +160,7 @@ function Used({ tag }: { tag: string }) {
           keyOf={({ user }) => String(user)}
           empty="No call has had this tag."
           columns={[
-            { name: 'User', cell: ({ user }) => user },
+            { name: 'User', cell: ({ user }) => String(user) },
             { name: 'Calls', isNumber: true, cell: ({ requests }) => count(requests) },
             { name: 'Errors', isNumber: true, isExtra: true, cell: ({ errors }) => count(errors) },
             { name: 'Cost', isNumber: true, cell: ({ cost_usd }) => usd(cost_usd) },

@@ -1,6 +1,6 @@
 import { get, pathOf, type Query } from '../api.ts';
 import { Chart } from '../chart.tsx';
-import { count, usd } from '../format.ts';
+import { count, milliseconds, usd } from '../format.ts';
 import { linkTo, route, setWords } from '../routing.ts';
 import type { Usage as Report, Sums, UsageRow } from '../shapes.ts';
 import { Choice, type Column, type Loaded, PageHead, Panel, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
@@ -50,7 +50,7 @@ export function Usage() {
     get<Report>('/usage', { ...filter, by: step, limit: 1000 }),
   );
   const byGroup = useLoad(JSON.stringify([filter, group]), () =>
-    get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200 }),
+    get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200, latency: 'true' }),
   );
   return (
     <>
@@ -169,6 +169,21 @@ const SUM_COLUMNS: readonly Column<UsageRow>[] = [
   { name: 'Tokens out', isNumber: true, cell: (row) => count(row.completion_tokens) },
 ];
 
+const LATENCY_COLUMNS: readonly Column<UsageRow>[] = [
+  { name: 'p50', isNumber: true, cell: ({ latency }) => milliseconds(latency?.duration_p50_ms) },
+  { name: 'p95', isNumber: true, cell: ({ latency }) => milliseconds(latency?.duration_p95_ms) },
+  {
+    name: 'First byte p50',
+    ...{ isNumber: true, isExtra: true, isWide: true },
+    cell: ({ latency }) => milliseconds(latency?.first_byte_p50_ms),
+  },
+  {
+    name: 'First byte p95',
+    ...{ isNumber: true, isExtra: true, isWide: true },
+    cell: ({ latency }) => milliseconds(latency?.first_byte_p95_ms),
+  },
+];
+
 /** The words of a group by which calls can be looked for. */
 const FILTERS: ReadonlySet<string> = new Set(['user', 'key', 'provider', 'model', 'tag', 'session']);
 
@@ -201,8 +216,16 @@ function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
                 ),
             },
             ...SUM_COLUMNS,
+            ...LATENCY_COLUMNS,
           ]}
         />
+      )}
+      {report.data?.latency_of && (
+        <p class="muted">
+          Times are those of calls that went well, by their records
+          {!report.data.latency_of.is_complete && `, the latest ${count(report.data.latency_of.calls)}`}: half of the
+          calls took no longer, 95 of 100 took no longer.
+        </p>
       )}
     </Panel>
   );

@@ -204,7 +204,7 @@ export function readAws(options: AwsOptions, apiKey?: unknown): void {
     throw new OptionError('/aws', 'needs `roleArn`', 'It says which role the token stands for.');
 }
 
-type Api = Pick<PluginApi, 'http' | 'log' | 'settings'>;
+type Api = Pick<PluginApi, 'http' | 'log'> & { readonly settings: Pick<PluginApi['settings'], 'baseDir'> };
 
 /** Where keys of a machine come from, for a plugin's `hosts`; other places are options. */
 export const AWS_HOSTS: readonly string[] = Object.freeze([new URL(MACHINE).host]);

@@ -92,7 +92,7 @@ function readAccount(text: string): Proof {
   );
 }
 
-type Api = Pick<PluginApi, 'http' | 'log' | 'settings'>;
+type Api = Pick<PluginApi, 'http' | 'log'> & { readonly settings: Pick<PluginApi['settings'], 'baseDir'> };
 
 /** The credential of a provider by Google's tokens; they leave for the host of the provider alone. */
 export function googleCredential(api: Api, options: GoogleOptions): Credential {

@@ -12,7 +12,9 @@ import {
   DEVELOPED,
   fillContexts,
   measurePart,
+  PARTS,
   type Part,
+  readFound,
   readPart,
   shareFound,
 } from '../../../support/pages/measure-medical.ts';
@@ -26,9 +28,20 @@ const CEILINGS = Object.freeze({ harmless: 0.05, dose_harmless: 0.05 });
 
 /** How many of the harmless phrasings raise an alarm at most, and how many emergencies are found at least: measured, near what is aimed at. */
 const HELD = Object.freeze({
-  'blind-3-held': { en: [6, 20], de: [2, 20], fr: [3, 20], es: [3, 20], it: [5, 21] },
-  'strangers-held': { en: [2, 35], de: [3, 31], fr: [4, 34], es: [5, 32], it: [2, 34] },
+  'blind-3-held': { en: [6, 20], de: [2, 20], fr: [4, 19], es: [2, 21], it: [5, 21] },
+  'strangers-held': { en: [1, 34], de: [1, 30], fr: [4, 32], es: [5, 31], it: [1, 32] },
+  'fresh-held': { en: [1, 24], de: [2, 24], fr: [3, 23], es: [3, 24], it: [2, 23] },
+  'later-held': { en: [1, 10], de: [0, 10], fr: [0, 9], es: [0, 10], it: [1, 10] },
 } as const);
+
+const HELDS = ['blind-3-held', 'strangers-held', 'fresh-held', 'later-held'] as const;
+const HARMLESS = Object.freeze({ 'blind-3-held': 34, 'strangers-held': 53, 'fresh-held': 36, 'later-held': 14 });
+
+/** Those of which no word went into the lexicons. */
+const CLEAN = ['blind-3-held', 'strangers-held', 'fresh-held'] as const;
+
+/** Of these: the aim is 5 % in each language, which German reaches. */
+const MOST_ALARMS = Object.freeze({ en: 0.066, de: 0.05, fr: 0.09, es: 0.082, it: 0.066 });
 
 /** Sentences that have a word of a harmless context, and somebody who needs help. */
 const STILL_URGENT = Object.freeze([
@@ -192,24 +205,41 @@ describe('the figures of the medical rules', () => {
       expect(shareFound(ofKind('harmless'))).to.be.at.most(CEILINGS.harmless);
     });
 
-  for (const part of ['blind-3-held', 'strangers-held'] as const)
+  for (const part of HELDS)
     for (const language of LANGUAGES)
       it(`are as far in ${language} on phrasings of ${part} that nobody has mended them by as docs/plugins/medical.md says, and no less (E24)`, () => {
         const [alarms, found] = HELD[part][language];
         const own = measurePart(part).filter((one) => one.language === language);
         const countOf = (kind: string) => own.filter((one) => one.kind === kind && one.found).length;
-        expect(own.filter(({ kind }) => kind === 'harmless').length).to.equal(part === 'blind-3-held' ? 34 : 53);
+        expect(own.filter(({ kind }) => kind === 'harmless').length).to.equal(HARMLESS[part]);
         expect(countOf('harmless')).to.be.at.most(alarms);
         expect(countOf('emergency')).to.be.at.least(found);
       });
 
-  it('keep the halves of the strangers’ phrasings apart: no text is in both', () => {
+  for (const language of LANGUAGES)
+    it(`find 90 % of the emergencies in ${language} of all that nobody has mended them by, with few false alarms (E24)`, () => {
+      const own = CLEAN.flatMap(measurePart).filter((one) => one.language === language);
+      expect(shareFound(own.filter(({ kind }) => kind === 'emergency'))).to.be.at.least(FLOORS.emergency);
+      expect(shareFound(own.filter(({ kind }) => kind === 'harmless'))).to.be.at.most(MOST_ALARMS[language]);
+    });
+
+  it('find every emergency that they once found, in every part (E24)', () => {
+    const found = readFound();
+    const once = PARTS.flatMap((part) =>
+      measurePart(part).filter(({ id, kind }) => kind === 'emergency' && found(part, id)),
+    );
+    expect(once).to.have.length.above(2_900);
+    expect(once.filter((one) => !one.found).map(({ id }) => id)).to.deep.equal([]);
+  });
+
+  it('keep phrasings that are held apart from those that the weights are found with: no text is in both', () => {
     const texts = (part: Part) => readPart(part).map(({ text }) => text);
-    const dev = new Set(texts('strangers-dev'));
-    expect(texts('strangers-held').filter((text) => dev.has(text))).to.deep.equal([]);
-    expect([...DEVELOPED])
-      .not.to.include('strangers-held')
-      .and.not.to.include('blind-3-held');
+    const dev = new Set(DEVELOPED.flatMap(texts));
+    for (const part of HELDS) {
+      expect([...DEVELOPED]).not.to.include(part);
+      const shared = texts(part).filter((text) => dev.has(text));
+      expect(shared, part).to.deep.equal([]);
+    }
   });
 
   for (const text of STILL_URGENT)

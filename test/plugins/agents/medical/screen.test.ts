@@ -232,14 +232,24 @@ const OUTWEIGHED = Object.freeze([
 
 /** No rule finds it, and its signs weigh together. */
 const TOGETHER = Object.freeze([
-  'Baby 5 weeks, grunting when she breathes and stops for some seconds then starts again, I am scared',
   'Mein Mann hat gespritzt und nichts gegessen, er schlägt um sich, ist klatschnass und das Gerät zeigt 31 an',
   'Papi s’est trompé et a pris la semaine entière de son pilulier, il a le pouls à 36 et il s’endort',
-  'pantorrilla hinchada dsd el viaje, ahora pinchazo al respirar y tosí sangre',
   'Devo stare seduta sul letto perché sdraiata annego, sento gorgogliare e mi viene su schiuma rosa. Sono cardiopatica, 82 anni.',
 ]);
 
+/** Found by weights alone once, and missed by others that were found later: now a rule has them. */
+const RULED = Object.freeze([
+  'Baby 5 weeks, grunting when she breathes and stops for some seconds then starts again, I am scared',
+  'pantorrilla hinchada dsd el viaje, ahora pinchazo al respirar y tosí sangre',
+]);
+
 describe('agents/medical/screen', () => {
+  for (const text of RULED)
+    it(`finds by a rule "${text}"`, () => {
+      expect(findSigns(text).found.map(({ rule }) => rule.id)).to.include('breathing');
+      expect(ids(text)).to.include('breathing');
+    });
+
   for (const text of OUTWEIGHED)
     it(`tells nothing of what a rule finds in "${text}"`, () => {
       expect(findSigns(text).found).to.not.deep.equal([]);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createCookies } from '../../../../plugins/auth/openid/cookies.ts';
+import { createCookies } from '../../../../plugins/auth/kit/cookies.ts';
 import { isOwnPath } from '../../../../plugins/auth/openid/paths.ts';
 
 const VALUE = 'a'.repeat(43);

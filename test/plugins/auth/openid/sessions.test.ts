@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { Store } from '../../../../core/index.ts';
-import { createDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
+import { createKeptDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
 import { createSessions, OVERLAP_MS, REPLACE_MS, type Sessions } from '../../../../plugins/auth/openid/sessions.ts';
+import { withKept } from '../../../../plugins/stores/kit/kept.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../../support/errors.ts';
 import { openShakyStore, type ShakyStore } from '../../../support/stores/shaky-store.ts';
@@ -12,9 +13,9 @@ const ANN = { userId: 'ann', roles: ['admin'], issuer: 'https://idp.example', cl
 /** The sessions of one node on a store. */
 function open(store: Store): Sessions {
   const parts = {
-    ids: createDocuments(store.keyv<never>('ids')),
-    sessions: createDocuments(store.keyv<never>('sessions')),
-    seen: createDocuments(store.keyv<never>('seen')),
+    ids: createKeptDocuments<never>(store.kept('auth'), 'ids'),
+    sessions: createKeptDocuments<never>(store.kept('auth'), 'sessions'),
+    seen: createKeptDocuments<never>(store.kept('auth'), 'seen'),
     ofUsers: createUserDocuments(store.sets, 'sessions'),
     counters: store.counters,
   };
@@ -118,5 +119,27 @@ describe('a session of a person', () => {
     expect(await Promise.all(tries.map(codeOf))).to.deep.equal(tries.map(() => 'store_unavailable'));
     store.recover();
     expect(await isGood(start)).to.equal(true);
+  });
+
+  it('is booked in what the person keeps in the store: of more than a hundred those end that would end first', async () => {
+    const kept = store.kept('accounts');
+    const [one, ids] = [await kept.bytes('ann'), [] as string[]];
+    expect(one).to.be.greaterThan(0);
+    for (let at = 1; at <= 100; at += 1) ids.push(await sessions.begin(ANN, start + at));
+    expect(await isGood(start + 100)).to.equal(false);
+    for (const by of [ids[0], ids[99]]) expect(await isGood(start + 100, by)).to.equal(true);
+    expect(await kept.bytes('ann')).to.be.within(90 * one, 102 * one);
+    expect(await kept.bytes('bob')).to.equal(0);
+    await sessions.end(ids[99] ?? '', start + 100);
+    expect(await kept.bytes('ann')).to.be.below(101 * one);
+  });
+
+  it('is refused in words where an account may keep no document of its size', async () => {
+    const small = { ...store, ...withKept(store, '1kb') };
+    expect(await codeOf(open(small).begin(ANN, start))).to.equal('store_unavailable');
+    const error = await open(small)
+      .begin(ANN, start)
+      .catch((thrown: unknown) => thrown);
+    expect(String(error)).to.include('"keepPerAccount"');
   });
 });

@@ -112,8 +112,7 @@ describe('the cost that an answer hook gives', () => {
       faulty.fault = fault;
       const call = { id, principal, state: new Map(), ...told } as unknown as Call;
       await chargeAnswered(
-        { ledger: faulty.ledger },
-        { queues: { certain: queue, uncertain: queue }, budgets, now: () => Date.now() },
+        { ledger: faulty.ledger, queues: { certain: queue, uncertain: queue }, budgets, now: () => Date.now() },
         call,
         outcome,
       );

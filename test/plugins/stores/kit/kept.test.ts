@@ -12,7 +12,7 @@ const KB = 1024;
 const HOUR_MS = 3_600_000;
 
 /** A store that tells the bytes of the documents that it has, and takes a turn of the loop for each operation. */
-async function measuredStore(findRoom?: (bytes: number) => number) {
+async function measuredStore(findRoom?: (bytes: number) => number, mostBytes?: number) {
   const store = await openMemory();
   const sizes = new Map<string, number>();
   const bytes = (): number => [...sizes.values()].reduce((sum, size) => sum + size, 0);
@@ -34,7 +34,7 @@ async function measuredStore(findRoom?: (bytes: number) => number) {
     };
   };
   const halves = { keyv: keyv as never, sets: store.sets };
-  const { kept } = withKept(halves, '1mb', findRoom && (async () => findRoom(bytes())));
+  const { kept } = withKept(halves, '1mb', findRoom && (async () => findRoom(bytes())), mostBytes);
   return { kept: kept('test'), bytes };
 }
 
@@ -66,6 +66,20 @@ describe('what accounts keep in a store', () => {
     expect(roomOf('')).to.equal(undefined);
   });
 
+  it('E29: has no document of more than a quarter of what an account may keep', async () => {
+    const { kept, bytes } = await measuredStore();
+    expect(await kept.set('greedy', 'large', 'x'.repeat(300 * KB), HOUR_MS)).to.equal(false);
+    expect([bytes(), await kept.bytes('greedy')]).to.deep.equal([0, 0]);
+  });
+
+  it('E29: goes before sessions do, which are written before', async () => {
+    const { kept, bytes } = await measuredStore();
+    await kept.set('ann', 'session', 'x'.repeat(200 * KB), HOUR_MS, 'lasting');
+    for (let at = 0; at < 8; at += 1) await kept.set('ann', `large-${at}`, 'x'.repeat(200 * KB), HOUR_MS);
+    expect(await kept.get('session')).to.have.length(200 * KB);
+    expect([await kept.get('large-0'), bytes() <= 1024 * KB]).to.deep.equal([undefined, true]);
+  });
+
   it('E29: is no more than the bound of an account, however many documents of it are written at once', async () => {
     const { kept, bytes } = await measuredStore();
     const outcomes = await Promise.all(
@@ -78,6 +92,22 @@ describe('what accounts keep in a store', () => {
     expect(await kept.set('greedy', 'last', 'x'.repeat(200 * KB), HOUR_MS)).to.equal(true);
     expect(await kept.get('last')).to.have.length(200 * KB);
     expect(bytes()).to.be.at.most(1024 * KB);
+  });
+
+  it('E29: is bounded for all together where the store does not tell its room, and there is room again when it is over', async () => {
+    const fill = async (ttlMs: number) => {
+      const { kept, bytes } = await measuredStore(undefined, 4 * 1024 * KB);
+      for (let account = 0; account < 20; account += 1)
+        for (let at = 0; at < 5; at += 1)
+          await kept.set(`a${account}`, `${account}-${at}`, 'x'.repeat(200 * KB), ttlMs);
+      return { kept, bytes };
+    };
+    const { kept, bytes } = await fill(HOUR_MS);
+    expect(bytes()).to.be.within(2048 * KB, 4 * 1024 * KB);
+    expect(await kept.set('last', 'small', 'done', HOUR_MS), 'that something was done').to.equal(true);
+    expect(await kept.set('last', 'large', 'x'.repeat(200 * KB), HOUR_MS)).to.equal(false);
+    const over = await fill(1);
+    expect(await over.kept.set('last', 'large', 'x'.repeat(200 * KB), HOUR_MS)).to.equal(true);
   });
 
   it('drops what was written first, also where all was written in one millisecond', async () => {

@@ -37,6 +37,7 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
   const queue = createWriteQueue({ log, otherwise: 'it is lost' });
   const books: Books = {
     rules: { isEnforced: false, allowsUnknownPrice: false, longestCallMs: 600_000, marginMs: 60_000, leastOutput: 256 },
+    ledger: store.ledger,
     queues: { certain: queue, uncertain: queue },
     clock: { now: () => Date.now() },
     now,
@@ -47,10 +48,7 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
   return {
     notices: told,
     async call(id, estimate, { principal, tags = [], targets = [TARGET], headers = new Map() } = {}) {
-      const api = {
-        ledger: store.ledger,
-        estimate: () => ({ units: {}, cost: estimate }),
-      } as unknown as PluginApi;
+      const api = { estimate: () => ({ units: {}, cost: estimate }) } as unknown as PluginApi;
       const call = {
         ...{
           id,
@@ -77,7 +75,7 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
           durationMs: 1,
           estimated: false,
         };
-        await settle(api, books, call, outcome as unknown as Outcome);
+        await settle(books, call, outcome as unknown as Outcome);
       };
     },
   };

@@ -1,7 +1,9 @@
 import { type AuthRequest, GatewayError } from '../../../core/index.ts';
 import { SESSION_COOKIE } from '../../policies/kit/index.ts';
+import { DEVICE_PATH } from './introductions.ts';
 
 const LOGIN_COOKIE = 'tollgate-login';
+const PERSON_COOKIE = 'tollgate-person';
 /** 256 random bits in base64url. */
 const VALUE = /^[\w-]{43}$/;
 
@@ -20,6 +22,8 @@ export interface Cookies {
   readonly session: Cookie;
   /** Which browser began to sign in. */
   readonly login: Cookie;
+  /** Who has just signed in there, operator or not, to approve the sign-in of a program; it goes to that page alone. */
+  readonly person: Cookie;
 }
 
 /**
@@ -28,8 +32,8 @@ export interface Cookies {
  * is this machine only, they go to the admin API alone.
  */
 export function createCookies(isSecure: boolean, basePath = ''): Cookies {
-  const place = isSecure ? 'Path=/; Secure' : `Path=${basePath}/api/core/admin`;
-  const named = (base: string): Cookie => {
+  const named = (base: string, path = '/api/core/admin'): Cookie => {
+    const place = isSecure ? 'Path=/; Secure' : `Path=${basePath}${path}`;
     const name = isSecure ? `__Host-${base}` : base;
     return {
       isSent: (header) => valuesOf(header, name).length > 0,
@@ -46,7 +50,7 @@ export function createCookies(isSecure: boolean, basePath = ''): Cookies {
         `${name}=${value}; ${place}; HttpOnly; SameSite=Lax; Max-Age=${Math.floor(maxAgeMs / 1000)}`,
     };
   };
-  return { session: named(SESSION_COOKIE), login: named(LOGIN_COOKIE) };
+  return { session: named(SESSION_COOKIE), login: named(LOGIN_COOKIE), person: named(PERSON_COOKIE, DEVICE_PATH) };
 }
 
 function valuesOf(header: string | readonly string[] | undefined, name: string): readonly string[] {

@@ -1,0 +1,127 @@
+import { isObject } from '../core/contract/json.ts';
+import { API_VERSION, PERMISSIONS, PLUGIN_KINDS, type Plugin, type PluginKind } from '../core/contract/plugin.ts';
+import { didYouMean } from './problems.ts';
+
+/** A plugin that cannot be imported; the message continues a sentence that begins with its place in the configuration. */
+export class PluginImportError extends Error {
+  override readonly name = 'PluginImportError';
+  readonly hint: string | undefined;
+
+  constructor(message: string, hint?: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.hint = hint;
+  }
+}
+
+/** Where a plugin of each kind is named. */
+const SECTIONS: Readonly<Record<string, string>> = Object.freeze({
+  provider: 'Name it under "providers".',
+  auth: 'Name it under "auth".',
+  agent: 'Name it under "agents".',
+  tts: 'Name it under "tts".',
+  policy: 'Name it under "policies", or in "plugins" when it needs no options.',
+  store: 'Name it as "store: { plugin: … }".',
+  secrets: 'Name it under "secrets".',
+});
+
+const isFunction = (value: unknown): boolean => typeof value === 'function';
+const isListOf = (value: unknown, fits: (each: unknown) => boolean): boolean =>
+  Array.isArray(value) && value.every(fits);
+const isName = (value: unknown): boolean => typeof value === 'string' && value !== '';
+
+/** What members of a definition have to be, and how one is written. A wrong one would be noticed late, without its plugin's name, or never. */
+const MEMBERS: readonly (readonly [name: keyof Plugin, noun: string, fits: (value: unknown) => boolean, as: string])[] =
+  [
+    ['configSchema', 'JSON schema of an object', isSchemaOfObjects, "{ type: 'object', properties: { … } }"],
+    [
+      'hosts',
+      'list of hosts without scheme and path',
+      (value) => isListOf(value, (host) => /^(?:\[[\da-f:.]+\]|[^\s/:?#@[\]]+)(?::\d{1,5})?$/i.test(String(host))),
+      "['api.example.com', 'localhost:8080']",
+    ],
+    ['provides', 'list of names', (value) => isListOf(value, isName), "['clock']"],
+    ['requires', 'list of names of plugins', (value) => isListOf(value, isName), "['accounts']"],
+    [
+      'permissions',
+      `list of permissions, of which there are: ${PERMISSIONS.join(', ')}`,
+      (value) => isListOf(value, (each) => PERMISSIONS.some((known) => known === each)),
+      `['${PERMISSIONS[0]}']`,
+    ],
+    [
+      'commands',
+      'list of commands with name and summary',
+      (value) => isListOf(value, (each) => isObject(each) && isName(each['name']) && isName(each['summary'])),
+      "[{ name: 'greet', summary: 'Greets' }]",
+    ],
+    [
+      'credentials',
+      'list of kinds of credentials, of which there are: key, token, session',
+      (value) => isListOf(value, (each) => each === 'key' || each === 'token' || each === 'session'),
+      "['token']",
+    ],
+    ['isCredential', 'function', isFunction, "(text) => text.startsWith('team-')"],
+    ['secrets', 'function', isFunction, '(config, context) => ({ read: (reference) => … })'],
+    ['check', 'function', isFunction, '(config, context) => []'],
+    ['processes', 'number of processes', (value) => value === 'one' || value === 'many', "'one', or 'many'"],
+    ['section', 'name of a section', isName, "'limits'"],
+  ];
+
+/** How plugins are called; an instance of one has the name that the configuration gives it. */
+const PLUGIN_NAME = /^[a-z][a-z0-9-]{0,39}$/;
+
+/** Throws a {@link PluginImportError} unless this is a plugin of that kind and of this API version. */
+export function assertPlugin(value: unknown, spec: string, kind: PluginKind): asserts value is Plugin {
+  const fail = (message: string, hint?: string) => new PluginImportError(`"${spec}" ${message}`, hint);
+  if (!isObject(value)) {
+    const hint = 'Export default definePlugin({ … }).';
+    if (typeof value === 'function')
+      throw fail('is no plugin: its default export is a function', `${hint} Call it there.`);
+    throw fail('is no plugin: its default export is missing or no object', hint);
+  }
+  const { name, apiVersion, setup } = value;
+  if (typeof name !== 'string' || name === '') throw fail('is no plugin: it has no "name"', "Write name: 'my-plugin'.");
+  if (apiVersion !== API_VERSION) throw fail(...explainVersion(apiVersion));
+  if (!PLUGIN_NAME.test(name))
+    throw fail(`has the name "${name.slice(0, 60)}"`, 'A name is in kebab-case: up to 40 of a to z, 0 to 9 and "-".');
+  if (!PLUGIN_KINDS.some((known) => known === value['kind'])) {
+    const hint = `${didYouMean(String(value['kind']), PLUGIN_KINDS, 1) ?? ''} Kinds are ${PLUGIN_KINDS.join(', ')}.`;
+    throw fail(`is of the unknown kind "${String(value['kind'])}"`, hint.trim());
+  }
+  if (value['kind'] !== kind)
+    throw fail(`is a ${String(value['kind'])} plugin, not a ${kind} plugin`, SECTIONS[String(value['kind'])]);
+  if (!isFunction(setup)) throw fail('is no plugin: it has no "setup" function', 'Write setup(api, config) { … }.');
+  for (const [member, noun, fits, as] of MEMBERS)
+    if (value[member] !== undefined && !fits(value[member]))
+      throw fail(`has "${member}"${show(value[member])} that is no ${noun}`, `Write ${member}: ${as}.`);
+  const known = ['name', 'kind', 'apiVersion', 'setup', ...MEMBERS.map(([member]) => member)];
+  for (const member of Object.keys(value)) {
+    // Others are its own, or of a newer Tollgate.
+    const hint = known.includes(member) ? undefined : didYouMean(member, known, 1);
+    if (hint !== undefined) throw fail(`has "${member}", which no plugin has`, hint);
+  }
+}
+
+/** A short text or list, for a message. */
+function show(value: unknown): string {
+  return typeof value === 'string' || Array.isArray(value) ? ` ${JSON.stringify(value).slice(0, 80)}` : '';
+}
+
+/** What is wrong with a version of the API, and what to do. */
+function explainVersion(version: unknown): readonly [message: string, hint: string] {
+  if (typeof version !== 'number')
+    return [
+      `has ${version === undefined ? 'no' : 'a wrong'} "apiVersion"`,
+      `Write apiVersion: ${API_VERSION}, a number.`,
+    ];
+  return [
+    `speaks plugin API ${version}, this gateway speaks ${API_VERSION}`,
+    'Install a version of the plugin, or of Tollgate, that speaks the other’s.',
+  ];
+}
+
+/** A JSON schema of type object; `null` next to it is for a section that may be switched off. */
+function isSchemaOfObjects(schema: unknown): boolean {
+  if (!isObject(schema)) return false;
+  const { type = 'object' } = schema;
+  return [type].flat().includes('object');
+}

@@ -1,0 +1,105 @@
+import { definePlugin, GatewayError, type PluginApi, type Principal, type UserRecord } from '../../../core/index.ts';
+import { USERS } from '../../policies/kit/index.ts';
+import { createCookies } from '../kit/cookies.ts';
+import { createDocuments, createKeptDocuments, createUserDocuments, withStore } from '../kit/documents.ts';
+import { INTRODUCTIONS, type Introduction } from '../kit/introductions.ts';
+import { CONFIG_SCHEMA, findProblems, readOptions, type SignInOptions } from './config-schema.ts';
+import { deviceRoutes } from './device-page.ts';
+import { createGrants, type Grant } from './grants.ts';
+import { registerSignIns } from './manage.ts';
+import { settingsRoute } from './managed-settings.ts';
+import { createRates, oauthRoutes } from './oauth-routes.ts';
+import {
+  ACCESS_PREFIX,
+  type AccessToken,
+  createSignIns,
+  type RefreshToken,
+  type SignIn,
+  type SignIns,
+} from './sign-ins.ts';
+
+/**
+ * People sign in with their coding agents by the account of their company, without an API key: the device flow (RFC 8628) and
+ * Anthropic's gateway protocol, on the OpenID provider of `auth.openid`. What is proved of the protocol is in
+ * docs/decisions/sign-in-of-agents.md.
+ */
+export default definePlugin({
+  name: 'sign-in',
+  kind: 'auth',
+  apiVersion: 1,
+  permissions: ['records'],
+  requires: ['openid'],
+  credentials: ['key'],
+  isCredential: (text) => text.startsWith(ACCESS_PREFIX),
+  configSchema: CONFIG_SCHEMA,
+  commands: [{ name: 'sign-ins', summary: 'List and end the programs that people signed in with' }],
+  check: (config) => findProblems(config),
+
+  setup(api, config) {
+    const options = readOptions(config, api.settings.basePath);
+    const { counters, sets, kept } = api.stores;
+    const documents = createKeptDocuments<SignIn>(kept, 'sign-ins');
+    const ofUsers = createUserDocuments(sets, 'sign-ins');
+    api.personalData(ofUsers.personal('sign-ins', documents));
+    const signIns = createSignIns(
+      {
+        accesses: createKeptDocuments<AccessToken>(kept, 'access-tokens'),
+        refreshes: createKeptDocuments<RefreshToken>(kept, 'refresh-tokens'),
+        ...{ signIns: documents, ofUsers, counters },
+      },
+      options,
+    );
+    const grants = createGrants({
+      grants: createDocuments(api.keyv<Grant>('grants')),
+      codes: createDocuments(api.keyv<string>('codes')),
+      counters,
+    });
+    const { audit, log } = api;
+    const parts = { options, grants, signIns, audit, log, count: createRates(), refuse: createRefuse(api, options) };
+    for (const route of oauthRoutes(parts)) api.route(route);
+    const introductions = api.shared<Introduction>(INTRODUCTIONS);
+    const cookies = createCookies(options.isSecure, options.basePath);
+    const people = { get: (key: string) => withStore(() => introductions.get(key)) };
+    for (const route of deviceRoutes({ ...parts, cookies, introductions: people })) api.route(route);
+    api.route(settingsRoute(config.managedSettings, signIns));
+    registerSignIns(api, signIns);
+    authenticate(api, options, signIns);
+  },
+});
+
+/** Throws for people who are blocked here, and for those whom the configuration does not let in. */
+function createRefuse(
+  api: Pick<PluginApi, 'records'>,
+  { allow }: SignInOptions,
+): (person: { readonly userId: string; readonly words: readonly string[] }) => Promise<void> {
+  const users = api.records<UserRecord>(USERS);
+  return async ({ userId, words }) => {
+    if (allow && !allow.some((word) => words.includes(word)))
+      throw new GatewayError(
+        'permission_denied',
+        'Your account is in no group that may sign in with a program here. Ask whoever manages your accounts, then begin again.',
+      );
+    const { value } = await withStore(() => users.find(userId));
+    if (value?.blockedAt !== undefined)
+      throw new GatewayError('permission_denied', 'An operator of this gateway has blocked you here.');
+  };
+}
+
+/** Takes access tokens where keys are taken. They are a person's own: what is spent is theirs, and no key stands between. */
+function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns): void {
+  const order = Object.entries(plans);
+  api.hook('authenticate', async ({ credential, now, beforeLookup }): Promise<Principal | undefined> => {
+    if (!credential.startsWith(ACCESS_PREFIX)) return undefined;
+    const signIn = await signIns.find(credential, now, beforeLookup);
+    if (!signIn)
+      throw new GatewayError(
+        'invalid_token',
+        'This sign-in has ended, or its token was not renewed. Sign in again: "/login" in Claude Code, or "tollgate login".',
+        // Claude Code asks its person at once then, and does not try for minutes.
+        { headers: { 'x-should-retry': 'false' } },
+      );
+    const { userId, words } = signIn;
+    const plan = order.find(([word]) => words.includes(word))?.[1];
+    return Object.freeze({ credential: 'key', userId, account: userId, ...(plan !== undefined && { plan }) });
+  });
+}

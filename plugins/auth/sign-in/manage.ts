@@ -1,0 +1,96 @@
+import { GatewayError, type PluginApi } from '../../../core/index.ts';
+import { type Resource, resource, textOf, WITHIN } from '../../policies/kit/resource.ts';
+import type { FoundSignIn, SignIns } from './sign-ins.ts';
+
+/** A sign-in as operators see it. */
+interface ShownSignIn {
+  readonly object: 'sign_in';
+  readonly id: string;
+  readonly user_id: string;
+  readonly program: string;
+  readonly address: string;
+  readonly started_at: string;
+  readonly ends_at: string;
+}
+
+const FIELDS = {
+  object: { const: 'sign_in' },
+  id: { type: 'string' },
+  user_id: { type: 'string' },
+  program: { type: 'string', description: 'What the program calls itself.' },
+  address: { type: 'string', description: 'Where it was begun from.' },
+  started_at: { type: 'string', description: 'ISO 8601.' },
+  ends_at: { type: 'string', description: 'When the person has to sign in again.' },
+} as const;
+const SIGN_IN = { type: 'object', required: Object.keys(FIELDS), properties: FIELDS };
+const ID = /^si_[\w-]{22}$/;
+
+function show({ id, userId, program, address, startedAt, endsAt }: FoundSignIn): ShownSignIn {
+  return {
+    ...{ object: 'sign_in', id, user_id: userId, program, address },
+    started_at: new Date(startedAt).toISOString(),
+    ends_at: new Date(endsAt).toISOString(),
+  };
+}
+
+/** `/api/core/admin/sign-ins` and `tollgate sign-ins`: what operators see of programs that people signed in with, and end. */
+export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'audit'>, signIns: SignIns): void {
+  const notFound = (): GatewayError =>
+    new GatewayError('not_found', 'There is no such sign-in, or it has ended. "sign-ins list --user <id>" shows them.');
+  const table: Resource<FoundSignIn | undefined, number> = {
+    ...{ name: 'sign-in', path: '/api/core/admin/sign-ins', id: 'id', schema: SIGN_IN, notFound },
+    scopes: { read: 'users:read', write: 'users:write' },
+    response: 'The sign-in.',
+    command: {
+      name: 'sign-ins',
+      summary: 'List and end the programs that people signed in with',
+      id: { name: '<id>', summary: 'the id, as "sign-ins list" shows it' },
+    },
+    find: async (id) => ({ version: 1, value: ID.test(id) ? await signIns.get(id, Date.now()) : undefined }),
+  };
+  resource(api, table, (make) => [
+    make.list<ShownSignIn>({
+      http: {
+        summary: 'List the programs that a person is signed in with',
+        response: 'Those of one user, at most 1,000, those that end first at the beginning.',
+        schema: SIGN_IN,
+        filters: { user: { type: 'string', minLength: 1, maxLength: 300, description: 'The user id; required.' } },
+      },
+      async read({ limit, filters }) {
+        const user = textOf(filters, 'user');
+        if (user === undefined)
+          throw new GatewayError('invalid_request', 'Name the user whose sign-ins are wanted.', { param: 'user' });
+        return { rows: (await signIns.ofUser(user, Date.now())).slice(0, limit).map(show) };
+      },
+      cli: {
+        options: [{ flags: '--user <id>', summary: 'whose', required: true }],
+        columns: [
+          ['ID', ({ id }) => id],
+          ['PROGRAM', ({ program }) => program],
+          ['FROM', ({ address }) => address],
+          ['STARTED UTC', ({ started_at }) => started_at.slice(0, 16).replace('T', ' ')],
+          ['ENDS UTC', ({ ends_at }) => ends_at.slice(0, 16).replace('T', ' ')],
+        ],
+        empty: 'This person is signed in with no program.',
+      },
+    }),
+    make.change({
+      word: 'end',
+      http: {
+        method: 'DELETE',
+        summary: 'End a sign-in: its tokens are refused',
+        response: 'The sign-in that was ended.',
+      },
+      async apply({ id, found: { value }, now }) {
+        if (!value) throw notFound();
+        await signIns.end(id, now);
+        const { userId, program } = value;
+        return { subject: userId, before: { program }, show: () => show(value) };
+      },
+      cli: {
+        summary: 'End one: its tokens are refused',
+        text: ({ user_id }) => `A sign-in of ${user_id} has ended; ${WITHIN}.`,
+      },
+    }),
+  ]);
+}

@@ -1,0 +1,331 @@
+import type { IncomingMessage } from 'node:http';
+import { GatewayError, isGatewayError, type PluginApi, type Route, type RouteContext } from '../../../core/index.ts';
+import { createLocalCounters, networkOf } from '../../policies/kit/index.ts';
+import { DEVICE_PATH } from '../kit/introductions.ts';
+import type { SignInOptions } from './config-schema.ts';
+import { GRANT_MS, type Grants, INTERVAL_S } from './grants.ts';
+import type { SignIns, Tokens } from './sign-ins.ts';
+
+/** What the routes of programs work with. */
+export interface OAuthParts {
+  readonly options: SignInOptions;
+  readonly grants: Grants;
+  readonly signIns: SignIns;
+  readonly audit: PluginApi['audit'];
+  readonly log: PluginApi['log'];
+  /** Counts a request of somebody unknown; throws `rate_limited` for one too many. */
+  count(what: Rate, address: string, now: number): Promise<void>;
+  /** Throws for people who may not sign in, or no longer. */
+  refuse(person: { readonly userId: string; readonly words: readonly string[] }): Promise<void>;
+}
+
+/** How many requests a minute may come from one network, by process; ten times as many from all. */
+const RATES = Object.freeze({ begin: 30, code: 30, token: 600 });
+export type Rate = keyof typeof RATES;
+const MINUTE_MS = 60_000;
+
+/** Counts by network (of IPv6 its first 64 bits). */
+export function createRates(): OAuthParts['count'] {
+  const counters = createLocalCounters();
+  return async (what, address, now) => {
+    const window = { windowMs: MINUTE_MS, amount: 1 };
+    const { refused, states } = await counters.take(
+      [
+        { ...window, key: `${what} ${networkOf(address)}`, limit: RATES[what] },
+        { ...window, key: what, limit: 10 * RATES[what] },
+      ],
+      now,
+    );
+    if (refused === undefined) return;
+    const retryAfterMs = states[refused]?.resetMs ?? MINUTE_MS;
+    throw new GatewayError('rate_limited', 'Too many requests to sign in. Try again in a minute.', { retryAfterMs });
+  };
+}
+
+/** Errors as OAuth writes them (RFC 6749, section 5.2), with the status of each. */
+const STATUS = Object.freeze({
+  invalid_request: 400,
+  unsupported_grant_type: 400,
+  authorization_pending: 400,
+  slow_down: 400,
+  access_denied: 400,
+  expired_token: 400,
+  // Claude Code takes a 401 with it as the end of its sign-in.
+  invalid_grant: 401,
+  temporarily_unavailable: 503,
+});
+type OAuthCode = keyof typeof STATUS;
+
+class OAuthError extends Error {
+  override readonly name = 'OAuthError';
+  readonly code: OAuthCode;
+  constructor(code: OAuthCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const METADATA_PATH = '/.well-known/oauth-authorization-server';
+const AUTHORIZATION_PATH = '/oauth/device_authorization';
+const TOKEN_PATH = '/oauth/token';
+const REVOKE_PATH = '/oauth/revoke';
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
+
+const ERROR = {
+  type: 'object',
+  required: ['error'],
+  properties: { error: { enum: Object.keys(STATUS) }, error_description: { type: 'string' } },
+} as const;
+const TOKENS = {
+  type: 'object',
+  required: ['access_token', 'token_type', 'expires_in', 'refresh_token'],
+  properties: {
+    access_token: { type: 'string', description: 'Sent as `authorization: Bearer`; opaque.' },
+    token_type: { const: 'Bearer' },
+    expires_in: { type: 'integer', description: 'Seconds.' },
+    refresh_token: { type: 'string', description: 'Good once, for the next tokens.' },
+    email: { type: 'string', description: 'Of the person who approved.' },
+  },
+} as const;
+const FORM = 'The body is a form: `application/x-www-form-urlencoded`, at most 8 KiB. Unknown fields are ignored.';
+const REFUSED = { description: 'An error of OAuth 2.0.', schema: ERROR };
+
+/** What programs ask without a credential: where to sign in, a code, tokens, and the end. */
+export function oauthRoutes(parts: OAuthParts): readonly Route[] {
+  return [metadataRoute(parts), authorizationRoute(parts), tokenRoute(parts), revokeRoute(parts)];
+}
+
+function metadataRoute({ options: { origin, basePath } }: OAuthParts): Route {
+  const base = origin + basePath;
+  return {
+    ...{ method: 'GET', path: METADATA_PATH, auth: 'none' },
+    summary: 'Where programs sign in (RFC 8414)',
+    responses: { 200: { description: 'The metadata.', schema: { type: 'object' } } },
+    handler(ctx) {
+      ctx.body = {
+        issuer: base,
+        device_authorization_endpoint: base + AUTHORIZATION_PATH,
+        token_endpoint: base + TOKEN_PATH,
+        revocation_endpoint: base + REVOKE_PATH,
+        grant_types_supported: [DEVICE_GRANT, 'refresh_token'],
+        response_types_supported: [],
+        token_endpoint_auth_methods_supported: ['none'],
+        revocation_endpoint_auth_methods_supported: ['none'],
+        gateway_protocol_version: 1,
+      };
+    },
+  };
+}
+
+function authorizationRoute({ options: { origin, basePath }, grants, count }: OAuthParts): Route {
+  return {
+    ...{ method: 'POST', path: AUTHORIZATION_PATH, auth: 'none' },
+    summary: 'Begin to sign in with a program (RFC 8628)',
+    description: FORM,
+    responses: {
+      200: { description: 'A code for the person, and one for the program.', schema: { type: 'object' } },
+      400: REFUSED,
+    },
+    handler: (ctx) =>
+      respond(ctx, async () => {
+        const now = Date.now();
+        await count('begin', ctx.state.ip, now);
+        const form = await readForm(ctx.req);
+        const program = programOf(form.get('surface') ?? form.get('client_id'), ctx.headers['user-agent']);
+        const { deviceCode, userCode } = await grants.begin({ program, address: ctx.state.ip }, now);
+        const page = `${origin}${basePath}${DEVICE_PATH}`;
+        return {
+          device_code: deviceCode,
+          user_code: userCode,
+          verification_uri: page,
+          verification_uri_complete: `${page}?user_code=${userCode}`,
+          expires_in: GRANT_MS / 1000,
+          interval: INTERVAL_S,
+        };
+      }),
+  };
+}
+
+function tokenRoute(parts: OAuthParts): Route {
+  return {
+    ...{ method: 'POST', path: TOKEN_PATH, auth: 'none' },
+    summary: 'Tokens for a device code that was approved, or for a refresh token',
+    description: FORM,
+    responses: { 200: { description: 'The tokens.', schema: TOKENS }, 400: REFUSED, 401: REFUSED },
+    handler: (ctx) =>
+      respond(ctx, async () => {
+        const now = Date.now();
+        await parts.count('token', ctx.state.ip, now);
+        const form = await readForm(ctx.req);
+        switch (form.get('grant_type')) {
+          case DEVICE_GRANT:
+            return showTokens(await redeem(parts, needed(form, 'device_code'), now));
+          case 'refresh_token':
+            return showTokens(await refresh(parts, needed(form, 'refresh_token'), ctx, now));
+          case undefined:
+            throw new OAuthError('invalid_request', 'The form has no "grant_type".');
+          default:
+            throw new OAuthError('unsupported_grant_type', `"grant_type" is "refresh_token" or "${DEVICE_GRANT}".`);
+        }
+      }),
+  };
+}
+
+const WAITS: Readonly<Record<string, string>> = Object.freeze({
+  authorization_pending: 'Nobody has approved the code yet. Poll again after the interval.',
+  slow_down: 'Polled too soon. Wait five seconds more between two polls.',
+  access_denied: 'The person refused.',
+  expired_token: 'The code is unknown, was used, or is older than ten minutes. Begin again.',
+});
+
+async function redeem(
+  { grants, signIns, refuse, audit }: OAuthParts,
+  deviceCode: string,
+  now: number,
+): Promise<Tokens> {
+  const found = await grants.redeem(
+    deviceCode,
+    async ({ program, address }, person) => {
+      // They may have been blocked since.
+      await refuse(person).catch(asGrantError);
+      const tokens = await signIns.begin({ ...person, program, address }, now);
+      const actor = { via: 'console', userId: person.userId, address } as const;
+      await audit({ actor, action: 'sign-in.begin', subject: person.userId, after: { program } });
+      return tokens;
+    },
+    now,
+  );
+  if (typeof found === 'string') throw new OAuthError(found, WAITS[found] ?? '');
+  return found;
+}
+
+async function refresh(
+  { signIns, refuse, log }: OAuthParts,
+  token: string,
+  ctx: Pick<RouteContext, 'state'>,
+  now: number,
+): Promise<Tokens> {
+  const found = await signIns.refresh(token, now);
+  if (typeof found !== 'string') {
+    await refuse(found.signIn).catch(asGrantError);
+    return found;
+  }
+  if (found === 'reused')
+    log.warn(
+      { request_id: ctx.state.requestId, address: ctx.state.ip },
+      'a refresh token came a second time, so somebody may have a copy: its sign-in was ended',
+    );
+  throw new OAuthError(
+    'invalid_grant',
+    found === 'used'
+      ? 'This refresh token was just used: read the newer one from where the tokens are kept.'
+      : 'This sign-in has ended. Sign in again.',
+  );
+}
+
+/** Of a person who may not sign in any more, OAuth says that the grant is none. */
+function asGrantError(error: unknown): never {
+  if (isGatewayError(error) && error.status === 403) throw new OAuthError('invalid_grant', error.message);
+  throw error;
+}
+
+function showTokens({ access, refresh: next, expiresInMs, signIn: { email } }: Tokens): object {
+  return {
+    access_token: access,
+    token_type: 'Bearer',
+    expires_in: Math.floor(expiresInMs / 1000),
+    refresh_token: next,
+    ...(email !== undefined && { email }),
+  };
+}
+
+function revokeRoute({ signIns, count, audit }: OAuthParts): Route {
+  return {
+    ...{ method: 'POST', path: REVOKE_PATH, auth: 'none' },
+    summary: 'Sign out a program (RFC 7009)',
+    description: `Ends the sign-in of a token of either kind; an unknown one is fine. ${FORM}`,
+    responses: { 200: { description: 'The token is good for nothing.', schema: { type: 'object' } }, 400: REFUSED },
+    handler: (ctx) =>
+      respond(ctx, async () => {
+        const now = Date.now();
+        await count('token', ctx.state.ip, now);
+        const ended = await signIns.endByToken(needed(await readForm(ctx.req), 'token'), now);
+        if (ended) {
+          const actor = { via: 'api', userId: ended.userId, address: ctx.state.ip } as const;
+          await audit({ actor, action: 'sign-in.end', subject: ended.userId, before: { program: ended.program } });
+        }
+        return {};
+      }),
+  };
+}
+
+/** Answers with what `work` finds, or with its error as OAuth writes it. Nothing of it is stored on the way. */
+async function respond(ctx: RouteContext, work: () => Promise<object>): Promise<void> {
+  ctx.set({ 'cache-control': 'no-store', pragma: 'no-cache' });
+  try {
+    ctx.body = await work();
+  } catch (error) {
+    const { code, message, status, retryAfterMs } = asOAuth(error);
+    ctx.status = status;
+    if (retryAfterMs !== undefined) ctx.set('retry-after', String(Math.ceil(retryAfterMs / 1000)));
+    ctx.body = { error: code, error_description: message };
+  }
+}
+
+function asOAuth(error: unknown): {
+  readonly code: OAuthCode;
+  readonly message: string;
+  readonly status: number;
+  readonly retryAfterMs?: number | undefined;
+} {
+  if (error instanceof OAuthError) return { code: error.code, message: error.message, status: STATUS[error.code] };
+  if (!isGatewayError(error)) throw error;
+  const { message, status, retryAfterMs } = error;
+  if (status === 429) return { code: 'slow_down', message, status, retryAfterMs };
+  if (status === 503) return { code: 'temporarily_unavailable', message, status, retryAfterMs };
+  return { code: 'invalid_request', message, status };
+}
+
+const MAX_FORM_BYTES = 8192;
+const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
+
+/** The fields of a form. Throws `invalid_request` for another type, a form over 8 KiB, and a field that came twice. */
+export async function readForm(req: IncomingMessage): Promise<ReadonlyMap<string, string>> {
+  const bytes = await readBytes(req, MAX_FORM_BYTES);
+  if (!bytes) throw new OAuthError('invalid_request', `The form is larger than ${MAX_FORM_BYTES} bytes.`);
+  if (bytes.length === 0) return new Map();
+  if (!FORM_TYPE.test(req.headers['content-type'] ?? ''))
+    throw new OAuthError('invalid_request', 'The content-type must be application/x-www-form-urlencoded.');
+  const fields = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(bytes.toString('utf8'))) {
+    if (fields.has(name)) throw new OAuthError('invalid_request', 'A field came twice.');
+    fields.set(name, value);
+  }
+  return fields;
+}
+
+/** A body, however it comes; undefined for one that is larger. What is too much is left to core. */
+async function readBytes(req: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+function needed(form: ReadonlyMap<string, string>, name: string): string {
+  const value = form.get(name);
+  if (value !== undefined && value !== '') return value;
+  throw new OAuthError('invalid_request', `The form has no "${name}".`);
+}
+
+const MAX_PROGRAM = 80;
+
+/** What a program says that it is, for a person to read: printable ASCII. */
+function programOf(name: string | undefined, agent: string | undefined): string {
+  const text = [name, agent].find((each) => each !== undefined && each.trim() !== '') ?? 'a program';
+  return text.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, MAX_PROGRAM);
+}

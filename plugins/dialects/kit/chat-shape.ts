@@ -1,0 +1,65 @@
+import {
+  CHAT_REQUEST,
+  type ChatChunk,
+  type ChatRequest,
+  type DialectDefinition,
+  type Schema,
+} from '../../../core/index.ts';
+import { writeChatChunk, writeChatResponse } from '../../formats/openai-chat/response.ts';
+
+const USAGE: Schema = {
+  type: 'object',
+  required: ['prompt_tokens', 'completion_tokens', 'total_tokens'],
+  properties: {
+    prompt_tokens: { type: 'integer' },
+    completion_tokens: { type: 'integer' },
+    total_tokens: { type: 'integer' },
+  },
+};
+
+/** What responses look like, for the OpenAPI document; codecs make them fit, and tests hold them to it. */
+const CHAT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:ChatCompletion',
+  type: 'object',
+  required: ['id', 'object', 'created', 'model', 'choices'],
+  properties: {
+    id: { type: 'string' },
+    object: { const: 'chat.completion' },
+    created: { type: 'integer', description: 'Unix time in seconds.' },
+    model: { type: 'string' },
+    choices: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['index', 'message', 'finish_reason', 'logprobs'],
+        properties: {
+          index: { type: 'integer' },
+          message: { type: 'object', required: ['role', 'content', 'refusal'] },
+          finish_reason: { enum: ['stop', 'length', 'tool_calls', 'content_filter', 'function_call'] },
+        },
+      },
+    },
+    usage: USAGE,
+  },
+});
+
+const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
+
+/** How OpenAI's chat completions look, for the ways in that have them. */
+export const CHAT_SHAPE: Omit<DialectDefinition<ChatRequest>, 'name' | 'routes' | 'read'> = Object.freeze({
+  request: CHAT_REQUEST,
+  response: CHAT_RESPONSE,
+  keepAlive: ': keep-alive\n\n',
+  write: writeChatResponse,
+  stream(context) {
+    const { stream_options } = context.request;
+    // The final usage chunk, which has no choices, is for those who ask for it.
+    const isWanted = ({ usage }: ChatChunk): boolean => !usage || stream_options?.include_usage === true;
+    return {
+      push: (chunk) => (isWanted(chunk) ? frame(writeChatChunk(chunk, context)) : ''),
+      end: () => 'data: [DONE]\n\n',
+      fail: (error, requestId) => frame(error.toBody(requestId)),
+    };
+  },
+  error: (error, requestId) => ({ body: error.toBody(requestId) }),
+} satisfies Omit<DialectDefinition<ChatRequest>, 'name' | 'routes' | 'read'>);

@@ -1,0 +1,311 @@
+import {
+  CHAT_REQUEST,
+  type ChatMessage,
+  type ChatRequest,
+  type DialectInput,
+  type DialectRequest,
+  isObject,
+  type JsonObject,
+  readArray,
+  readObject,
+  readString,
+  type Schema,
+  type Tool,
+  type ToolCall,
+} from '../../../core/index.ts';
+import { invalid } from '../../providers/kit/index.ts';
+import { fillIn } from '../kit/fill-in.ts';
+
+export type OllamaBody = JsonObject;
+
+const chat = readObject(CHAT_REQUEST['properties']);
+const nullable = (type: string, rest: Schema = {}): Schema => ({ type: [type, 'null'], ...rest });
+const images = nullable('array', { maxItems: 256, items: { type: 'string', minLength: 1 } });
+
+/** Options that a chat has, and their names there. */
+const OPTIONS: Readonly<Record<string, string>> = Object.freeze({
+  temperature: 'temperature',
+  top_p: 'top_p',
+  top_k: 'top_k',
+  min_p: 'min_p',
+  seed: 'seed',
+  stop: 'stop',
+  presence_penalty: 'presence_penalty',
+  frequency_penalty: 'frequency_penalty',
+  repeat_penalty: 'repetition_penalty',
+});
+
+/** What both of Ollama's ways to write text take. */
+const COMMON: Readonly<Record<string, Schema>> = Object.freeze({
+  model: chat['model'] as Schema,
+  stream: nullable('boolean', { description: 'True unless set.' }),
+  format: { type: ['string', 'object', 'null'], description: '`json`, or a JSON Schema.' },
+  think: { type: ['boolean', 'string', 'null'], description: 'Whether the model thinks, or how hard.' },
+  keep_alive: { type: ['string', 'number', 'null'] },
+  logprobs: nullable('boolean'),
+  top_logprobs: chat['top_logprobs'] as Schema,
+  options: nullable('object', {
+    properties: {
+      num_predict: nullable('integer', { minimum: -2, maximum: 2_147_483_647 }),
+      temperature: chat['temperature'],
+      top_p: chat['top_p'],
+      top_k: nullable('integer', { minimum: 0 }),
+      min_p: nullable('number', { minimum: 0, maximum: 1 }),
+      seed: chat['seed'],
+      stop: chat['stop'],
+      presence_penalty: chat['presence_penalty'],
+      frequency_penalty: chat['frequency_penalty'],
+      repeat_penalty: nullable('number', { minimum: 0 }),
+    },
+  }),
+});
+
+const TOOL_CALL: Schema = {
+  type: 'object',
+  required: ['function'],
+  properties: {
+    id: nullable('string', { maxLength: 4096 }),
+    function: {
+      type: 'object',
+      required: ['name'],
+      properties: { name: { type: 'string', minLength: 1, maxLength: 256 }, arguments: nullable('object') },
+    },
+  },
+};
+
+const MESSAGE: Schema = {
+  type: 'object',
+  required: ['role'],
+  properties: {
+    role: { enum: ['system', 'user', 'assistant', 'tool'] },
+    content: nullable('string'),
+    thinking: nullable('string'),
+    images,
+    tool_calls: nullable('array', { maxItems: 1024, items: TOOL_CALL }),
+    tool_name: nullable('string', { maxLength: 256 }),
+    tool_call_id: nullable('string', { maxLength: 4096 }),
+  },
+};
+
+export const OLLAMA_CHAT: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:OllamaChatRequest',
+  examples: [{ model: 'echo/echo', messages: [{ role: 'user', content: 'Hello there' }], stream: false }],
+  type: 'object',
+  required: ['model', 'messages'],
+  properties: {
+    ...COMMON,
+    messages: { type: 'array', maxItems: readObject(chat['messages'])['maxItems'], items: MESSAGE },
+    tools: chat['tools'],
+  },
+});
+
+export const OLLAMA_GENERATE: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:OllamaGenerateRequest',
+  examples: [{ model: 'echo/echo', prompt: 'Hello there', stream: false }],
+  type: 'object',
+  required: ['model'],
+  properties: {
+    ...COMMON,
+    prompt: nullable('string'),
+    suffix: nullable('string'),
+    system: nullable('string'),
+    template: nullable('string'),
+    raw: nullable('boolean'),
+    context: nullable('array', { items: { type: 'integer' } }),
+    images,
+  },
+});
+
+const OWN = ['model', 'stream', 'format', 'think', 'options', 'logprobs', 'top_logprobs'];
+const OF_CHAT: ReadonlySet<string> = new Set([...OWN, 'messages', 'tools']);
+const OF_GENERATE: ReadonlySet<string> = new Set([
+  ...[...OWN, 'prompt', 'suffix', 'system', 'images'],
+  ...['template', 'raw', 'context'],
+]);
+
+/** Whether a request came by `/api/generate`. */
+export function isGenerate({ route }: Pick<DialectInput, 'route'>): boolean {
+  return route.path.endsWith('/generate');
+}
+
+/** A request of Ollama's as a chat. Source: https://github.com/ollama/ollama/blob/main/docs/api.md */
+export function readOllama(input: DialectInput<OllamaBody>): DialectRequest {
+  const { body } = input;
+  const generates = isGenerate(input);
+  const { messages, places } = generates ? readPrompt(body) : readMessages(body);
+  const { sent, left } = readOptions(readObject(body['options']));
+  const known = generates ? OF_GENERATE : OF_CHAT;
+  const unknown = Object.keys(body).filter((name) => !known.has(name) && isSet(body[name]));
+  const tools = generates ? [] : readArray(body['tools']);
+  const { logprobs, top_logprobs: rivals } = body;
+  const request: ChatRequest = {
+    model: String(body['model']),
+    messages,
+    stream: body['stream'] !== false,
+    ...sent,
+    ...readFormat(body['format']),
+    ...readThink(body['think']),
+    ...(tools.length > 0 && { tools: tools as readonly Tool[] }),
+    ...(logprobs === true && { logprobs, ...(typeof rivals === 'number' && { top_logprobs: rivals }) }),
+  };
+  const dropped = [...unknown, ...left.map((name) => `options.${name}`)];
+  return {
+    request,
+    ...(dropped.length > 0 && { dropped }),
+    place: (param) => placeOf(param, places),
+  };
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== '';
+}
+
+interface ReadMessages {
+  readonly messages: readonly ChatMessage[];
+  /** Where each message stands in the caller's body. */
+  readonly places: readonly string[];
+}
+
+/** What `/api/generate` says: one turn. */
+function readPrompt(body: OllamaBody): ReadMessages {
+  if (body['raw'] === true)
+    throw invalid('raw', 'must be false: vendors of models put the template around a prompt themselves');
+  if (isSet(body['template']))
+    throw invalid('template', 'must be left out: vendors of models put the template around a prompt themselves');
+  if (readArray(body['context']).length > 0)
+    throw invalid('context', 'must be left out, as tokens of one model mean nothing to another; use /api/chat');
+  const prompt = readString(body['prompt']) ?? '';
+  const suffix = readString(body['suffix']) ?? '';
+  const pictures = readArray(body['images']);
+  if (prompt === '' && suffix === '' && pictures.length === 0)
+    throw invalid('prompt', 'must not be empty: models of this gateway are neither loaded nor unloaded by a request');
+  const system = readString(body['system']) ?? '';
+  const own: readonly ChatMessage[] = system === '' ? [] : [{ role: 'system', content: system }];
+  const turn: readonly ChatMessage[] =
+    suffix === '' ? [{ role: 'user', content: withImages(prompt, pictures, 'images') }] : fillIn(prompt, suffix);
+  if (suffix !== '' && pictures.length > 0) throw invalid('images', 'must not stand beside `suffix`');
+  return { messages: [...own, ...turn], places: [...own.map(() => 'system'), ...turn.map(() => 'prompt')] };
+}
+
+/** A call that no result has come for. */
+interface OpenCall {
+  readonly id: string;
+  readonly name: string;
+}
+
+function readMessages(body: OllamaBody): ReadMessages {
+  const sent = readArray(body['messages']).map(readObject);
+  if (sent.length === 0)
+    throw invalid('messages', 'must not be empty: models of this gateway are neither loaded nor unloaded by a request');
+  let open: OpenCall[] = [];
+  const messages = sent.map((message, at): ChatMessage => {
+    const place = `messages[${at}]`;
+    const content = readString(message['content']) ?? '';
+    const role = message['role'];
+    if (role === 'tool') return { role, content, tool_call_id: takeCall(open, message, place) };
+    const pictures = readArray(message['images']);
+    if (role !== 'assistant') {
+      const own = role === 'system' ? 'system' : 'user';
+      return { role: own, content: withImages(content, pictures, `${place}.images`) };
+    }
+    const calls = readArray(message['tool_calls']).map((call, nth) => readCall(readObject(call), `${at}_${nth}`));
+    open = calls.map(({ id, function: { name } }) => ({ id, name }));
+    const thinking = readString(message['thinking']) ?? '';
+    return {
+      role,
+      content: content === '' && calls.length > 0 ? null : content,
+      ...(thinking !== '' && { reasoning_content: thinking }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+    };
+  });
+  return { messages, places: sent.map((_, at) => `messages[${at}]`) };
+}
+
+/** Ollama's clients need no ids: without one a call gets the place that it stands at. */
+function readCall({ id, function: called }: JsonObject, place: string): ToolCall {
+  const { name, arguments: values } = readObject(called);
+  return {
+    id: readString(id) || `call_${place}`,
+    type: 'function',
+    function: { name: String(name), arguments: JSON.stringify(values ?? {}) },
+  };
+}
+
+/** The call that a result is of: by id, else by name, else the first that has none. */
+function takeCall(open: OpenCall[], message: JsonObject, place: string): string {
+  const { tool_call_id: id, tool_name: name } = message;
+  const found =
+    open.find((call) => isSet(id) && call.id === id) ??
+    open.find((call) => isSet(name) && call.name === name) ??
+    open.find(() => !isSet(id) && !isSet(name));
+  if (!found) throw invalid(place, 'must be the result of a call in the `tool_calls` of the assistant before it');
+  open.splice(open.indexOf(found), 1);
+  return found.id;
+}
+
+/** How the base64 of each type of image that models take begins. */
+const MEDIA_TYPES: readonly (readonly [begins: string, type: string])[] = Object.freeze([
+  ['iVBORw0KGgo', 'image/png'],
+  ['/9j/', 'image/jpeg'],
+  ['R0lGOD', 'image/gif'],
+  ['UklGR', 'image/webp'],
+]);
+
+function withImages(text: string, pictures: readonly unknown[], place: string): NonNullable<ChatMessage['content']> {
+  if (pictures.length === 0) return text;
+  const parts = pictures.map((picture, at) => {
+    const data = String(picture);
+    const type = MEDIA_TYPES.find(([begins]) => data.startsWith(begins))?.[1];
+    if (type === undefined) throw invalid(`${place}[${at}]`, 'must be a PNG, JPEG, GIF or WebP image in base64');
+    return { type: 'image_url', image_url: { url: `data:${type};base64,${data}` } };
+  });
+  return text === '' ? parts : [{ type: 'text', text }, ...parts];
+}
+
+function readOptions(options: JsonObject): { readonly sent: JsonObject; readonly left: readonly string[] } {
+  const { num_predict: limit, ...others } = options;
+  const set = Object.entries(others).filter(([, value]) => value !== undefined && value !== null);
+  return {
+    sent: {
+      // Below 0 is without end, or up to the end of the context: what a chat without a limit does.
+      ...(typeof limit === 'number' && limit > 0 && { max_completion_tokens: limit }),
+      ...Object.fromEntries(set.flatMap(([name, value]) => (OPTIONS[name] ? [[OPTIONS[name], value]] : []))),
+    },
+    left: set.flatMap(([name]) => (OPTIONS[name] ? [] : [name])),
+  };
+}
+
+function readFormat(format: unknown): Pick<ChatRequest, 'response_format'> {
+  if (!isSet(format)) return {};
+  if (format === 'json') return { response_format: { type: 'json_object' } };
+  if (!isObject(format)) throw invalid('format', 'must be `json` or a JSON Schema');
+  return { response_format: { type: 'json_schema', json_schema: { name: 'response', schema: format } } };
+}
+
+const LEVELS: readonly unknown[] = Object.freeze(['low', 'medium', 'high', 'max']);
+
+function readThink(think: unknown): Pick<ChatRequest, 'reasoning_effort'> {
+  if (!isSet(think)) return {};
+  if (typeof think === 'boolean') return { reasoning_effort: think ? 'medium' : 'none' };
+  if (!LEVELS.includes(think)) throw invalid('think', 'must be true, false, `low`, `medium`, `high` or `max`');
+  return { reasoning_effort: String(think) };
+}
+
+const PLACES: Readonly<Record<string, string>> = Object.freeze({
+  max_completion_tokens: 'options.num_predict',
+  reasoning_effort: 'think',
+  ...Object.fromEntries(Object.entries(OPTIONS).map(([own, canonical]) => [canonical, `options.${own}`])),
+});
+
+function placeOf(param: string, places: readonly string[]): string {
+  const [, at, rest = ''] = /^messages\[(\d+)\](.*)$/.exec(param) ?? [];
+  if (at !== undefined) {
+    const place = places[Number(at)] ?? 'messages';
+    if (!place.startsWith('messages')) return place;
+    const image = /^\.content\[(\d+)\]/.exec(rest);
+    return image ? `${place}.images` : place + rest;
+  }
+  if (param.startsWith('response_format')) return 'format';
+  const [name = ''] = param.split(/[.[]/, 1);
+  return PLACES[name] ?? param;
+}

@@ -1,0 +1,192 @@
+import { Readable } from 'node:stream';
+import {
+  GatewayError,
+  type JsonObject,
+  type PluginApi,
+  type RouteContext,
+  readObject,
+  readString,
+  type Schema,
+} from '../../../core/index.ts';
+import { Checker, MAX_REQUESTS } from './check.ts';
+import { type BatchParts, findBatch, passNotFound } from './openai-routes.ts';
+import type { BatchRecord } from './records.ts';
+import { WIRES } from './wires.ts';
+
+const CREATE: Schema = {
+  type: 'object',
+  required: ['requests'],
+  additionalProperties: false,
+  properties: {
+    requests: {
+      type: 'array',
+      minItems: 1,
+      maxItems: MAX_REQUESTS,
+      items: {
+        type: 'object',
+        required: ['custom_id', 'params'],
+        additionalProperties: false,
+        properties: {
+          custom_id: { type: 'string', pattern: '^[a-zA-Z0-9_-]{1,64}$' },
+          params: { type: 'object', description: 'What `POST /v1/messages` takes.' },
+        },
+      },
+    },
+  },
+};
+
+const BATCH: Schema = {
+  type: 'object',
+  required: ['id', 'type', 'processing_status', 'request_counts'],
+  properties: { id: { type: 'string' }, type: { const: 'message_batch' }, processing_status: { type: 'string' } },
+};
+
+const PAGE_QUERY = Object.freeze({
+  type: 'object',
+  properties: {
+    limit: { type: 'string', pattern: '^(?:[1-9]\\d?\\d?|1000)$' },
+    after_id: { type: 'string', maxLength: 128 },
+    beta: { type: 'string', maxLength: 16 },
+  },
+});
+
+const PATH = '/v1/messages/batches';
+
+/** Anthropic's message batches. Source: https://platform.claude.com/docs/en/api/messages/batches */
+export function addAnthropicRoutes(api: PluginApi, parts: BatchParts): void {
+  addBeginRoute(api, parts);
+  addReadRoutes(api, parts);
+  addEndRoutes(api, parts);
+}
+
+function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts): void {
+  api.route({
+    ...{ method: 'POST', path: PATH, auth: ['key'], summary: 'Begin a batch of messages', isIdempotent: true },
+    ...{ body: CREATE, maxBodyBytes: maxBytes },
+    description:
+      'Each of its requests is held to what a message by itself is. The most that they may come to, at the price of batches, is reserved until the batch ends; requests that fail cost nothing.',
+    responses: { 200: { description: 'The batch.', schema: BATCH } },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      const { requests } = ctx.state.body as {
+        readonly requests: readonly { readonly custom_id: string; readonly params: JsonObject }[];
+      };
+      const checker = new Checker(api, ctx, 'messages', 'anthropic');
+      const checked: object[] = [];
+      for (const [at, { custom_id: customId, params }] of requests.entries()) {
+        const body = Buffer.from(JSON.stringify(params));
+        checked.push({ custom_id: customId, params: await checker.add({ customId, body, place: `requests[${at}]` }) });
+      }
+      const { headers, dropped } = checker.sent;
+      const record = await begin(ctx, {
+        ...{ prefix: 'msgbatch_', checked: checker.checked },
+        request: { method: 'POST', path: PATH, body: { requests: checked }, ...(headers && { headers }), dropped },
+      });
+      ctx.body = show(ctx, record);
+    },
+  });
+}
+
+/** What the caller sees of batches: a list, one, its results. */
+function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
+  api.route({
+    ...{
+      method: 'GET',
+      path: PATH,
+      auth: ['key'],
+      summary: 'The batches of messages of the caller',
+      query: PAGE_QUERY,
+    },
+    description: 'Each as it was when it was looked at last; one that is asked for by its id is looked at anew.',
+    responses: {
+      200: { description: 'A page of batches.', schema: { type: 'object', required: ['data', 'has_more'] } },
+    },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      const query = Object.fromEntries(new URLSearchParams(ctx.querystring));
+      const limit = Math.min(Number(query['limit'] ?? 20), 200);
+      const { rows, hasMore } = await records.batches.list(ctx.state.principal, limit, query['after_id']);
+      const data = rows.filter(({ checked }) => checked.dialect === 'messages').map((row) => show(ctx, row));
+      const ends = { first_id: data[0]?.['id'] ?? null, last_id: data.at(-1)?.['id'] ?? null };
+      ctx.body = { data, has_more: hasMore, ...ends };
+    },
+  });
+  api.route({
+    ...{ method: 'GET', path: `${PATH}/:id`, auth: ['key'], summary: 'A batch of messages of the caller' },
+    responses: { 200: { description: 'The batch.', schema: BATCH } },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      ctx.body = show(ctx, await settler.refresh(await findBatch(records, ctx, 'anthropic')));
+    },
+  });
+  api.route({
+    ...{ method: 'GET', path: `${PATH}/:id/results`, auth: ['key'], summary: 'What came of a batch of messages' },
+    responses: { 200: { description: 'A result a line.', contentType: 'application/x-jsonl' } },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      const record = await settler.refresh(await findBatch(records, ctx, 'anthropic'));
+      if (record.held !== undefined || resultsOf(record) === undefined)
+        throw new GatewayError('invalid_request', 'This batch has no results yet, or none at all.');
+      const path = WIRES.anthropic.results({ ...record.batch, id: record.vendor }) ?? '';
+      const response = await settler.send(record.provider, { method: 'GET', path }, ctx.state.signal);
+      ctx.type = 'application/x-jsonl';
+      ctx.body = Readable.from(response.body);
+    },
+  });
+}
+
+/** What ends batches: to cancel one, and to delete one that has ended. */
+function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
+  api.route({
+    ...{ method: 'POST', path: `${PATH}/:id/cancel`, auth: ['key'], summary: 'Cancel a batch of messages' },
+    description: 'What was responded to by then is charged, and can be read.',
+    responses: { 200: { description: 'The batch.', schema: BATCH } },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      const record = await findBatch(records, ctx, 'anthropic');
+      const path = `${WIRES.anthropic.path(record.vendor)}/cancel`;
+      if (record.held !== undefined) await settler.sendForJson(record.provider, { method: 'POST', path });
+      ctx.body = show(ctx, await settler.refresh(record));
+    },
+  });
+  api.route({
+    ...{ method: 'DELETE', path: `${PATH}/:id`, auth: ['key'], summary: 'Delete a batch of messages that has ended' },
+    description: 'Here and at the provider.',
+    responses: { 200: { description: 'It is deleted.', schema: { type: 'object', required: ['id', 'type'] } } },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      const record = await settler.refresh(await findBatch(records, ctx, 'anthropic'));
+      if (record.held !== undefined)
+        throw new GatewayError('invalid_request', 'This batch has not ended. Cancel it, and delete it then.');
+      const path = WIRES.anthropic.path(record.vendor);
+      await settler.send(record.provider, { method: 'DELETE', path }).catch(passNotFound);
+      await records.batches.remove(record);
+      ctx.body = { id: record.id, type: 'message_batch_deleted' };
+    },
+  });
+}
+
+function resultsOf({ batch }: BatchRecord): string | undefined {
+  return readString(batch['results_url']);
+}
+
+const COUNTS = Object.freeze(['processing', 'succeeded', 'errored', 'canceled', 'expired']);
+const TIMES = Object.freeze(['created_at', 'expires_at', 'ended_at', 'cancel_initiated_at', 'archived_at']);
+
+/** What the vendor says of a batch, by our id; its results are here. */
+function show(ctx: RouteContext, record: BatchRecord): JsonObject {
+  const { id, batch, held } = record;
+  const counts = readObject(batch['request_counts']);
+  const isThere = held === undefined && resultsOf(record) !== undefined;
+  return {
+    ...{ id, type: 'message_batch', processing_status: readString(batch['processing_status']) ?? 'in_progress' },
+    request_counts: Object.fromEntries(
+      COUNTS.map((name) => [name, typeof counts[name] === 'number' ? counts[name] : 0]),
+    ),
+    ...Object.fromEntries(TIMES.map((name) => [name, readString(batch[name]) ?? null])),
+    // Where the request came to, with what the paths of this gateway begin with.
+    results_url: isThere
+      ? `${ctx.protocol}://${ctx.host}${ctx.originalUrl.split(PATH)[0] ?? ''}${PATH}/${id}/results`
+      : null,
+  };
+}

@@ -1,0 +1,161 @@
+import {
+  type Attempt,
+  GatewayError,
+  type HttpRequest,
+  isObject,
+  isStreamFailure,
+  type Metered,
+  type PluginApi,
+  type RouteContext,
+  type Schema,
+} from '../../../core/index.ts';
+import { heldOf, plannedFacts } from '../../policies/kit/index.ts';
+import type { BatchRequest, BatchResponse } from '../../providers/kit/index.ts';
+import { type BatchRecord, type Checked, newId, ownerOf, type Records } from './records.ts';
+import type { Settler } from './settle.ts';
+import { vendorId, WIRES } from './wires.ts';
+
+/** What a batch may come to stays reserved for so long: a day for its vendor, and three to learn what came of it. */
+const HOLD_MS = 4 * 86_400_000;
+
+export const BATCH_REQUEST: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:BatchToBegin',
+  type: 'object',
+  required: ['model', 'ticket', 'requests', 'cost', 'heldUntil'],
+  properties: {
+    model: { type: 'string', minLength: 1, maxLength: 256 },
+    ticket: { type: 'string' },
+    requests: { type: 'integer', minimum: 1 },
+    cost: { type: ['integer', 'null'], minimum: 0 },
+    heldUntil: { type: 'integer' },
+  },
+});
+
+/** A batch that is about to begin. */
+export interface Begin {
+  readonly prefix: string;
+  readonly checked: Checked;
+  readonly input?: string;
+  /** What begins it at the vendor. */
+  readonly request: HttpRequest;
+}
+
+interface Ticket {
+  readonly request: HttpRequest;
+  /** Whether it may have begun already: it is not sent again then. */
+  maybeSent: boolean;
+}
+
+/** Begins batches: each is one call, whose reservation stays when it has ended. */
+export function createBeginning(
+  api: Pick<PluginApi, 'call' | 'ledger' | 'log'>,
+  records: Records,
+  settler: Pick<Settler, 'send'>,
+) {
+  const tickets = new Map<string, Ticket>();
+
+  const attempt = (work: Attempt<'batches'>): Promise<BatchResponse> =>
+    sendOnce(work, tickets.get(work.request.ticket));
+
+  const begin = async (ctx: RouteContext, batch: Begin): Promise<BatchRecord> => {
+    const { principal, requestId, session, trace, signal, onOutcome } = ctx.state;
+    const { provider, model, requested, cost, requests } = batch.checked;
+    const ticket = newId('');
+    tickets.set(ticket, { request: batch.request, maybeSent: false });
+    const heldUntil = Date.now() + HOLD_MS;
+    try {
+      const wanted: BatchRequest = { model: requested, ticket, requests, cost, heldUntil };
+      const context = {
+        principal,
+        requestId,
+        session,
+        trace,
+        signal,
+        onOutcome,
+        targets: [{ provider, model }],
+        requested,
+      };
+      const { response, headers } = await api.call('batches', wanted, context);
+      const record = recordOf(ctx, batch, response, heldUntil);
+      await keep(api, records, settler, record);
+      ctx.set(headers);
+      return record;
+    } finally {
+      tickets.delete(ticket);
+    }
+  };
+  return { attempt, begin };
+}
+
+/** Sends what begins a batch, unless an earlier attempt may have begun it already. */
+async function sendOnce(work: Attempt<'batches'>, ticket: Ticket | undefined): Promise<BatchResponse> {
+  const { call, meter } = work;
+  if (!ticket || ticket.maybeSent)
+    throw new GatewayError(
+      'provider_unavailable',
+      'The provider broke off; whether the batch has begun there is not known. List your batches before you try again.',
+    );
+  let batch: unknown;
+  try {
+    batch = await work.sendForJson(ticket.request);
+  } catch (error) {
+    // An error status says that it has not begun.
+    ticket.maybeSent = !isStreamFailure(error);
+    throw error;
+  }
+  ticket.maybeSent = true;
+  meter({ units: {}, cost: 0 });
+  if (!isObject(batch)) throw new GatewayError('provider_invalid_response', 'The provider answered with no batch.');
+  vendorId(batch['id']);
+  const budgets = heldOf(call)?.budgets.map(({ id, until }) => ({ id, ...(until !== undefined && { until }) }));
+  return { batch, callId: call.id, facts: plannedFacts(call, work.target), ...(budgets && { budgets }) };
+}
+
+/** What is kept of a batch that has begun. */
+function recordOf(
+  ctx: RouteContext,
+  { prefix, checked, input }: Begin,
+  { batch, ...call }: BatchResponse,
+  heldUntil: number,
+): BatchRecord {
+  const { principal } = ctx.state;
+  const { held, ...summary } = checked;
+  const owned = {
+    ...{ owner: ownerOf(principal), account: principal.account, key: keyOf(ctx), provider: summary.provider },
+    ...{ id: newId(prefix), createdAt: Math.floor(Date.now() / 1000), vendor: vendorId(batch['id']) },
+  };
+  return {
+    ...{ ...owned, checked: summary, batch, ...call, heldUntil, held },
+    ...(input !== undefined && { input }),
+  };
+}
+
+/** What nobody could ask for is not to run: it is cancelled, and what it may cost stays reserved until the sweeper charges it. */
+async function keep(
+  { log }: Pick<PluginApi, 'log'>,
+  records: Records,
+  settler: Pick<Settler, 'send'>,
+  record: BatchRecord,
+): Promise<void> {
+  try {
+    await records.batches.add(record);
+    await records.opened(record.id);
+  } catch (error) {
+    const wire = WIRES[record.checked.dialect === 'messages' ? 'anthropic' : 'openai'];
+    const path = `${wire.path(record.vendor)}/cancel`;
+    await settler
+      .send(record.provider, { method: 'POST', path })
+      .catch((err: unknown) => log.error({ err }, 'a batch that could not be kept could not be cancelled'));
+    throw error;
+  }
+}
+
+/** What all of its requests may come to at most; they are no tokens of this minute. */
+export function estimateBatch({ requests, cost, heldUntil }: BatchRequest): Metered {
+  return { units: { requests }, cost: cost ?? undefined, heldUntil };
+}
+
+/** The key that a request came with; keys that replace one another are one. */
+export function keyOf({ state: { principal } }: RouteContext): string {
+  return principal.limitsId ?? principal.keyId ?? '-';
+}

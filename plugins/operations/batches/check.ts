@@ -1,0 +1,125 @@
+import { setImmediate } from 'node:timers/promises';
+import {
+  GatewayError,
+  type HttpRequest,
+  isGatewayError,
+  type PluginApi,
+  type Price,
+  type RouteContext,
+} from '../../../core/index.ts';
+import type { BatchOffer } from '../../providers/kit/index.ts';
+import { batchPrice } from './prices.ts';
+import { type Checked, hash } from './records.ts';
+
+/** The most requests of a batch: https://platform.openai.com/docs/guides/batch */
+export const MAX_REQUESTS = 50_000;
+
+/** So many requests are looked at before others have their turn. */
+const AT_ONCE = 20;
+
+/** One request of a batch, as it came. */
+export interface Line {
+  readonly customId: string;
+  readonly body: Buffer;
+  /** What an error calls it: `Line 7`. */
+  readonly place: string;
+}
+
+/** Looks at the requests of one batch, one after the other: each is let in as a chat is, and all go to one model. */
+export class Checker {
+  readonly #api: Pick<PluginApi, 'draft' | 'offers' | 'catalog'>;
+  readonly #ctx: RouteContext;
+  readonly #dialect: string;
+  readonly #wire: BatchOffer['wire'];
+  readonly #held: Record<string, number> = {};
+  readonly #dropped = new Set<string>();
+  #first: Pick<Checked, 'provider' | 'model' | 'requested'> | undefined;
+  #headers: HttpRequest['headers'];
+  #price: Price | undefined;
+  #cost: number | null = 0;
+  #count = 0;
+
+  constructor(
+    api: Pick<PluginApi, 'draft' | 'offers' | 'catalog'>,
+    ctx: RouteContext,
+    dialect: string,
+    wire: BatchOffer['wire'],
+  ) {
+    this.#api = api;
+    this.#ctx = ctx;
+    this.#dialect = dialect;
+    this.#wire = wire;
+  }
+
+  /** The body as the vendor is to get it. Throws what a call would be refused with, at its place. */
+  async add({ customId, body, place }: Line): Promise<object> {
+    this.#count += 1;
+    if (this.#count % AT_ONCE === 0) await setImmediate();
+    if (this.#count > MAX_REQUESTS)
+      throw wrong(place, `is more than the ${MAX_REQUESTS} requests that a batch may have`);
+    const key = hash(customId);
+    if (Object.hasOwn(this.#held, key)) throw wrong(place, 'has the `custom_id` of an earlier one');
+    try {
+      return await this.#draft(key, body, place);
+    } catch (error) {
+      if (!isGatewayError(error)) throw error;
+      const { code, message, param, refusedBy } = error;
+      if (message.startsWith(place)) throw error;
+      throw new GatewayError(code, `${place}: ${message}`, {
+        ...(param && { param }),
+        ...(refusedBy && { refusedBy }),
+      });
+    }
+  }
+
+  async #draft(key: string, sent: Buffer, place: string): Promise<object> {
+    const offers = this.#api.offers('batches');
+    const takes = (name: string): boolean => {
+      const offer = offers.get(name);
+      return offer?.wire === this.#wire && Object.hasOwn(offer.paths, this.#dialect);
+    };
+    const { target, requested, request, most } = await this.#api.draft(this.#ctx, this.#dialect, sent, takes);
+    const { provider, model } = target;
+    const offer = offers.get(provider);
+    if (offer?.paths[this.#dialect] !== request.path)
+      throw wrong(place, 'needs the Responses API at the provider: write it, and the batch, for `/v1/responses`');
+    const first = this.#first;
+    this.#first ??= { provider, model, requested };
+    if (first && (first.provider !== provider || first.model !== model))
+      throw wrong(place, 'names another model than the first one: a batch has one model');
+    const body = request.body as Readonly<Record<string, unknown>>;
+    const tier = body['service_tier'] ?? 'auto';
+    if (tier !== 'auto' && tier !== 'default' && tier !== 'standard_only')
+      throw wrong(place, 'asks for a `service_tier`, and a batch has a price of its own: leave it out');
+    if (!first) {
+      this.#price = batchPrice(
+        this.#api.catalog.priceOf(target, this.#api.catalog.find(provider, model)),
+        offer.factor,
+      );
+      this.#headers = request.headers;
+    }
+    for (const name of request.dropped ?? []) this.#dropped.add(name);
+    const { cost } = most(this.#price);
+    this.#held[key] = cost ?? 0;
+    this.#cost = this.#cost === null || cost === undefined ? null : this.#cost + cost;
+    return body;
+  }
+
+  /** Of all requests. Throws where there was none. */
+  get checked(): Checked {
+    if (!this.#first) throw new GatewayError('invalid_request', 'A batch has at least one request.');
+    return {
+      ...this.#first,
+      ...{ dialect: this.#dialect, requests: this.#count, cost: this.#cost, held: this.#held },
+    };
+  }
+
+  /** Headers that requests of this batch are sent with, and fields that the vendor does not get. */
+  get sent(): { readonly headers: HttpRequest['headers']; readonly dropped: readonly string[] } {
+    return { headers: this.#headers, dropped: [...this.#dropped] };
+  }
+}
+
+export function wrong(place: string, problem: string): GatewayError {
+  return new GatewayError('invalid_request', `${place} ${problem}.`);
+}

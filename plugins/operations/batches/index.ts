@@ -1,0 +1,64 @@
+import { definePlugin, isObject, parseDuration, parseSize, readString } from '../../../core/index.ts';
+import type { BatchResponse } from '../../providers/kit/index.ts';
+import { addAnthropicRoutes } from './anthropic-routes.ts';
+import { BATCH_REQUEST, createBeginning, estimateBatch } from './begin.ts';
+import { addOpenAiRoutes } from './openai-routes.ts';
+import { createRecords } from './records.ts';
+import { Settler } from './settle.ts';
+
+/** Batches at vendors that have them, in OpenAI's format (with its files) and Anthropic's: begun, reserved, and settled request by request. */
+export default definePlugin({
+  name: 'batches',
+  kind: 'operation',
+  apiVersion: 1,
+  permissions: ['ledger'],
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      maxFileSize: {
+        type: ['string', 'integer'],
+        format: 'size',
+        default: '32mb',
+        description:
+          'The largest file of requests, or body of a batch; it is in memory while it is checked. Vendors take 200 MB.',
+      },
+      lookEvery: {
+        type: 'string',
+        format: 'duration',
+        default: '1m',
+        description: 'How often vendors are asked what became of batches that have not ended, by one process for all.',
+      },
+    },
+  },
+  setup(api, config) {
+    const records = createRecords(api);
+    const everyMs = parseDuration(config.lookEvery);
+    const settler = new Settler(api, records, everyMs);
+    const { attempt, begin } = createBeginning(api, records, settler);
+    api.operation({
+      ...{ name: 'batches', request: BATCH_REQUEST, estimate: estimateBatch, attempt },
+      isResponse: (value): value is BatchResponse =>
+        isObject(value) && isObject(value['batch']) && readString(value['callId']) !== undefined,
+    });
+    const parts = { records, settler, begin, maxBytes: parseSize(config.maxFileSize) };
+    addOpenAiRoutes(api, parts);
+    addAnthropicRoutes(api, parts);
+    api.onReady(() => {
+      let running: Promise<void> | undefined;
+      const look = (): void => {
+        running ??= settler
+          .sweep()
+          .catch((err: unknown) => api.log.warn({ err }, 'batches could not be looked at; the next time tries again'))
+          .finally(() => (running = undefined));
+      };
+      const timer = setInterval(look, everyMs);
+      timer.unref();
+      api.onClose(async () => {
+        clearInterval(timer);
+        await running;
+      });
+      look();
+    });
+  },
+});

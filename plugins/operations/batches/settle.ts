@@ -1,0 +1,235 @@
+import {
+  type AttemptResponse,
+  type CallFacts,
+  type CostPart,
+  isObject,
+  isStreamFailure,
+  type JsonObject,
+  type Metered,
+  type PluginApi,
+  parseJson,
+  StreamFailure,
+} from '../../../core/index.ts';
+import type { BatchOffer } from '../../providers/kit/index.ts';
+import { meteredOf } from './prices.ts';
+import { type BatchRecord, hash, newId, type Records } from './records.ts';
+import { readLines, WIRES } from './wires.ts';
+
+type SettleApi = Pick<
+  PluginApi,
+  'sendTo' | 'catalog' | 'ledger' | 'log' | 'offers' | 'settings' | 'stores' | 'onReady' | 'onClose'
+>;
+
+/** The most bytes of what a vendor says of a batch. */
+const MAX_BATCH_BYTES = 1024 * 1024;
+/** What a vendor that no longer knows a batch may be mistaken by. */
+const GRACE_MS = 3_600_000;
+/** How long one line is reserved before it is settled, should the process die between. */
+const LINE_HOLD_MS = 60_000;
+/** The least time that one process looks after all batches, should it die meanwhile. Two that do so at once charge nothing twice. */
+const LEAST_LEASE_MS = 5000;
+
+/** What a vendor responds with that is no success. */
+class VendorFailure extends StreamFailure {
+  readonly status: number;
+  constructor(status: number, failure: StreamFailure['failure']) {
+    super(failure);
+    this.status = status;
+  }
+}
+
+/** What is known of batches, and how they are paid. */
+export class Settler {
+  readonly #api: SettleApi;
+  readonly #records: Records;
+  readonly #everyMs: number;
+  /** What this process is called among those that look after all batches. */
+  readonly #process = newId('');
+
+  constructor(api: SettleApi, records: Records, everyMs: number) {
+    this.#api = api;
+    this.#records = records;
+    this.#everyMs = everyMs;
+  }
+
+  /** Sends a request about a batch or file to its provider. Throws where its status is no good one. */
+  async send(
+    provider: string,
+    request: Parameters<PluginApi['sendTo']>[2],
+    signal?: AbortSignal,
+  ): Promise<AttemptResponse> {
+    const offer = this.#offerOf(provider);
+    const response = await this.#api.sendTo('batches', provider, request, signal);
+    if (response.status >= 200 && response.status < 300) return response;
+    const body = await response.readAll(MAX_BATCH_BYTES).catch(() => Buffer.alloc(0));
+    const text = body.toString('utf8');
+    throw new VendorFailure(response.status, offer.error(response.status, parseJson(text) ?? text, response.headers));
+  }
+
+  /** The body of a response, as JSON. */
+  async sendForJson(provider: string, request: Parameters<PluginApi['sendTo']>[2]): Promise<JsonObject> {
+    const value = parseJson((await (await this.send(provider, request)).readAll(MAX_BATCH_BYTES)).toString('utf8'));
+    if (isObject(value)) return value;
+    throw new StreamFailure({ class: 'upstream_error', message: 'answered with something that is no JSON object' });
+  }
+
+  /** Asks the vendor, and keeps what it says; an ended batch is settled before this resolves. Throws what the vendor failed with. */
+  async refresh(record: BatchRecord): Promise<BatchRecord> {
+    if (record.held === undefined) return record;
+    const wire = WIRES[this.#offerOf(record.provider).wire];
+    let batch: JsonObject;
+    try {
+      batch = await this.sendForJson(record.provider, { method: 'GET', path: wire.path(record.vendor) });
+    } catch (error) {
+      const expiresAt = wire.expiresAt(record.batch) ?? record.createdAt * 1000 + 86_400_000;
+      const isLost = error instanceof VendorFailure && error.status === 404;
+      if (!isLost || Date.now() < expiresAt + GRACE_MS) throw error;
+      this.#api.log.warn({ batch: record.id }, 'a provider no longer knows a batch');
+      const facts = { outcome: 'error', errorCode: 'provider_unavailable' } as const;
+      return this.#end(record, wire.lost(record.batch, Date.now()), facts);
+    }
+    if (wire.hasEnded(batch)) return this.#settle(record, batch);
+    const known = { ...record, batch };
+    await this.#records.batches.put(known);
+    return known;
+  }
+
+  /** Looks at all batches that have not ended, where no other process does. */
+  async sweep(): Promise<void> {
+    const { counters } = this.#api.stores;
+    const leaseMs = Math.max(2 * this.#everyMs, LEAST_LEASE_MS);
+    if (!(await counters.lease('sweep', this.#process, 1, leaseMs, Date.now()))) return;
+    const { open, batches, ended } = this.#records;
+    try {
+      for (let ids = await open(); ids.length > 0; ids = await open(ids.at(-1)))
+        for (const id of ids) {
+          const record = await batches.any(id);
+          if (!record?.held) await ended(id);
+          else
+            await this.refresh(record).catch((error: unknown) => {
+              this.#api.log.warn(
+                { batch: id, err: error },
+                'a batch could not be looked at; the next time tries again',
+              );
+              return Date.now() < record.heldUntil ? undefined : this.#giveUp(record);
+            });
+        }
+    } finally {
+      await counters.release('sweep', this.#process);
+    }
+  }
+
+  #offerOf(provider: string): BatchOffer {
+    const offer = this.#api.offers('batches').get(provider);
+    if (!offer) throw new StreamFailure({ class: 'upstream_error', message: 'takes no batches any more' });
+    return offer;
+  }
+
+  async #settle(record: BatchRecord, batch: JsonObject): Promise<BatchRecord> {
+    const { checked, vendor, held = {} } = record;
+    const offer = this.#offerOf(record.provider);
+    const wire = WIRES[offer.wire];
+    const path = wire.results({ ...batch, id: vendor });
+    const seen = new Set<string>();
+    let unreadable = 0;
+    let strange = 0;
+    const pay = (key: string, metered: Metered) => payLine(this.#api, record, key, metered);
+    if (path !== undefined)
+      for await (const line of readLines((await this.send(record.provider, { method: 'GET', path })).body)) {
+        const { id, body } = line ? wire.result(line) : { id: undefined, body: undefined };
+        const key = id === undefined ? '' : hash(id);
+        if (id === undefined) unreadable += 1;
+        else if (seen.has(key) || !Object.hasOwn(held, key)) strange += 1;
+        else {
+          seen.add(key);
+          if (body) await pay(key, readResult(this.#api, offer, checked, body, held[key]));
+        }
+      }
+    // Which requests those were can't be known: as many as there were have cost what was held for them.
+    for (const [key, most] of Object.entries(held)) {
+      if (unreadable === 0) break;
+      if (seen.has(key)) continue;
+      unreadable -= 1;
+      await pay(key, { units: {}, cost: checked.cost === null ? undefined : most, estimated: true });
+    }
+    if (strange > 0)
+      this.#api.log.warn(
+        { batch: record.id, strange },
+        'a provider sent results twice, or of requests that the batch has not',
+      );
+    return this.#end(record, batch, { durationMs: Math.max(0, Date.now() - record.facts.startedAt) });
+  }
+
+  /** What cannot be learnt any more has cost what was held. */
+  async #giveUp(record: BatchRecord): Promise<void> {
+    for (const [key, most] of Object.entries(record.held ?? {}))
+      await payLine(this.#api, record, key, {
+        units: {},
+        cost: record.checked.cost === null ? undefined : most,
+        estimated: true,
+      });
+    await this.#end(record, record.batch, {});
+    this.#api.log.warn(
+      { batch: record.id },
+      'a batch came to no end that could be read, and is charged as it was held',
+    );
+  }
+
+  async #end(record: BatchRecord, batch: JsonObject, facts: Partial<CallFacts>): Promise<BatchRecord> {
+    const { held: _, ...rest } = record;
+    const ended = { ...rest, batch };
+    if (record.budgets) {
+      const { account, callId } = record;
+      const settled = { ...record.facts, outcome: 'ok', estimated: false, ...facts } as const;
+      await this.#api.ledger.release(account, callId, settled);
+    }
+    await this.#records.batches.put(ended);
+    await this.#records.ended(record.id);
+    return ended;
+  }
+}
+
+/** What a response to one request comes to: by its usage, else what was held for it. */
+function readResult(
+  api: Pick<PluginApi, 'catalog'>,
+  offer: BatchOffer,
+  { provider, model, dialect, cost }: BatchRecord['checked'],
+  body: JsonObject,
+  held = 0,
+): Metered {
+  const guessed: Metered = { units: {}, cost: cost === null ? undefined : held, estimated: true };
+  try {
+    const response = offer.response(dialect, body, { model, stream: false, created: 0, id: '' });
+    return meteredOf(api, { provider, model }, offer.factor, response) ?? guessed;
+  } catch (error) {
+    if (!isStreamFailure(error)) throw error;
+    // An error owes nothing; what was written and cannot be read does.
+    return isObject(body['usage']) ? guessed : { units: {}, cost: 0 };
+  }
+}
+
+/** Charges one request, once, whoever says so and however often. */
+async function payLine(
+  { ledger }: Pick<PluginApi, 'ledger'>,
+  record: BatchRecord,
+  key: string,
+  { units, cost, parts, estimated = false }: Metered,
+): Promise<void> {
+  const { account, budgets, callId, checked } = record;
+  if (!budgets) return;
+  const now = Date.now();
+  const facts: CallFacts = {
+    ...record.facts,
+    ...{ outcome: 'ok', serviceTier: 'batch', units, estimated, priced: cost !== undefined },
+    ...{ provider: checked.provider, model: checked.model },
+    ...(parts && { costParts: parts as readonly CostPart[] }),
+  };
+  const requestId = `${callId}.${key}`;
+  const charge = { account, requestId, amount: cost ?? 0, facts, now };
+  await ledger.reserve({
+    ...charge,
+    ...{ floor: Number.NEGATIVE_INFINITY, expiresAt: now + LINE_HOLD_MS },
+    budgets: budgets.map((budget) => ({ ...budget, limit: Number.POSITIVE_INFINITY })),
+  });
+  await ledger.settle(charge);
+}

@@ -1,0 +1,125 @@
+import { isObject, type JsonObject, readArray, readObject, readString, StreamFailure } from '../../../core/index.ts';
+
+/** How a vendor's batches are asked for, and what it says of them. */
+export interface Wire {
+  /** The paths of a batch below the base URL; its id is safe in a path. */
+  path(id: string): string;
+  /** Whether all that comes of a batch is there. */
+  hasEnded(batch: JsonObject): boolean;
+  /** When a batch is given up by its vendor, in Unix milliseconds; undefined where it does not say. */
+  expiresAt(batch: JsonObject): number | undefined;
+  /** Where the responses are, once it has ended; undefined where there are none. */
+  results(batch: JsonObject): string | undefined;
+  /** One line of them: the body of a response, where it was one. */
+  result(line: JsonObject): { readonly id: string | undefined; readonly body: JsonObject | undefined };
+  /** What is said of a batch that its vendor no longer knows. */
+  lost(batch: JsonObject, now: number): JsonObject;
+}
+
+const ID = /^[\w.-]{1,128}$/;
+
+/** The id of something at a vendor. Throws the vendor's failure for what could lead a path elsewhere. */
+export function vendorId(value: unknown): string {
+  const id = readString(value);
+  if (id === undefined || !ID.test(id) || /^\.+$/.test(id))
+    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without an id.' });
+  return id;
+}
+
+const ENDS: ReadonlySet<unknown> = new Set(['completed', 'failed', 'expired', 'cancelled']);
+
+export const LOST = 'The provider no longer knows this batch. Nothing was charged for it.';
+
+/** Source: https://platform.openai.com/docs/api-reference/batch */
+const openai: Wire = {
+  path: (id) => `/batches/${id}`,
+  hasEnded: ({ status }) => ENDS.has(status),
+  expiresAt: ({ expires_at: seconds }) => (typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : undefined),
+  results({ output_file_id: id }) {
+    return typeof id === 'string' ? `/files/${vendorId(id)}/content` : undefined;
+  },
+  result(line) {
+    const { status_code: status, body } = readObject(line['response']);
+    return { id: readString(line['custom_id']), body: status === 200 && isObject(body) ? body : undefined };
+  },
+  lost: (batch, now) => ({
+    ...batch,
+    ...{ status: 'failed', failed_at: Math.floor(now / 1000), output_file_id: null, error_file_id: null },
+    errors: { object: 'list', data: [{ code: 'batch_lost', message: LOST, param: null, line: null }] },
+  }),
+};
+
+/** Source: https://platform.claude.com/docs/en/api/messages/batches */
+const anthropic: Wire = {
+  path: (id) => `/v1/messages/batches/${id}`,
+  hasEnded: ({ processing_status: status }) => status === 'ended',
+  expiresAt({ expires_at: time }) {
+    const at = Date.parse(readString(time) ?? '');
+    return Number.isNaN(at) ? undefined : at;
+  },
+  results: ({ id }) => `/v1/messages/batches/${vendorId(id)}/results`,
+  result(line) {
+    const { type, message } = readObject(line['result']);
+    return { id: readString(line['custom_id']), body: type === 'succeeded' && isObject(message) ? message : undefined };
+  },
+  lost(batch, now) {
+    const { processing = 0, errored = 0, ...counts } = readObject(batch['request_counts']) as Record<string, number>;
+    return {
+      ...batch,
+      ...{ processing_status: 'ended', ended_at: new Date(now).toISOString(), results_url: null },
+      request_counts: { ...counts, processing: 0, errored: errored + processing },
+    };
+  },
+};
+
+export const WIRES = Object.freeze({ openai, anthropic });
+
+/** The longest line of a file of results: as much as one response may have. */
+const MAX_LINE = 32 * 1024 * 1024;
+
+/** The lines of a file as JSON objects; undefined for each that is too long or none. */
+export async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<JsonObject | undefined> {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    let from = 0;
+    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
+      yield* lineOf([...parts, chunk.subarray(from, at)], size + at - from);
+      parts = [];
+      size = 0;
+      from = at + 1;
+    }
+    size += chunk.length - from;
+    // What is too long is counted, and not kept.
+    if (size > MAX_LINE) parts = [];
+    else if (from < chunk.length) parts.push(chunk.subarray(from));
+  }
+  yield* lineOf(parts, size);
+}
+
+function* lineOf(parts: readonly Uint8Array[], size: number): Generator<JsonObject | undefined> {
+  if (size > MAX_LINE) return yield undefined;
+  const text = Buffer.concat(parts).toString('utf8').trim();
+  if (text === '') return;
+  try {
+    const value: unknown = JSON.parse(text);
+    yield isObject(value) ? value : undefined;
+  } catch {
+    yield undefined;
+  }
+}
+
+/** The errors of a batch that its vendor could not read, with nothing but their words. */
+export function errorsOf(batch: JsonObject, redact: (text: string) => string): JsonObject | null {
+  const data = readArray(readObject(batch['errors'])['data']).slice(0, 100).map(readObject);
+  if (data.length === 0) return null;
+  return {
+    object: 'list',
+    data: data.map(({ code, message, param, line }) => ({
+      code: readString(code) ?? 'error',
+      message: redact(readString(message) ?? '').slice(0, 500),
+      param: readString(param) ?? null,
+      line: typeof line === 'number' ? line : null,
+    })),
+  };
+}

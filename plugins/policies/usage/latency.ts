@@ -1,0 +1,96 @@
+import type { CallRow, Ledger } from '../../../core/index.ts';
+import { listCalls } from './calls-query.ts';
+import { type By, dimensionOf, isTimeUnit } from './dimensions.ts';
+import { NONE } from './report.ts';
+
+/** How many calls are looked at, the latest of the range, and for how long: a report takes no longer over millions than over these. */
+export const MOST_CALLS = 5_000;
+const MOST_MS = 250;
+
+/** What calls that went well took, in milliseconds; by the nearest rank. */
+export interface Latency {
+  readonly calls: number;
+  readonly duration_p50_ms: number;
+  readonly duration_p95_ms: number;
+  /** Of those whose provider's first byte was noted. */
+  readonly first_byte_p50_ms?: number;
+  readonly first_byte_p95_ms?: number;
+}
+
+/** The latency of each row of a report, by its names as JSON, and of all of its calls. */
+export interface Latencies {
+  readonly rows: ReadonlyMap<string, Latency>;
+  readonly totals: Latency | undefined;
+  /** How many calls were looked at, and whether these are all of the range whose records are kept. */
+  readonly calls: number;
+  readonly isComplete: boolean;
+}
+
+interface Wanted {
+  readonly filter: Parameters<typeof listCalls>[1]['filter'];
+  readonly by: readonly By[];
+  readonly edges: readonly number[];
+  readonly names: readonly string[];
+}
+
+interface Times {
+  readonly durations: number[];
+  readonly firstBytes: number[];
+}
+
+/** Measures the latest calls of a range, grouped as its report is: percentiles cannot be made of sums, so records are read. */
+export async function measureLatency(
+  ledger: Pick<Ledger, 'calls'>,
+  { filter, by, edges, names }: Wanted,
+): Promise<Latencies> {
+  const [from = 0] = edges;
+  const to = edges.at(-1) ?? from;
+  const page = await listCalls(ledger, { filter: { ...filter, outcome: 'ok' }, from, to, limit: MOST_CALLS }, MOST_MS);
+  const groups = new Map<string, Times>();
+  const all: Times = { durations: [], firstBytes: [] };
+  for (const call of page.calls) {
+    if (call.countedAt < from || call.countedAt >= to) continue;
+    note(all, call);
+    for (const tag of by.includes('tag') && call.tags.length > 0 ? new Set(call.tags) : [NONE]) {
+      const key = JSON.stringify(by.map((word) => nameOf(word, call, tag, edges, names)));
+      const times = groups.get(key) ?? { durations: [], firstBytes: [] };
+      groups.set(key, times);
+      note(times, call);
+    }
+  }
+  const rows = new Map([...groups].map(([key, times]) => [key, latencyOf(times)]));
+  const totals = all.durations.length > 0 ? latencyOf(all) : undefined;
+  return { rows, totals, calls: page.calls.length, isComplete: page.next === undefined };
+}
+
+function note({ durations, firstBytes }: Times, { durationMs, firstByteMs }: CallRow): void {
+  durations.push(durationMs);
+  if (firstByteMs !== undefined) firstBytes.push(firstByteMs);
+}
+
+function nameOf(word: By, call: CallRow, tag: string, edges: readonly number[], names: readonly string[]): string {
+  if (word === 'tag') return tag;
+  if (isTimeUnit(word)) return names[edges.findLastIndex((edge) => edge <= call.countedAt)] ?? NONE;
+  const { userId: user, ...own } = call;
+  const dimension = dimensionOf(word);
+  const value = dimension === 'user' ? user : dimension === 'tags' || !dimension ? undefined : own[dimension];
+  return value || NONE;
+}
+
+function latencyOf({ durations, firstBytes }: Times): Latency {
+  return {
+    calls: durations.length,
+    duration_p50_ms: percentile(durations, 0.5),
+    duration_p95_ms: percentile(durations, 0.95),
+    ...(firstBytes.length > 0 && {
+      first_byte_p50_ms: percentile(firstBytes, 0.5),
+      first_byte_p95_ms: percentile(firstBytes, 0.95),
+    }),
+  };
+}
+
+/** The least value that so large a share of them does not exceed. */
+function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(Math.ceil(share * sorted.length) - 1, 0)] ?? 0;
+}

@@ -1,0 +1,90 @@
+import { isObject, type JsonObject, readArray, readObject, readString } from '../../core/index.ts';
+import { drop, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
+
+/** Sources: docs.perplexity.ai/api-reference/sonar-post (2026-10), perplexityai/api-docs. Each call searches the web and says what it cost. */
+export default openaiCompatible({
+  name: 'perplexity',
+  baseUrl: 'https://api.perplexity.ai',
+  apiKeyEnv: 'PERPLEXITY_API_KEY',
+  fields: {
+    ...OPENAI_ONLY,
+    frequency_penalty: pass(),
+    function_call: refuse('no tools', 'none', 'auto'),
+    functions: refuse('no tools', []),
+    logit_bias: refuse('no token biases'),
+    logprobs: drop(undefined, false),
+    max_completion_tokens: rename('max_tokens'),
+    n: refuse('one choice an answer', 1),
+    parallel_tool_calls: drop(),
+    presence_penalty: pass(),
+    reasoning_effort: pass('`minimal`, `low`, `medium`, `high`; what is more is `high`', (effort) =>
+      effort === 'none' ? undefined : nearestEffort(effort, ['high', 'medium', 'low', 'minimal']),
+    ),
+    response_format: pass('a JSON Schema; `json_object` is an object of any kind', (format) =>
+      readObject(format)['type'] === 'json_object' ? ANY_OBJECT : format,
+    ),
+    seed: drop(),
+    tool_choice: refuse('no tools', 'none', 'auto'),
+    tools: refuse('no tools', []),
+    top_logprobs: drop(),
+    user: drop(),
+    web_search_options: pass(
+      '`search_context_size`, `search_type` and `user_location`; the search itself is always on',
+    ),
+  },
+  extras: [
+    ...['disable_search', 'enable_search_classifier', 'image_domain_filter', 'image_format_filter'],
+    ...['language_preference', 'last_updated_after_filter', 'last_updated_before_filter', 'media_response'],
+    ...['return_images', 'return_related_questions', 'search_after_date_filter', 'search_before_date_filter'],
+    ...['search_domain_filter', 'search_language_filter', 'search_mode', 'search_recency_filter', 'top_k'],
+  ],
+  effects: { model: [{ does: 'tool', name: 'web_search', note: 'every model searches the web' }] },
+  roles: { developer: 'system' },
+  thinkTags: true,
+  streamUsage: 'always',
+  // Of all prices its own figure is the only one that knows how far a call searched.
+  usageCost: ({ cost }) => {
+    const total = isObject(cost) ? cost['total_cost'] : cost;
+    return typeof total === 'number' ? total : undefined;
+  },
+  usageUnits: ({ num_search_queries: searches }) =>
+    typeof searches === 'number' && searches > 0 ? { web_search_requests: searches } : undefined,
+  wire: { response: (body) => withSources(body, 'message'), events: () => (chunk) => withSources(chunk, 'delta') },
+  listsModels: false,
+  lacks: {
+    'cached tokens': 'its usage has none',
+    'log probabilities': 'in none of its documents',
+    'parallel tool calls': 'it has no tools',
+    'tool calls': 'it has no tools',
+  },
+  notes: [
+    'The pages that it found come as `url_citation`, in the order of the numbers in the words: `[1]` is the first.',
+  ],
+});
+
+const ANY_OBJECT = Object.freeze({ type: 'json_schema', json_schema: { schema: { type: 'object' } } });
+
+/** What its response says next to the choices, where the last word is said: the pages as citations of OpenAI's. */
+function withSources(body: JsonObject, name: 'message' | 'delta'): JsonObject {
+  const { choices, search_results: found, citations, ...rest } = body;
+  const pages = sourcesOf(readArray(found), readArray(citations));
+  if (pages.length === 0) return { ...rest, ...(choices !== undefined && { choices }) };
+  return {
+    ...rest,
+    choices: readArray(choices).map((each) => {
+      const choice = readObject(each);
+      if (typeof choice['finish_reason'] !== 'string') return choice;
+      return { ...choice, [name]: { ...readObject(choice[name]), annotations: pages } };
+    }),
+  };
+}
+
+function sourcesOf(found: readonly unknown[], citations: readonly unknown[]): readonly object[] {
+  const pages = found.length > 0 ? found.map(readObject) : citations.map((url): JsonObject => ({ url }));
+  return pages.flatMap(({ url, title }) => {
+    const address = readString(url);
+    if (address === undefined) return [];
+    const page = { start_index: 0, end_index: 0, title: readString(title) ?? address, url: address };
+    return [{ type: 'url_citation', url_citation: page }];
+  });
+}

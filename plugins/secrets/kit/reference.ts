@@ -1,0 +1,42 @@
+import { isObject, parseDuration, parseJson } from '../../../core/index.ts';
+
+/** The option of every manager: how often a secret without an end of its own is read anew. */
+export const REFRESH_OPTION = Object.freeze({
+  type: 'string',
+  format: 'duration',
+  default: '5m',
+  description:
+    'How often secrets are read anew; where one differs, the configuration is reloaded. At least 10s; those that end are read before.',
+} as const);
+
+const LEAST_MS = 10_000;
+
+export function readRefresh(refresh: string): number {
+  return Math.max(LEAST_MS, parseDuration(refresh));
+}
+
+/** A reference as managers take it: what is asked for, and the field of it that is meant. */
+export function splitReference(name: string): { readonly path: string; readonly field: string | undefined } {
+  const at = name.lastIndexOf('#');
+  return at < 0 ? { path: name, field: undefined } : { path: name.slice(0, at), field: name.slice(at + 1) };
+}
+
+/** A field of a secret whose text is a JSON object, or the text itself. Throws an Error that names fields and shows no value. */
+export function pickField(text: string, field: string | undefined): string {
+  if (field === undefined) return text;
+  const value = parseJson(text);
+  if (!isObject(value)) throw new Error(`its text is no JSON object, so it has no field "${field}"`);
+  return fieldOf(value, field);
+}
+
+const MAX_NAMED = 20;
+
+export function fieldOf(fields: Readonly<Record<string, unknown>>, field: string): string {
+  const value = Object.hasOwn(fields, field) ? fields[field] : undefined;
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  const names = Object.keys(fields).slice(0, MAX_NAMED).join(', ') || 'none';
+  throw new Error(
+    value === undefined ? `it has no field "${field}"; its fields are ${names}` : `its field "${field}" is no text`,
+  );
+}

@@ -1,0 +1,197 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import {
+  definePlugin,
+  isObject,
+  type JsonObject,
+  OptionError,
+  type PluginConfig,
+  parseJson,
+  problemsOf,
+  readString,
+  type Secret,
+  type SecretsContext,
+} from '../../core/index.ts';
+import { fieldOf, REFRESH_OPTION, readRefresh, splitReference } from './kit/reference.ts';
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+
+const CONFIG_SCHEMA = {
+  type: 'object',
+  required: ['address'],
+  additionalProperties: false,
+  properties: {
+    address: { ...TEXT, format: 'url', description: 'Where Vault is, such as `https://vault.example:8200`.' },
+    namespace: { ...TEXT, description: 'The namespace, where Vault has them.' },
+    token: { ...TEXT, secret: true, description: 'A token. One of `token`, `appRole` and `kubernetes` is needed.' },
+    appRole: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['roleId', 'secretId'],
+      description: 'Signs in by AppRole.',
+      properties: {
+        roleId: { ...TEXT, description: 'The id of the role.' },
+        secretId: { ...TEXT, secret: true, description: 'Its secret.' },
+        mount: { ...TEXT, default: 'approle', description: 'Where the method is mounted.' },
+      },
+    },
+    kubernetes: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['role'],
+      description: 'Signs in with the token of the service account of a pod.',
+      properties: {
+        role: { ...TEXT, description: 'The role.' },
+        tokenFile: {
+          ...TEXT,
+          format: 'path',
+          default: '/var/run/secrets/kubernetes.io/serviceaccount/token',
+          description: 'The file of the token, read anew each time.',
+        },
+        mount: { ...TEXT, default: 'kubernetes', description: 'Where the method is mounted.' },
+      },
+    },
+    refresh: REFRESH_OPTION,
+  },
+} as const;
+
+type VaultConfig = PluginConfig<typeof CONFIG_SCHEMA>;
+
+/**
+ * Secrets of HashiCorp Vault and OpenBao: `vault:secret/data/openai#key` is a field of what its API has at that path, of both versions of
+ * the KV engine and of engines that make credentials. Sources: https://developer.hashicorp.com/vault/api-docs/secret/kv/kv-v2,
+ * https://developer.hashicorp.com/vault/api-docs/auth/approle, https://developer.hashicorp.com/vault/api-docs/auth/kubernetes
+ */
+export default definePlugin({
+  name: 'vault',
+  kind: 'secrets',
+  apiVersion: 1,
+  configSchema: CONFIG_SCHEMA,
+  check: (config) => problemsOf(() => assertOneWay(config)),
+  setup() {},
+
+  secrets(config, context) {
+    assertOneWay(config);
+    const refreshMs = readRefresh(config.refresh);
+    let login: Promise<Login> | undefined;
+    const read = new Map<string, Promise<Found>>();
+    const find = async (at: string): Promise<Found> => {
+      login ??= signIn(config, context);
+      const { token, forMs } = await login;
+      const body = await request(config, context, { path: at, token });
+      return readFound(body, refreshMs, forMs);
+    };
+    return {
+      async read(name): Promise<Secret> {
+        const { path: at, field } = splitReference(name.replace(/^\/+/, ''));
+        if (field === undefined || field === '')
+          throw new Error('the reference does not say which field; write it as path#field');
+        if (!/^[\w.~@+-]+(\/[\w.~@+-]+)+$/.test(at) || at.split('/').some((part) => /^\.+$/.test(part)))
+          throw new Error('the reference has no path that Vault could have');
+        // Fields of credentials that are made when they are read belong together.
+        const known = read.get(at) ?? find(at);
+        read.set(at, known);
+        const { fields, againMs } = await known;
+        return { text: fieldOf(fields, field), againMs };
+      },
+    };
+  },
+});
+
+function assertOneWay({ token, appRole, kubernetes }: VaultConfig): void {
+  const given = Object.entries({ token, appRole, kubernetes }).flatMap(([name, value]) =>
+    value === undefined ? [] : [name],
+  );
+  if (given.length === 1) return;
+  throw new OptionError(
+    '',
+    given.length === 0 ? 'needs one of `token`, `appRole` and `kubernetes`' : `has ${given.join(' and ')}`,
+    given.length === 0 ? 'A reference to a variable that is not set counts as none.' : 'Keep the one that is meant.',
+  );
+}
+
+interface Login {
+  readonly token: string;
+  /** How long the token is good for, in milliseconds, where it ends: credentials that it made end with it. */
+  readonly forMs?: number;
+}
+
+async function signIn(config: VaultConfig, context: SecretsContext): Promise<Login> {
+  const { token, appRole, kubernetes } = config;
+  if (token !== undefined) return { token };
+  const [mount, json] = appRole
+    ? [appRole.mount, { role_id: appRole.roleId, secret_id: appRole.secretId }]
+    : [kubernetes?.mount ?? '', { role: kubernetes?.role, jwt: await readToken(kubernetes?.tokenFile ?? '', context) }];
+  const { auth } = await request(config, context, { path: `auth/${mount}/login`, json });
+  const { client_token: made, lease_duration: seconds } = isObject(auth) ? auth : {};
+  const text = readString(made);
+  if (text === undefined) throw new Error('Vault signed in without giving a token');
+  return { token: text, ...(Number(seconds) > 0 && { forMs: Number(seconds) * 1000 }) };
+}
+
+async function readToken(file: string, { baseDir }: SecretsContext): Promise<string> {
+  const text = await readFile(path.resolve(baseDir, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`the file of kubernetes.tokenFile cannot be read (${error.code ?? 'unknown'})`);
+  });
+  return text.trim();
+}
+
+interface Found {
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly againMs: number;
+}
+
+/** Credentials that end are read anew when two thirds of their time, and of that of the token that made them, are over. */
+const SHARE = 2 / 3;
+
+function readFound(body: JsonObject, refreshMs: number, loginMs = Number.POSITIVE_INFINITY): Found {
+  const { data, lease_id: lease, lease_duration: seconds } = body;
+  if (!isObject(data)) throw new Error('Vault answered without data');
+  // Version 2 of the KV engine has the fields one level down, beside what it says of their version.
+  const isVersioned = isObject(data['data']) && isObject(data['metadata']);
+  if (data['data'] === null && isObject(data['metadata'])) throw new Error('its last version was deleted');
+  const fields = isVersioned && isObject(data['data']) ? data['data'] : data;
+  const endsMs = lease ? Math.min(Number(seconds) * 1000, loginMs) : Number.POSITIVE_INFINITY;
+  return { fields, againMs: Number.isFinite(endsMs) ? Math.max(endsMs * SHARE, 1000) : refreshMs };
+}
+
+interface Question {
+  readonly path: string;
+  readonly token?: string;
+  readonly json?: object;
+}
+
+const TIMEOUT_MS = 10_000;
+const MAX_WORDS = 300;
+
+async function request(
+  { address, namespace }: VaultConfig,
+  context: SecretsContext,
+  question: Question,
+): Promise<JsonObject> {
+  const { path: at, token, json } = question;
+  const client = await context.http();
+  const { statusCode, body } = await client(`${address.replace(/\/+$/, '')}/v1/${at}`, {
+    method: json ? 'POST' : 'GET',
+    headers: {
+      // So that an agent in between does not answer pages of browsers.
+      'x-vault-request': 'true',
+      ...(token !== undefined && { 'x-vault-token': token }),
+      ...(namespace !== undefined && { 'x-vault-namespace': namespace }),
+    },
+    ...(json && { json: json as Record<string, unknown> }),
+    ...{ responseType: 'text', throwHttpErrors: false, timeout: { request: TIMEOUT_MS } },
+  }).catch((cause: unknown) => {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+    throw new Error(`Vault cannot be reached (${code})`);
+  });
+  const value: unknown = parseJson(body);
+  if (statusCode === 200 && isObject(value)) return value;
+  const { errors, warnings } = isObject(value) ? value : {};
+  const words = [errors, warnings].flatMap((list) =>
+    Array.isArray(list) ? list.filter((each) => typeof each === 'string') : [],
+  );
+  throw new Error(
+    `Vault answers with status ${statusCode}${words.length === 0 ? '' : `: ${words.join('; ').slice(0, MAX_WORDS)}`}`,
+  );
+}

@@ -1,0 +1,215 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { build } from 'vite';
+import { loadConfig } from '../../config/load-config.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { pluginFile } from '../support/plugins/plugin-file.ts';
+import { REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
+import { startTcpProxy, type TcpProxy } from '../support/stores/tcp-proxy.ts';
+import { eventually } from '../support/wait.ts';
+
+const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
+const ROOT = path.join(import.meta.dirname, '../..');
+const HOSTILE = '<img src=x onerror="document.title=\'taken\'">';
+
+/** A plugin of somebody else, whose file is named by markup. */
+const HOSTILE_PLUGIN = pluginFile({ name: 'odd', kind: 'policy', setup: `api.hook('admit', () => undefined);` });
+
+describe('the console when something goes wrong', function () {
+  this.timeout(300_000);
+  let gateway: TestGateway;
+  let redis: Awaited<ReturnType<typeof startRedisServer>>;
+  let wire: TcpProxy;
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+
+  before(async function () {
+    if (!existsSync(CHROMIUM) || REDIS_SERVER === undefined) return this.skip();
+    await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
+    redis = await startRedisServer();
+    wire = await startTcpProxy(redis.port);
+    gateway = await startGateway(
+      {
+        store: `redis://127.0.0.1:${wire.port}`,
+        providers: { echo: {} },
+        policies: { odd: { plugin: `./${HOSTILE}.mjs` } },
+      },
+      { files: { [`${HOSTILE}.mjs`]: HOSTILE_PLUGIN } },
+    );
+    browser = await chromium.launch({
+      executablePath: CHROMIUM,
+      args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--no-first-run'],
+    });
+  });
+  after(async () => {
+    await browser?.close();
+    wire?.heal();
+    await gateway?.stop();
+    await wire?.close();
+    await redis?.close();
+  });
+  beforeEach(async () => {
+    context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+    context.setDefaultTimeout(20_000);
+    page = await context.newPage();
+  });
+  afterEach(() => context?.close());
+
+  const link = async (): Promise<string> =>
+    (await gateway.command<{ url: string }>('console', '--user', 'ann', '--url', gateway.url)).url;
+  const signIn = async (): Promise<void> => {
+    await page.goto(await link());
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+  };
+  const show = (where: string) => page.goto(`${gateway.url}/console#/${where}`);
+  const typeKey = async (name: string): Promise<void> => {
+    await show('keys');
+    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByRole('textbox', { name: /^Name/ }).fill(name);
+  };
+  const typed = (): Promise<string> => page.getByRole('textbox', { name: /^Name/ }).inputValue();
+
+  it('keeps a key that was made while the page still loads: it is shown this once', async () => {
+    let release = (): void => undefined;
+    const isReleased = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route(/\/calls\?limit=1$/, (route) => isReleased.then(() => route.continue()));
+    await signIn();
+    await page.getByRole('button', { name: 'Make a key for me' }).click();
+    await page.getByText('is shown this once').waitFor();
+    release();
+    await page.getByRole('heading', { name: 'Make the first call' }).waitFor();
+    expect(await page.getByText('is shown this once').count()).to.equal(1);
+  });
+
+  it('says that a link is older than two minutes', async () => {
+    const url = await link();
+    const { now } = Date;
+    Date.now = () => now() + 121_000;
+    try {
+      await page.goto(url);
+      await page.getByText('This link was used already, or is older than two minutes').waitFor();
+      expect(page.url(), 'the token is gone from the address').to.equal(`${gateway.url}/console#/`);
+    } finally {
+      Date.now = now;
+    }
+  });
+
+  it('says that the key of a session is gone, keeps what was typed, and goes on with another', async () => {
+    const make = (): Promise<{ api_key: string; id: string }> =>
+      gateway.command('keys', 'create', '--admin', '--user', 'kim');
+    const [own, other] = [await make(), await make()];
+    await page.goto(`${gateway.url}/console`);
+    await page.getByRole('textbox', { name: /^Admin key/ }).fill(own.api_key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Home' }).waitFor();
+    await typeKey('for the robot');
+    await gateway.command('keys', 'revoke', own.api_key.split('_').slice(0, 2).join('_'));
+    const { now } = Date;
+    // A session looks at its key every five seconds.
+    Date.now = () => now() + 6_000;
+    try {
+      await page.getByRole('button', { name: 'Make the key' }).click();
+      await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+    } finally {
+      Date.now = now;
+    }
+    await page.getByText('What you typed stays').waitFor();
+    await page.getByRole('textbox', { name: /^Admin key/ }).fill(other.api_key);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'detached' });
+    expect(await typed()).to.equal('for the robot');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByText('it cannot be shown again').waitFor();
+  });
+
+  it('says in an open form that the store is away, keeps what was typed, and saves it when the store is back', async () => {
+    await signIn();
+    await typeKey('for the night');
+    wire.dropAnswers();
+    try {
+      await page.getByRole('button', { name: 'Make the key' }).click();
+      await page.getByRole('alert').getByText(/store/i).first().waitFor();
+      expect(await typed()).to.equal('for the night');
+    } finally {
+      wire.heal();
+    }
+    // The store is back for the gateway once it has connected anew.
+    await eventually(async () => {
+      await page.getByRole('button', { name: 'Make the key' }).click({ timeout: 2_000 });
+      await page.getByText('it cannot be shown again').waitFor({ timeout: 4_000 });
+    });
+  });
+
+  it('says that the clock of the computer is wrong, on each page', async () => {
+    await page.clock.setFixedTime(Date.now() - 3 * 3_600_000);
+    await signIn();
+    await page.getByText('The clock of this computer is 180 min behind that of the gateway').waitFor();
+    await show('budgets');
+    await page.getByRole('heading', { name: 'Budgets' }).waitFor();
+    await page.getByText('180 min behind').waitFor();
+  });
+
+  it('says nothing of clocks that agree', async () => {
+    await signIn();
+    expect(await page.getByText('The clock of this computer').count()).to.equal(0);
+  });
+
+  it('keeps what was typed in one tab while the person signs out and in again in another', async () => {
+    await signIn();
+    await typeKey('half done');
+    const second = await context.newPage();
+    await second.goto(`${gateway.url}/console`);
+    await second.getByRole('button', { name: 'Sign out' }).click();
+    await second.getByText('You are signed out.').waitFor();
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+    await second.goto('about:blank');
+    await second.goto(await link());
+    await second.getByRole('heading', { name: 'Home' }).waitFor();
+    await page.getByRole('button', { name: 'I signed in by a link in another tab' }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'detached' });
+    expect(await typed()).to.equal('half done');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByText('it cannot be shown again').waitFor();
+  });
+
+  it('goes on with an open form over a reload of the configuration', async () => {
+    await signIn();
+    await typeKey('over a reload');
+    const configPath = path.join(gateway.folder, 'tollgate.config.json');
+    await gateway.use(await loadConfig({ cwd: gateway.folder, env: {}, configPath }));
+    expect(await typed()).to.equal('over a reload');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByText('it cannot be shown again').waitFor();
+  });
+
+  it('keeps a form with a half typed text at the back button and comes back to it', async () => {
+    await signIn();
+    await show('budgets');
+    await page.getByRole('heading', { name: 'Budgets' }).waitFor();
+    await typeKey('went away');
+    await page.goBack();
+    await page.getByRole('heading', { name: 'Budgets' }).waitFor();
+    await page.goForward();
+    await page.getByRole('button', { name: 'New key' }).click();
+    expect(await typed()).to.equal('went away');
+  });
+
+  it('shows a plugin whose words are markup as text', async () => {
+    await signIn();
+    for (const [where, words] of [
+      ['plugins', HOSTILE],
+      ['configuration', 'odd'],
+    ] as const) {
+      await show(where);
+      await page.getByText(words).first().waitFor();
+      expect(await page.locator('main img').count()).to.equal(0);
+      expect(await page.title()).not.to.equal('taken');
+    }
+  });
+});

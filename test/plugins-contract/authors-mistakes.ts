@@ -1,0 +1,963 @@
+/**
+ * What authors of plugins get wrong, and what a gateway says to it: data for `authors-mistakes.test.ts`, which makes each mistake in a
+ * gateway of its own, and for the table of `docs/plugins/mistakes.md`.
+ */
+export interface Mistake {
+  /** What the author did. */
+  readonly what: string;
+  /** Of which kind the plugin is; `policy` unless set. */
+  readonly kind?: string;
+  /** The body of `setup(api, config)`. */
+  readonly setup?: string;
+  /** Further members of the definition, such as `requires: ['x'],`. */
+  readonly more?: string;
+  /** The whole file, where it is not what `setup` and `more` make. */
+  readonly file?: string;
+  /** Other files beside the configuration. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Options of the instance, and the file that it names. */
+  readonly options?: Readonly<Record<string, unknown>>;
+  /** What is sent to a gateway that starts: it says the rest in its log, by plugin and hook. */
+  readonly call?: Call;
+  /** What is said, word for word, up to the line of the file; `''` where it rightly works. */
+  readonly says: string;
+}
+
+interface Call {
+  readonly path?: string;
+  readonly stream?: true;
+  readonly method?: 'GET';
+}
+
+const CALL: Call = {};
+const STREAM: Call = { stream: true };
+const DEFINITION = `name: 'probe', kind: 'policy', apiVersion: 1, setup() {}`;
+const define = (members: string): string => `export default { ${members} };`;
+const options = (properties: string, more = ''): string =>
+  `configSchema: { type: 'object', additionalProperties: false, properties: { ${properties} }, ${more} },`;
+const route = (members: string): string =>
+  `api.route({ method: 'GET', path: '/x', summary: 'What it is', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = 'x'; }, ${members} });`;
+const PROVIDER = `name: 'probe', baseUrl: 'http://127.0.0.1:9', specVersion: 1, chat: { request: () => ({ path: '/x', body: {} }), response: (body) => body, stream: () => ({ push: () => [], end: () => ({ chunks: [], complete: true }) }) }, error: () => ({ class: 'upstream_error', message: 'x' }), models: []`;
+
+/** The file of the plugin: it cannot be loaded, or is no plugin. */
+export const FILES: readonly Mistake[] = [
+  {
+    what: 'names a file that is not there',
+    options: { plugin: './prob.mjs' },
+    says: 'policies.probe: the plugin file ./prob.mjs does not exist. Check the path; a relative one is relative to the configuration file.',
+  },
+  {
+    what: 'names a package that is not installed',
+    options: { plugin: 'tollgate-plugin-nope' },
+    says: 'policies.probe: the package "tollgate-plugin-nope" is not installed. Run: npm install tollgate-plugin-nope',
+  },
+  {
+    what: 'names a package by a plain word',
+    options: { plugin: 'acme-guard' },
+    says: 'policies.probe: there is no built-in policy plugin "acme-guard". Built in are: access-log, accounts, admin, alias-parameters, cache, feature-hints, limits, metrics, model-refresh, notices, otel, overload, reconcile, usage, http-guardrail, injection, max-cost, pii, schema, topics, words, console. Any other is named by "plugin:", as a package tollgate-plugin-…, with its scope, or as a path.',
+  },
+  {
+    what: 'exports nothing',
+    file: 'export const a = 1;',
+    says: 'policies.probe: "./probe.mjs" is no plugin: its default export is missing or no object. Export default definePlugin({ … }).',
+  },
+  {
+    what: 'exports a plugin by a name',
+    file: `export const plugin = { ${DEFINITION} };`,
+    says: 'policies.probe: "./probe.mjs" is no plugin: its default export is missing or no object. Export default definePlugin({ … }).',
+  },
+  {
+    what: 'exports a function that makes the plugin',
+    file: `export default () => ({ ${DEFINITION} });`,
+    says: 'policies.probe: "./probe.mjs" is no plugin: its default export is a function. Export default definePlugin({ … }). Call it there.',
+  },
+  { what: 'exports a promise', file: `export default Promise.resolve({ ${DEFINITION} });`, says: '' },
+  {
+    what: 'exports a list',
+    file: `export default [{ ${DEFINITION} }];`,
+    says: 'policies.probe: "./probe.mjs" is no plugin: its default export is missing or no object. Export default definePlugin({ … }).',
+  },
+  {
+    what: 'has a syntax error',
+    file: `export default {\n  name: 'probe',,\n};`,
+    says: 'policies.probe: the plugin "./probe.mjs" cannot be loaded: Unexpected token \',\' (probe.mjs:',
+  },
+  {
+    what: 'imports a package that is not there',
+    file: `import x from 'not-there-at-all';\nexport default { ${DEFINITION} };`,
+    says: 'policies.probe: the plugin "./probe.mjs" cannot be loaded: Cannot find package \'not-there-at-all\'',
+  },
+  {
+    what: 'imports a file that is not there',
+    file: `import x from './not-there.mjs';\nexport default { ${DEFINITION} };`,
+    says: 'policies.probe: the plugin "./probe.mjs" cannot be loaded: Cannot find module',
+  },
+  {
+    what: 'imports a name that tollgate does not have',
+    file: `import { definePlugins } from 'tollgate';\nexport default definePlugins({ ${DEFINITION} });`,
+    says: "policies.probe: the plugin \"./probe.mjs\" cannot be loaded: The requested module 'tollgate' does not provide an export named 'definePlugins' (probe.mjs:",
+  },
+  {
+    what: 'throws while it is imported',
+    file: `const table = undefined;\nexport default { ${DEFINITION}, hosts: table.hosts };`,
+    says: 'policies.probe: the plugin "./probe.mjs" cannot be loaded: Cannot read properties of undefined (reading \'hosts\') (probe.mjs:',
+  },
+  {
+    what: 'has no name',
+    file: define(DEFINITION.replace(`name: 'probe',`, '')),
+    says: 'policies.probe: "./probe.mjs" is no plugin: it has no "name". Write name: \'my-plugin\'.',
+  },
+  {
+    what: 'has a name that is no name',
+    file: define(DEFINITION.replace(`'probe'`, `'My Guard'`)),
+    says: 'policies.probe: "./probe.mjs" has the name "My Guard". A name is in kebab-case: up to 40 of a to z, 0 to 9 and "-".',
+  },
+  {
+    what: 'has no kind',
+    file: define(DEFINITION.replace(`kind: 'policy',`, '')),
+    says: 'policies.probe: "./probe.mjs" is of the unknown kind "undefined". Kinds are provider, auth, agent, tts, operation, dialect, store, policy, secrets.',
+  },
+  {
+    what: 'misspells its kind',
+    file: define(DEFINITION.replace(`'policy'`, `'polcy'`)),
+    says: 'policies.probe: "./probe.mjs" is of the unknown kind "polcy". Did you mean "policy"? Kinds are provider, auth, agent, tts, operation, dialect, store, policy, secrets.',
+  },
+  {
+    what: 'stands in the section of another kind',
+    kind: 'policy',
+    file: define(DEFINITION.replace(`'policy'`, `'provider'`)),
+    says: 'policies.probe: "./probe.mjs" is a provider plugin, not a policy plugin. Name it under "providers".',
+  },
+  {
+    what: 'has no apiVersion',
+    file: define(DEFINITION.replace('apiVersion: 1,', '')),
+    says: 'policies.probe: "./probe.mjs" has no "apiVersion". Write apiVersion: 1, a number.',
+  },
+  {
+    what: 'is of a newer apiVersion',
+    file: define(DEFINITION.replace('apiVersion: 1', 'apiVersion: 2')),
+    says: 'policies.probe: "./probe.mjs" speaks plugin API 2, this gateway speaks 1. Install a version of the plugin, or of Tollgate, that speaks the other’s.',
+  },
+  {
+    what: 'is of an apiVersion before',
+    file: define(DEFINITION.replace('apiVersion: 1', 'apiVersion: 0')),
+    says: 'policies.probe: "./probe.mjs" speaks plugin API 0, this gateway speaks 1. Install a version of the plugin, or of Tollgate, that speaks the other’s.',
+  },
+  {
+    what: 'writes apiVersion as a text',
+    file: define(DEFINITION.replace('apiVersion: 1', `apiVersion: '1'`)),
+    says: 'policies.probe: "./probe.mjs" has a wrong "apiVersion". Write apiVersion: 1, a number.',
+  },
+  {
+    what: 'has no setup',
+    file: define(DEFINITION.replace(', setup() {}', '')),
+    says: 'policies.probe: "./probe.mjs" is no plugin: it has no "setup" function. Write setup(api, config) { … }.',
+  },
+  {
+    what: 'has a setup that is no function',
+    file: define(DEFINITION.replace('setup() {}', 'setup: {}')),
+    says: 'policies.probe: "./probe.mjs" is no plugin: it has no "setup" function. Write setup(api, config) { … }.',
+  },
+  {
+    what: 'misspells a member',
+    file: define(`${DEFINITION}, configShema: { type: 'object' }`),
+    says: 'policies.probe: "./probe.mjs" has "configShema", which no plugin has. Did you mean "configSchema"?',
+  },
+  {
+    what: 'has a configSchema that is a text',
+    more: `configSchema: 'object',`,
+    says: 'policies.probe: "./probe.mjs" has "configSchema" "object" that is no JSON schema of an object. Write configSchema: { type: \'object\', properties: { … } }.',
+  },
+  {
+    what: 'has a configSchema of a list',
+    more: `configSchema: { type: 'array' },`,
+    says: 'policies.probe: "./probe.mjs" has "configSchema" that is no JSON schema of an object. Write configSchema: { type: \'object\', properties: { … } }.',
+  },
+  {
+    what: 'misspells a keyword of its configSchema',
+    more: `configSchema: { type: 'object', propertys: {} },`,
+    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema cannot be used: strict mode: unknown keyword: "propertys". Mend it in the plugin: it is JSON Schema of 2020-12, with "secret" and the formats of docs/plugins.md.',
+  },
+  {
+    what: 'gives a keyword of its configSchema a wrong value',
+    more: options(`port: { type: 'integer', minimum: '1' }`),
+    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema cannot be used: minimum value must be ["number"]. Mend it in the plugin: it is JSON Schema of 2020-12, with "secret" and the formats of docs/plugins.md.',
+  },
+  {
+    what: 'uses a format that there is not (E40)',
+    more: options(`to: { type: 'string', format: 'e-mail' }`),
+    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema cannot be used: unknown format "e-mail"; formats are date, date-time, email, hostname, ipv4, ipv6, regex, uri, uri-reference, uuid, duration, money, url, size, host, base-path, origin, model, header-value, path. Mend it in the plugin: it is JSON Schema of 2020-12, with "secret" and the formats of docs/plugins.md.',
+  },
+  {
+    what: 'refers to a schema that there is not',
+    more: options(`to: { $ref: '#/$defs/person' }`),
+    says: 'policies.probe: has the plugin "./probe.mjs", whose configSchema cannot be used: can\'t resolve reference #/$defs/person from id #. Mend it in the plugin: it is JSON Schema of 2020-12, with "secret" and the formats of docs/plugins.md.',
+  },
+  {
+    what: 'has a default that its own option does not take',
+    more: options(`port: { type: 'integer', default: 'eighty' }`),
+    says: 'policies.probe.port: has the plugin "./probe.mjs", whose default does not fit its own configSchema: must be a whole number, not the text "eighty". Mend the default in the plugin.',
+  },
+  {
+    what: 'has hosts that are no list',
+    more: `hosts: 'api.example.com',`,
+    says: 'policies.probe: "./probe.mjs" has "hosts" "api.example.com" that is no list of hosts without scheme and path. Write hosts: [\'api.example.com\', \'localhost:8080\'].',
+  },
+  {
+    what: 'writes a host as a URL',
+    more: `hosts: ['https://api.example.com/v1'],`,
+    says: 'policies.probe: "./probe.mjs" has "hosts" ["https://api.example.com/v1"] that is no list of hosts without scheme and path. Write hosts: [\'api.example.com\', \'localhost:8080\'].',
+  },
+  {
+    what: 'has requires that is no list',
+    more: `requires: 'usage',`,
+    says: 'policies.probe: "./probe.mjs" has "requires" "usage" that is no list of names of plugins. Write requires: [\'accounts\'].',
+  },
+  {
+    what: 'requires a plugin that is not configured',
+    more: `requires: ['medical'],`,
+    says: 'policies.probe: needs "medical", which no plugin of this configuration is or provides. Name the plugin in the configuration too.',
+  },
+  {
+    what: 'declares a permission that there is not',
+    more: `permissions: ['money'],`,
+    says: 'policies.probe: "./probe.mjs" has "permissions" ["money"] that is no list of permissions, of which there are: ledger, records, credentials, hosts. Write permissions: [\'ledger\'].',
+  },
+  {
+    what: 'has commands that are no list',
+    more: `commands: 'greet',`,
+    says: 'policies.probe: "./probe.mjs" has "commands" "greet" that is no list of commands with name and summary. Write commands: [{ name: \'greet\', summary: \'Greets\' }].',
+  },
+  {
+    what: 'has a command without a summary',
+    more: `commands: [{ name: 'greet' }],`,
+    says: 'policies.probe: "./probe.mjs" has "commands" [{"name":"greet"}] that is no list of commands with name and summary. Write commands: [{ name: \'greet\', summary: \'Greets\' }].',
+  },
+  {
+    what: 'knows credentials of a kind that there is not',
+    kind: 'auth',
+    more: `credentials: ['cookie'],`,
+    setup: `api.hook('authenticate', () => undefined);`,
+    says: 'auth.probe: "./probe.mjs" has "credentials" ["cookie"] that is no list of kinds of credentials, of which there are: key, token, session. Write credentials: [\'token\'].',
+  },
+  {
+    what: 'has an isCredential that is no function',
+    kind: 'auth',
+    more: `isCredential: /^team-/,`,
+    setup: `api.hook('authenticate', () => undefined);`,
+    says: 'auth.probe: "./probe.mjs" has "isCredential" that is no function. Write isCredential: (text) => text.startsWith(\'team-\').',
+  },
+  {
+    what: 'has a check that is no function',
+    more: `check: true,`,
+    says: 'policies.probe: "./probe.mjs" has "check" that is no function. Write check: (config, context) => [].',
+  },
+  {
+    what: 'has a check that throws',
+    more: `check() { throw new Error('no such folder'); },`,
+    says: 'policies.probe: has a plugin whose check failed: no such folder. Mend its check(), which gives a list of { path, message, hint }.',
+  },
+  {
+    what: 'has a check that gives no list',
+    more: `check: () => 'all is well',`,
+    says: 'policies.probe: has a plugin whose check answers something else than a list of problems. Mend its check(), which gives a list of { path, message, hint }.',
+  },
+  {
+    what: 'has a check whose problems have no message',
+    more: `check: () => [{ path: '/a' }],`,
+    says: 'policies.probe: has a plugin whose check answers something else than a list of problems. Mend its check(), which gives a list of { path, message, hint }.',
+  },
+  {
+    what: 'says nothing that is known of processes',
+    kind: 'policy',
+    more: `processes: 'two',`,
+    says: 'policies.probe: "./probe.mjs" has "processes" "two" that is no number of processes. Write processes: \'one\', or \'many\'.',
+  },
+  {
+    what: 'has a section that is no name',
+    more: `section: 7,`,
+    says: 'policies.probe: "./probe.mjs" has "section" that is no name of a section. Write section: \'limits\'.',
+  },
+  {
+    what: 'takes a section of core',
+    more: `section: 'server',`,
+    says: 'policies.probe: plugin_conflict: has its options under "server", which is core’s.',
+  },
+  {
+    what: 'comes in a package for another Tollgate',
+    options: { plugin: 'tollgate-plugin-acme' },
+    files: {
+      'node_modules/tollgate-plugin-acme/package.json': `{ "type": "module", "exports": "./index.mjs", "peerDependencies": { "tollgate": "^9.0.0" } }`,
+      'node_modules/tollgate-plugin-acme/index.mjs': define(DEFINITION),
+    },
+    says: 'policies.probe: the plugin "tollgate-plugin-acme" is made for Tollgate ^9.0.0, and this is 0.1.0. Install a version of the plugin for Tollgate 0.1.0, or the Tollgate that it is made for.',
+  },
+  {
+    what: 'comes in a package for another Node.js',
+    options: { plugin: 'tollgate-plugin-acme' },
+    files: {
+      'node_modules/tollgate-plugin-acme/package.json': `{ "type": "module", "exports": "./index.mjs", "engines": { "node": ">=99" } }`,
+      'node_modules/tollgate-plugin-acme/index.mjs': define(DEFINITION),
+    },
+    says: 'policies.probe: the plugin "tollgate-plugin-acme" is made for Node.js >=99, and this is',
+  },
+  {
+    what: 'comes in a package without a file to import',
+    options: { plugin: 'tollgate-plugin-acme' },
+    files: { 'node_modules/tollgate-plugin-acme/package.json': `{ "type": "module", "exports": "./dist/index.js" }` },
+    says: 'policies.probe: the package "tollgate-plugin-acme" is installed, and the file that its package.json exports is not there. Build the package, or mend its "exports".',
+  },
+];
+
+/** What an operator writes of it. */
+export const OPTIONS: readonly Mistake[] = [
+  {
+    what: 'has an option that is misspelt',
+    more: options(`words: { type: 'array', items: { type: 'string' } }`),
+    options: { word: ['x'] },
+    says: 'policies.probe.word: unknown key. Did you mean "words"?',
+  },
+  {
+    what: 'misses an option that it needs',
+    more: options(`url: { type: 'string', format: 'url', description: 'Where the service is.' }`, `required: ['url']`),
+    says: 'policies.probe: needs "url". Where the service is.',
+  },
+  {
+    what: 'has a text for a number',
+    more: options(`port: { type: 'integer' }`),
+    options: { port: 'eighty' },
+    says: 'policies.probe.port: must be a whole number, not the text "eighty".',
+  },
+  {
+    what: 'has what is no email (E40)',
+    more: options(`it: { type: 'string', format: 'email' }`),
+    options: { it: 'ann at example.com' },
+    says: 'policies.probe.it: must be an email address, not the text "ann at example.com". Write name@host.example.',
+  },
+  {
+    what: 'has what is no hostname (E40)',
+    more: options(`it: { type: 'string', format: 'hostname' }`),
+    options: { it: 'a b' },
+    says: 'policies.probe.it: must be a host name, not the text "a b". Write api.example, without a scheme and a port.',
+  },
+  {
+    what: 'has what is no date (E40)',
+    more: options(`it: { type: 'string', format: 'date' }`),
+    options: { it: '2026-13-40' },
+    says: 'policies.probe.it: must be a date, not the text "2026-13-40". Write 2026-01-31.',
+  },
+  {
+    what: 'has what is no uuid (E40)',
+    more: options(`it: { type: 'string', format: 'uuid' }`),
+    options: { it: '1234' },
+    says: 'policies.probe.it: must be a UUID, not the text "1234". Write 123e4567-e89b-12d3-a456-426614174000.',
+  },
+  {
+    what: 'has what is no ipv4 (E40)',
+    more: options(`it: { type: 'string', format: 'ipv4' }`),
+    options: { it: '1.2.3' },
+    says: 'policies.probe.it: must be an IPv4 address, not the text "1.2.3". Write 192.0.2.1.',
+  },
+  {
+    what: 'has what is no regex (E40)',
+    more: options(`it: { type: 'string', format: 'regex' }`),
+    options: { it: '(' },
+    says: 'policies.probe.it: must be a regular expression, not the text "(". Write it as in JavaScript: ^[a-z]+$.',
+  },
+  {
+    what: 'has what is no url (E40)',
+    more: options(`it: { type: 'string', format: 'url' }`),
+    options: { it: 'example.com' },
+    says: 'policies.probe.it: must be an http or https URL, not the text "example.com". Write it whole, such as https://api.example/v1.',
+  },
+  {
+    what: 'has what is no duration (E40)',
+    more: options(`it: { type: 'string', format: 'duration' }`),
+    options: { it: '5 minutes' },
+    says: 'policies.probe.it: must be a duration, not the text "5 minutes". Write 500ms, 30s, 2m, 1h or 30d.',
+  },
+  {
+    what: 'has what is no money (E40)',
+    more: options(`it: { type: 'string', format: 'money' }`),
+    options: { it: 'five' },
+    says: 'policies.probe.it: must be an amount of US dollars, not the text "five". Write 25, 0.50 or "12.345678": up to nine decimals and 9000000.',
+  },
+  {
+    what: 'has what is no size (E40)',
+    more: options(`it: { type: 'string', format: 'size' }`),
+    options: { it: 'big' },
+    says: 'policies.probe.it: must be a size, not the text "big". Write 20mb, 512kb or a number of bytes.',
+  },
+  {
+    what: 'has a problem that its own check finds',
+    more: `${options(`port: { type: 'integer' }`)} check: () => [{ path: '/port', message: 'is taken', hint: 'Choose another.' }],`,
+    options: { port: 9 },
+    says: 'policies.probe.port: is taken. Choose another.',
+  },
+];
+
+/** What it does in setup. */
+export const SET_UPS: readonly Mistake[] = [
+  {
+    what: 'throws in setup',
+    setup: `\n  throw new Error('no licence file');`,
+    says: 'plugin "probe": setup failed: no licence file (probe.mjs:',
+  },
+  {
+    what: 'throws a text in setup',
+    setup: `throw 'no licence file';`,
+    says: 'plugin "probe": setup failed: no licence file',
+  },
+  {
+    what: 'throws nothing in setup',
+    setup: `throw undefined;`,
+    says: 'plugin "probe": setup failed: undefined was thrown: throw an Error that says why',
+  },
+  {
+    what: 'reads an option that there is not',
+    setup: `config.words.map((word) => word);`,
+    says: 'plugin "probe": setup failed: Cannot read properties of undefined (reading \'map\') (probe.mjs:',
+  },
+  {
+    what: 'changes its options',
+    setup: `config.words = [];`,
+    says: 'plugin "probe": setup failed: Cannot add property words, object is not extensible: what a plugin is given is frozen, return a changed copy (probe.mjs:',
+  },
+  {
+    what: 'calls a method that there is not',
+    setup: `api.hooks('admit', () => {});`,
+    says: 'plugin "probe": setup failed: api.hooks is not a function (probe.mjs:',
+  },
+  {
+    what: 'names an error code that there is not',
+    setup: `throw new GatewayError('teapot', 'x');`,
+    says: 'plugin "probe": setup failed: there is no error code "teapot"; docs/http.md lists all of them (probe.mjs:',
+  },
+  {
+    what: 'misspells a hook',
+    setup: `api.hook('admitt', () => {});`,
+    says: 'plugin "probe": there is no hook "admitt". Did you mean "admit"? Hooks are: authenticate, arrive, admit, prepare, answer, route, reserve, send, attempt, receive, stream, error, finish.',
+  },
+  {
+    what: 'registers the hook "chunk" of the contract before',
+    setup: `api.hook('chunk', (_call, chunk) => chunk);`,
+    says: 'plugin "probe": there is no hook "chunk".',
+  },
+  {
+    what: 'calls api.speech of the contract before',
+    setup: `api.speech({});`,
+    says: 'plugin "probe": setup failed: api.speech is not a function (probe.mjs:',
+  },
+  {
+    what: 'registers a hook without a function',
+    setup: `api.hook('admit');`,
+    says: 'plugin "probe": hook "admit" has no function: api.hook(\'admit\', (…) => { … })',
+  },
+  {
+    what: 'registers a hook of an unknown order',
+    setup: `api.hook('admit', { order: 'first', handler() {} });`,
+    says: 'plugin "probe": hook "admit" has the order "first"; it is "pre", "post" or absent',
+  },
+  {
+    what: 'registers a hook for an operation that nobody has',
+    setup: `api.hook('admit', { operations: ['chatt'], handler() {} });`,
+    says: 'plugin "probe": hook "admit" is for the operation "chatt", which nobody registered. Did you mean "chat"?',
+  },
+  {
+    what: 'registers a hook for operations that are no list',
+    setup: `api.hook('admit', { operations: 'chat', handler() {} });`,
+    says: 'plugin "probe": hook "admit" has operations that are no list of names: operations: [\'chat\']',
+  },
+  {
+    what: 'misspells a member of a hook',
+    setup: `api.hook('admit', { handler() {}, ordr: 'pre' });`,
+    says: 'plugin "probe": hook "admit" has "ordr", which no hook has. Did you mean "order"?',
+  },
+  {
+    what: 'calls a model in setup',
+    setup: `await api.chat({ model: 'echo/echo', messages: [] }, {});`,
+    says: 'plugin "probe": calls a model before the gateway has started; do that in a route, a hook or onReady',
+  },
+  {
+    what: 'reads the catalogue in setup',
+    setup: `api.catalog.find('x');`,
+    says: 'plugin "probe": calls a model before the gateway has started; do that in a route, a hook or onReady',
+  },
+  {
+    what: 'takes the ledger without the permission',
+    setup: `await api.ledger.balance('ann');`,
+    says: 'plugin "probe": uses api.ledger, which its definition does not declare: permissions: [\'ledger\']',
+  },
+  {
+    what: 'has a route without a slash',
+    setup: route(`path: 'x'`),
+    says: 'plugin "probe": route "GET x" needs a path that begins with /',
+  },
+  {
+    what: 'has a route of a method that there is not',
+    setup: route(`method: 'GRAB'`),
+    says: 'plugin "probe": route "GRAB /x" has no method of GET, POST, PUT, PATCH, DELETE',
+  },
+  {
+    what: 'writes a method in small letters',
+    setup: route(`method: 'get'`),
+    says: 'plugin "probe": route "get /x" has no method of GET, POST, PUT, PATCH, DELETE',
+  },
+  {
+    what: 'has a route that says nothing of auth',
+    setup: route('auth: undefined'),
+    says: "plugin \"probe\": route \"GET /x\" says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'",
+  },
+  {
+    what: 'has a route for a credential that there is not',
+    setup: route(`auth: ['cookie']`),
+    says: "plugin \"probe\": route \"GET /x\" says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'",
+  },
+  {
+    what: 'has a route without responses',
+    setup: route('responses: undefined'),
+    says: 'plugin "probe": route "GET /x" says nothing about its responses: { 200: \'What it is.\' }',
+  },
+  {
+    what: 'has a route without a handler',
+    setup: route('handler: undefined'),
+    says: 'plugin "probe": route "GET /x" has no handler function: handler(ctx) { … }',
+  },
+  {
+    what: 'has a route without a summary',
+    setup: route('summary: undefined'),
+    says: 'plugin "probe": route "GET /x" has no summary: one line of what it does',
+  },
+  {
+    what: 'has a route whose path does not parse',
+    setup: route(`path: '/x/:'`),
+    says: 'plugin "probe": route "GET /x/:" has a path that cannot be read: a parameter is :name, other signs have a \\ before them',
+  },
+  {
+    what: 'has a route with a body schema that is a text',
+    setup: route(`method: 'POST', body: 'object'`),
+    says: 'plugin "probe": route "POST /x" has a body schema that is no object: body: { type: \'object\', … }',
+  },
+  {
+    what: 'has a route whose body schema has a typing error',
+    setup: route(`method: 'POST', body: { type: 'object', propertys: {} }`),
+    says: 'plugin "probe": the body schema of POST /x does not compile: strict mode: unknown keyword: "propertys"',
+  },
+  {
+    what: 'has two routes of one path',
+    setup: route('') + route(''),
+    says: 'plugin "probe": plugin_conflict: route "GET /x" is already registered by plugin "probe". Remove one of the two, or give one another instance name.',
+  },
+  {
+    what: 'has a route that core has',
+    setup: route(`path: '/livez'`),
+    says: 'plugin "probe": plugin_conflict: route "GET /livez" belongs to core',
+  },
+  {
+    what: 'gives api.use no function',
+    setup: `api.use({});`,
+    says: 'plugin "probe": api.use() takes a Koa middleware function',
+  },
+  {
+    what: 'gives api.upgrade no path',
+    setup: `api.upgrade('x', () => {});`,
+    says: 'plugin "probe": api.upgrade() takes a path that begins with /, and a function',
+  },
+  {
+    what: 'has a schema without a name',
+    setup: `api.schema({ type: 'object' });`,
+    says: 'plugin "probe": registers a schema $id without a name',
+  },
+  {
+    what: 'has a schema that does not compile',
+    setup: `api.schema({ $id: 'x', type: 'text' });`,
+    says: 'plugin "probe": the schema "x" does not compile: schema is invalid: data/type must be equal to one of the allowed values, data/type must be array, data/type must match a schema in anyOf',
+  },
+  {
+    what: 'has a figure of a wrong name',
+    setup: `api.figure({ name: 'Words Seen', help: 'x', read: () => 1 });`,
+    says: 'plugin "probe": shows the figure "Words Seen"; a name is ^[a-z][a-z0-9_]{2,60}$',
+  },
+  {
+    what: 'has a command that its definition does not list',
+    setup: `api.command({ name: 'greet', summary: 'x', run() {} });`,
+    says: 'plugin "probe": registers the command "greet" and does not list it: commands: [{ name: \'greet\', summary: \'…\' }]',
+  },
+  {
+    what: 'has a command without run',
+    more: `commands: [{ name: 'greet', summary: 'Greets' }],`,
+    setup: `api.command({ name: 'greet', summary: 'Greets' });`,
+    says: 'plugin "probe": has the command "greet" without the function run(), which it needs',
+  },
+  {
+    what: 'has two agents of one name',
+    setup: `for (const when of ['a', 'b']) api.agent({ name: 'tides', when, instructions: 'x' });`,
+    says: 'plugin "probe": plugin_conflict: agent "tides" is already registered by plugin "probe". Remove one of the two, or give one another instance name.',
+  },
+  {
+    what: 'has an agent without a name',
+    setup: `api.agent({ when: 'x', instructions: 'x' });`,
+    says: 'plugin "probe": registers an agent without a name',
+  },
+  {
+    what: 'registers a provider in a policy',
+    setup: `api.provider({ ${PROVIDER} });`,
+    says: 'plugin "probe": is of kind "policy" and registers a provider, which plugins of kind provider do',
+  },
+  {
+    what: 'gives onReady no function',
+    setup: `api.onReady();`,
+    says: 'plugin "probe": api.onReady() takes a function',
+  },
+  {
+    what: 'throws in onReady',
+    setup: `api.onReady(() => { throw new Error('the model is not there'); });`,
+    says: 'plugin "probe": onReady failed: the model is not there (probe.mjs:',
+  },
+  {
+    what: 'has options of hooks without a hook',
+    setup: '',
+    options: { timeout: '1s' },
+    says: 'policies.probe.timeout: has no effect: this plugin registers no hook. Leave it out.',
+  },
+  {
+    what: 'registers no provider',
+    kind: 'provider',
+    setup: '',
+    says: 'plugin "probe": is of kind "provider" and registers no provider: it calls neither api.provider() nor api.offer()',
+  },
+  {
+    what: 'registers a provider that is nothing',
+    kind: 'provider',
+    setup: `api.provider();`,
+    says: 'plugin "probe": gives undefined for a provider',
+  },
+  {
+    what: 'registers a provider that is empty',
+    kind: 'provider',
+    setup: `api.provider({});`,
+    says: 'plugin "probe": has a provider without the function error(), which it needs',
+  },
+  {
+    what: 'has a provider whose base URL is none',
+    kind: 'provider',
+    setup: `api.provider({ ${PROVIDER}, baseUrl: 'api.example.com' });`,
+    says: 'plugin "probe": has a provider with the base URL "api.example.com": write https://api.example.com/v1',
+  },
+  {
+    what: 'has a provider without error()',
+    kind: 'provider',
+    setup: `api.provider({ ${PROVIDER}, error: undefined });`,
+    says: 'plugin "probe": has a provider without the function error(), which it needs',
+  },
+  {
+    what: 'has a provider without a codec for streams',
+    kind: 'provider',
+    setup: `api.provider({ ${PROVIDER}, chat: { request: () => ({ path: '/' }), response: (body) => body } });`,
+    says: 'plugin "probe": has a provider without the function stream(), which it needs',
+  },
+  {
+    what: 'registers two providers',
+    kind: 'provider',
+    setup: `api.provider({ ${PROVIDER} }); api.provider({ ${PROVIDER} });`,
+    says: 'plugin "probe": plugin_conflict: offer for chat "probe" is already registered by plugin "probe". Remove one of the two, or give one another instance name.',
+  },
+  {
+    what: 'checks nobody',
+    kind: 'auth',
+    setup: '',
+    says: 'plugin "probe": is of kind "auth" and registers no way to check a caller: it has no "authenticate" hook',
+  },
+  {
+    what: 'registers no operation',
+    kind: 'operation',
+    setup: '',
+    says: 'plugin "probe": is of kind "operation" and registers no operation: it does not call api.operation()',
+  },
+  {
+    what: 'registers the operation of core',
+    kind: 'operation',
+    setup: `api.operation({ name: 'chat', request: { type: 'object' }, estimate() {}, attempt() {}, isResponse() {} });`,
+    says: 'plugin "probe": registers the operation "chat", which belongs to core',
+  },
+  {
+    what: 'registers an operation without attempt',
+    kind: 'operation',
+    setup: `api.operation({ name: 'words', request: { type: 'object' }, estimate: () => ({ units: {}, cost: undefined }), isResponse: () => true });`,
+    says: 'plugin "probe": has the operation "words" without the function attempt(), which it needs',
+  },
+  {
+    what: 'registers an operation whose request is no schema',
+    kind: 'operation',
+    setup: `api.operation({ name: 'words', request: 'object', estimate() {}, attempt() {}, isResponse() {} });`,
+    says: 'plugin "probe": the request of the operation "words" is no object, so it is no JSON schema',
+  },
+  {
+    what: 'registers an operation whose schema does not compile',
+    kind: 'operation',
+    setup: `api.operation({ name: 'words', request: { type: 'text' }, estimate() {}, attempt() {}, isResponse() {} });`,
+    says: 'plugin "probe": the request of "words" does not compile: schema is invalid: data/type must be equal to one of the allowed values, data/type must be array, data/type must match a schema in anyOf',
+  },
+  {
+    what: 'registers no dialect',
+    kind: 'dialect',
+    setup: '',
+    says: 'plugin "probe": is of kind "dialect" and registers no dialect: it does not call api.dialect()',
+  },
+  {
+    what: 'registers a dialect without read()',
+    kind: 'dialect',
+    setup: `api.dialect({ name: 'small', request: { type: 'object' }, response: { type: 'object' }, routes: [{ path: '/small', summary: 'x' }], keepAlive: '\\n', write: (r) => r, stream: () => ({ push: () => '', end: () => '', fail: () => '' }), error: () => ({ body: {} }) });`,
+    says: 'plugin "probe": has the dialect "small" without the function read(), which it needs',
+  },
+  {
+    what: 'registers a dialect that has no routes',
+    kind: 'dialect',
+    setup: `api.dialect({ name: 'small', request: { type: 'object' } });`,
+    says: 'plugin "probe": has the dialect "small" without the function read(), which it needs',
+  },
+  {
+    what: 'registers no speech',
+    kind: 'tts',
+    setup: '',
+    says: 'plugin "probe": is of kind "tts" and registers no speech: it does not call api.offer(\'speech\', …)',
+  },
+  {
+    what: 'offers an operation that nobody has',
+    kind: 'tts',
+    setup: `api.offer('speach', { ${PROVIDER} });`,
+    says: 'plugin "probe": has an offer for the operation "speach", which nobody registered. Did you mean "speech"?',
+  },
+  {
+    what: 'registers no store',
+    kind: 'store',
+    setup: '',
+    says: 'plugin "./probe.mjs": is a store plugin and registers no store',
+  },
+  {
+    what: 'opens a store that is none',
+    kind: 'store',
+    setup: `api.store(async () => ({}));`,
+    says: 'plugin "./probe.mjs": has a store without the function keyv(), which it needs',
+  },
+  {
+    what: 'opens a store that fails',
+    kind: 'store',
+    setup: `api.store(async () => { throw new Error('no such server'); });`,
+    says: 'plugin "./probe.mjs": cannot open the store: no such server (probe.mjs:',
+  },
+];
+
+/** What it does while calls go through it; callers see one fixed sentence, the log has this. */
+export const CALLS: readonly Mistake[] = [
+  {
+    what: 'throws in a hook',
+    setup: `api.hook('prepare', () => {\n  throw new TypeError('x is undefined');\n});`,
+    call: CALL,
+    says: 'plugin "probe", hook "prepare": x is undefined (probe.mjs:',
+  },
+  {
+    what: 'registers a hook when setup is over',
+    setup: `api.hook('admit', () => { api.hook('prepare', () => undefined); });`,
+    call: CALL,
+    says: 'plugin "probe", hook "admit": plugin "probe": registers hook "prepare" after the start; registration ends with setup() (probe.mjs:',
+  },
+  {
+    what: 'registers a route when setup is over',
+    setup: `api.hook('admit', () => { ${route('')} });`,
+    call: CALL,
+    says: 'plugin "probe", hook "admit": plugin "probe": registers route after the start; registration ends with setup() (probe.mjs:',
+  },
+  {
+    what: 'throws a text in a hook',
+    setup: `api.hook('prepare', () => { throw 'no'; });`,
+    call: CALL,
+    says: 'plugin "probe", hook "prepare": no',
+  },
+  {
+    what: 'names an error code that there is not, in a hook',
+    setup: `api.hook('admit', () => { throw new GatewayError('teapot', 'x'); });`,
+    call: CALL,
+    says: 'plugin "probe", hook "admit": there is no error code "teapot"; docs/http.md lists all of them (probe.mjs:',
+  },
+  {
+    what: 'changes the request that it is given',
+    setup: `api.hook('prepare', (_call, request) => { request.temperature = 0; });`,
+    call: CALL,
+    says: 'plugin "probe", hook "prepare": Cannot add property temperature, object is not extensible: what a plugin is given is frozen, return a changed copy (probe.mjs:',
+  },
+  {
+    what: 'changes a message that it is given',
+    setup: `api.hook('prepare', (_call, request) => { request.messages[0].content = 'x'; });`,
+    call: CALL,
+    says: 'plugin "probe", hook "prepare": Cannot assign to read only property \'content\' of object \'#<Object>\': what a plugin is given is frozen, return a changed copy (probe.mjs:',
+  },
+  {
+    what: 'gives a request without messages',
+    setup: `api.hook('prepare', () => ({ model: 'echo/echo' }));`,
+    call: CALL,
+    says: 'plugin "probe", hook "prepare": returned an object with model; expected a request that the schema of "chat" accepts, a stream or whole as it was, or undefined',
+  },
+  {
+    what: 'gives a text as a request',
+    setup: `api.hook('prepare', () => 'hello');`,
+    call: CALL,
+    says: 'plugin "probe", hook "prepare": returned a string; expected a request that the schema of "chat" accepts, a stream or whole as it was, or undefined',
+  },
+  {
+    what: 'gives a response without choices',
+    setup: `api.hook('receive', (_call, { choices, ...rest }) => rest);`,
+    call: CALL,
+    says: 'plugin "probe", hook "receive": returned an object with id, object, created, model, usage; expected a response of the operation "chat", or undefined',
+  },
+  {
+    what: 'gives false as a response',
+    setup: `api.hook('receive', () => false);`,
+    call: CALL,
+    says: 'plugin "probe", hook "receive": returned a boolean; expected a response of the operation "chat", or undefined',
+  },
+  {
+    what: 'answers with what is no response',
+    setup: `api.hook('answer', () => ({ text: 'x' }));`,
+    call: CALL,
+    says: 'plugin "probe", hook "answer": returned an object with text; expected an object with a response of the operation "chat", whole nano-dollars as its cost and text headers, or undefined',
+  },
+  {
+    what: 'sends a call to a target that there is not',
+    setup: `api.hook('route', () => [{ provider: 'nope', model: 'x' }]);`,
+    call: CALL,
+    says: 'plugin "probe", hook "route": returned an array; expected a list of targets, each with model and a provider that there is, or undefined',
+  },
+  {
+    what: 'sends a call nowhere',
+    setup: `api.hook('route', () => []);`,
+    call: CALL,
+    says: 'plugin "probe", hook "route": returned an array; expected a list of targets, each with model and a provider that there is, or undefined',
+  },
+  {
+    what: 'gives a text as a target',
+    setup: `api.hook('route', () => ['echo/echo']);`,
+    call: CALL,
+    says: 'plugin "probe", hook "route": returned an array; expected a list of targets, each with model and a provider that there is, or undefined',
+  },
+  {
+    what: 'gives a transform without push',
+    setup: `api.hook('stream', () => ({ transform: (chunk) => chunk }));`,
+    call: STREAM,
+    says: 'plugin "probe", hook "stream": returned an object with transform; expected an object with a push function, or undefined',
+  },
+  {
+    what: 'gives a function as a transform',
+    setup: `api.hook('stream', () => (chunk) => [chunk]);`,
+    call: STREAM,
+    says: 'plugin "probe", hook "stream": returned a function; expected an object with a push function, or undefined',
+  },
+  {
+    what: 'gives a chunk and no list of chunks',
+    setup: `api.hook('stream', () => ({ push: (chunk) => chunk }));`,
+    call: STREAM,
+    says: 'plugin "probe", hook "stream": returned an object with id, object, created, model, choices; expected a list of chunks, or undefined',
+  },
+  {
+    what: 'gives a list of texts in a stream',
+    setup: `api.hook('stream', () => ({ push: () => ['x'] }));`,
+    call: STREAM,
+    says: 'plugin "probe", hook "stream": returned an array; expected a list of chunks, or undefined',
+  },
+  {
+    what: 'throws on a chunk',
+    setup: `api.hook('stream', () => ({ push() { throw new Error('third'); } }));`,
+    call: STREAM,
+    says: 'plugin "probe", hook "stream": third (probe.mjs:',
+  },
+  {
+    what: 'changes a chunk that it is given',
+    setup: `api.hook('stream', () => ({ push(chunk) { chunk.choices[0].delta.content = 'x'; return [chunk]; } }));`,
+    call: STREAM,
+    says: 'plugin "probe", hook "stream": Cannot assign to read only property \'content\' of object \'#<Object>\': what a plugin is given is frozen, return a changed copy (probe.mjs:',
+  },
+  {
+    what: 'throws at the end of a stream',
+    setup: `api.hook('stream', () => ({ push: (chunk) => [chunk], end() { throw new Error('no end'); } }));`,
+    call: STREAM,
+    says: 'plugin "probe", hook "stream": no end (probe.mjs:',
+  },
+  {
+    what: 'throws when a call has ended',
+    setup: `api.hook('finish', () => { throw new Error('the book is shut'); });`,
+    call: CALL,
+    says: 'plugin "probe", hook "finish": the book is shut (probe.mjs:',
+  },
+  {
+    what: 'makes a success of an error',
+    setup: `api.hook('admit', () => { throw new GatewayError('rate_limited', 'No.'); }); api.hook('error', () => ({ status: 200 }));`,
+    call: CALL,
+    says: 'plugin "probe", hook "error": returned an object with status; expected a GatewayError, or undefined',
+  },
+  {
+    what: 'gives a text as a header',
+    setup: `api.hook('send', () => 'x-a: b');`,
+    call: CALL,
+    says: 'plugin "probe", hook "send": returned a string; expected an HTTP request with a path and the body that it was given: what was checked and priced is what is sent, or undefined: returned a string; expected an HTTP request with a path and the body that it was given: what was checked and priced is what is sent, or undefined',
+  },
+  {
+    what: 'hangs in a hook',
+    setup: `api.hook('prepare', () => new Promise(() => {}));`,
+    options: { timeout: '50ms' },
+    call: CALL,
+    says: 'plugin "probe", hook "prepare": did not finish within 50 ms',
+  },
+  {
+    what: 'asks a host that it did not declare',
+    setup: `api.hook('admit', async () => { await (await api.http()).get('http://127.0.0.1:9/x'); });`,
+    call: CALL,
+    says: 'plugin "probe", hook "admit": control-plane calls go to no host only, not to 127.0.0.1:9: a plugin declares its "hosts", or has an option of the format "url": control-plane calls go to no host only, not to 127.0.0.1:9: a plugin declares its "hosts", or has an option of the format "url": control-plane calls go to no host only, not to 127.0.0.1:9: a plugin declares its "hosts", or has an option of the format "url"',
+  },
+  {
+    what: 'takes the ledger without the permission, in a hook',
+    setup: `api.hook('admit', async () => { await api.ledger.balance('ann'); });`,
+    call: CALL,
+    says: 'plugin "probe", hook "admit": plugin "probe": uses api.ledger, which its definition does not declare: permissions: [\'ledger\'] (probe.mjs:',
+  },
+  {
+    what: 'throws in a route',
+    setup: route(`handler() { throw new Error('no table'); }`),
+    call: { path: '/x', method: 'GET' },
+    says: 'no table',
+  },
+  {
+    what: 'answers a route with a circle',
+    setup: route(`handler(ctx) { const a = {}; a.a = a; ctx.body = a; }`),
+    call: { path: '/x', method: 'GET' },
+    says: 'Converting circular structure to JSON',
+  },
+  { what: 'throws in middleware', setup: `api.use(() => { throw new Error('no way'); });`, call: CALL, says: 'no way' },
+  {
+    what: 'gives a principal without an account',
+    kind: 'auth',
+    setup: `api.hook('authenticate', () => ({ userId: 'ann' }));`,
+    call: CALL,
+    says: 'plugin "probe", hook "authenticate": returned an object with userId; expected a principal with credential, userId and account, or undefined',
+  },
+  {
+    what: 'gives true as a principal',
+    kind: 'auth',
+    setup: `api.hook('authenticate', () => true);`,
+    call: CALL,
+    says: 'plugin "probe", hook "authenticate": returned a boolean; expected a principal with credential, userId and account, or undefined',
+  },
+  {
+    what: 'has a codec that gives no path',
+    kind: 'provider',
+    setup: `api.provider({ ${PROVIDER.replace("({ path: '/x', body: {} })", '({})')}, models: [{ id: 'm' }] });`,
+    call: CALL,
+    says: 'provider "probe": a request path must begin with one slash and be percent-encoded, without dot segments',
+  },
+  {
+    what: 'has a codec that throws',
+    kind: 'provider',
+    setup: `api.provider({ ${PROVIDER.replace("() => ({ path: '/x', body: {} })", "() => { throw new TypeError('no messages'); }")}, models: [{ id: 'm' }] });`,
+    call: CALL,
+    says: 'provider "probe": no messages (probe.mjs:',
+  },
+];

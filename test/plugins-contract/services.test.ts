@@ -1,0 +1,199 @@
+import { expect } from 'chai';
+import { createGateway, definePlugin, type Gateway, type Plugin } from '../../core/index.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
+
+interface Clock {
+  hour(): string;
+}
+
+declare module '../../core/contract/call.ts' {
+  interface Services {
+    readonly clock: Clock;
+    readonly bell: Clock;
+  }
+}
+
+type PolicyPlugin = Plugin<object, 'policy'>;
+
+const clock = definePlugin({
+  name: 'clock',
+  kind: 'policy',
+  apiVersion: 1,
+  provides: ['clock'],
+  setup(api) {
+    api.provide('clock', { hour: () => 'noon' });
+    api.hook('admit', ({ headers }) => void headers.set('x-order', `${headers.get('x-order') ?? ''} clock`));
+  },
+});
+
+/** Tells what it got of the plugin that it requires. */
+const teller = definePlugin({
+  name: 'teller',
+  kind: 'policy',
+  apiVersion: 1,
+  requires: ['clock'],
+  setup(api) {
+    const { hour } = api.require('clock');
+    api.hook('admit', ({ headers }) => {
+      headers.set('x-hour', hour());
+      headers.set('x-order', `${headers.get('x-order') ?? ''} teller`);
+    });
+  },
+});
+
+const policy = (name: string, more: Partial<PolicyPlugin>): Plugin =>
+  definePlugin({ name, kind: 'policy', apiVersion: 1, setup: () => undefined, ...more });
+
+describe('plugins that work together', () => {
+  let gateway: Gateway | undefined;
+  const start = async (plugins: readonly Plugin[], policies: object = {}): Promise<Gateway> => {
+    gateway = await createGateway({
+      config: {
+        ...{ providers: { echo: {} }, policies, auth: { 'api-key': { bootstrap: true } } },
+        logging: { level: 'silent' },
+      },
+      ...{ plugins, listen: false, cwd: makeFolder(), env: {} },
+    });
+    return gateway;
+  };
+  const ask = async ({ announcements, inject }: Gateway): Promise<Headers> => {
+    const key = announcements.find(({ use }) => use === 'key')?.value;
+    const response = await inject('/v1/chat/completions', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'echo/echo', messages: [{ role: 'user', content: 'Hello' }] }),
+    });
+    expect(response.status).to.equal(200);
+    return response.headers;
+  };
+  const fails = async (plugins: readonly Plugin[], policies: object = {}): Promise<string> => {
+    const error = await start(plugins, policies).catch((thrown: unknown) => thrown);
+    expect(error).to.be.instanceOf(Error);
+    return (error as Error).message;
+  };
+
+  afterEach(async () => {
+    await gateway?.close();
+    gateway = undefined;
+    removeFolders();
+  });
+
+  it('get what others provide, whichever the configuration names first; hooks run in its order all the same', async () => {
+    for (const policies of [
+      { clock: {}, teller: {} },
+      { teller: {}, clock: {} },
+    ]) {
+      const headers = await ask(await start([clock, teller], policies));
+      expect(headers.get('x-hour')).to.equal('noon');
+      expect(headers.get('x-order')?.trim()).to.equal(Object.keys(policies).join(' '));
+      await gateway?.close();
+    }
+  });
+
+  it('are refused where nobody provides it, two do, or none can be first', async () => {
+    expect(await fails([teller])).to.match(
+      /policies\.teller: needs "clock", which no plugin of this configuration is or provides\. Name the plugin/,
+    );
+    const second = policy('second', { provides: ['clock'] });
+    expect(await fails([clock, second])).to.match(/policies\.second: provides "clock", as "clock" does\. Leave one/);
+    const [a, b] = [
+      policy('a', { provides: ['clock'], requires: ['bell'] }),
+      policy('b', { provides: ['bell'], requires: ['clock'] }),
+    ];
+    expect(await fails([a, b])).to.match(
+      /is in a circle, of which no plugin can be set up first: "a" requires what "b" requires what "a" provides/,
+    );
+  });
+
+  it('are refused where the definition does not say so, or what it says is not so', async () => {
+    const silent = policy('silent', { setup: (api) => api.provide('clock', { hour: () => 'one' }) });
+    expect(await fails([silent])).to.include(
+      'plugin "silent": provides "clock", which its definition does not declare: provides: [\'clock\']',
+    );
+    const asks = policy('asks', { setup: (api) => void api.require('clock') });
+    expect(await fails([clock, asks])).to.include(
+      'plugin "asks": requires "clock", which its definition does not declare: requires: [\'clock\']',
+    );
+    expect(await fails([policy('idle', { provides: ['clock'] })])).to.include(
+      'plugin "idle": declares that it provides "clock", and does not call api.provide()',
+    );
+  });
+
+  it('are told which one left, where that is not required', async () => {
+    const broken = policy('broken', {
+      provides: ['clock'],
+      setup: () => {
+        throw new Error('no time');
+      },
+    });
+    expect(await fails([broken, teller], { broken: { required: false }, teller: {} })).to.equal(
+      'plugin "teller": needs "clock", which could not be set up. Left out: broken',
+    );
+    const without = await start([broken, teller], { broken: { required: false }, teller: { required: false } });
+    expect((await ask(without)).get('x-hour')).to.equal(null);
+  });
+});
+
+describe('what a plugin does beyond its declaration', () => {
+  afterEach(removeFolders);
+
+  const SECRET = 'sk-of-the-vendor-4711';
+  const run = async (permissions: Plugin['permissions'], setup: PolicyPlugin['setup']): Promise<string> => {
+    const plugin = definePlugin({
+      name: 'probe',
+      kind: 'policy',
+      apiVersion: 1,
+      permissions: permissions ?? [],
+      setup,
+    });
+    try {
+      const gateway = await createGateway({
+        config: { providers: { echo: {}, openai: { apiKey: SECRET } }, logging: { level: 'silent' } },
+        ...{ plugins: [plugin], listen: false, cwd: makeFolder(), env: {} },
+      });
+      await gateway.close();
+      return '';
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  const uses: readonly (readonly [
+    permission: 'ledger' | 'records' | 'credentials',
+    what: string,
+    setup: PolicyPlugin['setup'],
+  ])[] = [
+    ['ledger', 'api.ledger', (api) => void api.ledger],
+    ['records', 'api.records', (api) => void api.records('users')],
+    ['records', 'api.allPersonalData', (api) => void api.allPersonalData()],
+    ['credentials', 'the hook "authenticate"', (api) => api.hook('authenticate', () => undefined)],
+  ];
+  for (const [permission, what, setup] of uses)
+    it(`is refused with its name and what to declare: ${what}`, async () => {
+      expect(await run([], setup)).to.include(
+        `plugin "probe": uses ${what}, which its definition does not declare: permissions: ['${permission}']`,
+      );
+      expect(await run([permission], setup)).to.equal('');
+    });
+
+  it('shows keys of vendors to those alone that declare it', async () => {
+    const seen: string[] = [];
+    const look: PolicyPlugin['setup'] = (api) =>
+      api.onReady(() => {
+        const offer = api.offers('chat').get('openai');
+        seen.push(JSON.stringify([offer?.credential, offer?.keys, offer?.headers, offer?.baseUrl]));
+      });
+    expect(await run([], look)).to.equal('');
+    expect(await run(['credentials'], look)).to.equal('');
+    expect(seen[0]).to.include('api.openai.com').and.not.include(SECRET);
+    expect(seen[1]).to.include(SECRET);
+  });
+
+  it('is refused by api.fetch for a host that it does not name', async () => {
+    const fetches: PolicyPlugin['setup'] = (api) =>
+      api.onReady(async () => void (await api.fetch('http://127.0.0.1:9/x')));
+    expect(await run([], fetches)).to.include(
+      "fetches from 127.0.0.1:9, and its definition declares no host: hosts: ['127.0.0.1:9'], or permissions: ['hosts']",
+    );
+    expect(await run(['hosts'], fetches)).to.include('fetch failed');
+  });
+});

@@ -1,0 +1,358 @@
+import Anthropic from '@anthropic-ai/sdk';
+import { expect } from 'chai';
+import type OpenAI from 'openai';
+import { toFile } from 'openai';
+import { batchPrice } from '../../../../plugins/operations/batches/prices.ts';
+import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
+import { eventually } from '../../../support/wait.ts';
+import { type BatchVendor, type Loose, line, result, startBatchVendor, use } from './batch-vendor.ts';
+
+const TIERS = { priority: { input: 10, output: 60 } };
+const PRICE = { input: 5, output: 30, cached_input: 0.5, service_tiers: TIERS };
+/** 1,000 tokens in and 100 out, at half of that. */
+const COST = '0.004';
+
+describe('batches at vendors', () => {
+  let vendor: BatchVendor;
+  let gateway: TestGateway;
+  let users = 0;
+
+  before(async () => {
+    vendor = await startBatchVendor();
+    gateway = await startGateway({
+      billing: 'enforce',
+      providers: {
+        openai: {
+          ...{ apiKey: 'sk-operator-secret-1234567890', baseUrl: `${vendor.url}/v1` },
+          prices: { 'gpt-5.5': PRICE, 'gpt-5.4': PRICE },
+        },
+        anthropic: {
+          ...{ apiKey: 'sk-ant-operator-1234567890', baseUrl: vendor.url },
+          prices: { 'claude-opus-5': PRICE },
+        },
+        echo: {},
+      },
+      models: { fast: ['echo/echo', 'openai/gpt-5.5'] },
+    });
+  });
+  after(async () => {
+    await gateway?.stop();
+    await vendor?.close();
+  });
+
+  const newKey = async (usd = '10', ...options: readonly string[]): Promise<{ key: string; user: string }> => {
+    users += 1;
+    const user = `batcher-${users}`;
+    const { api_key } = await gateway.command<Loose>('keys', 'create', '--user', user, ...options);
+    if (usd !== '0') await gateway.command('accounts', 'credit', user, usd);
+    return { key: api_key, user };
+  };
+  const booksOf = async (of: TestGateway, user: string): Promise<Loose> => {
+    const {
+      balance_usd: balance,
+      held_usd: held,
+      spent_usd: spent,
+    } = await of.command<Loose>('accounts', 'show', user);
+    return { balance, held, spent };
+  };
+  const books = (user: string): Promise<Loose> => booksOf(gateway, user);
+  const upload = async (client: OpenAI, lines: readonly (object | string)[]) =>
+    client.files.create({
+      purpose: 'batch',
+      file: await toFile(
+        Buffer.from(lines.map((each) => (typeof each === 'string' ? each : JSON.stringify(each))).join('\n')),
+        'requests.jsonl',
+      ),
+    });
+  const create = (client: OpenAI, input_file_id: string) =>
+    client.batches.create({ input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' });
+  const begin = async (lines: readonly object[], usd?: string) => {
+    const owner = await newKey(usd);
+    const client = gateway.openai(owner.key);
+    const file = await upload(client, lines);
+    const batch = await create(client, file.id);
+    const id = [...vendor.batches.keys()].at(-1) ?? '';
+    return { ...owner, client, file, batch, id };
+  };
+  const failure = (work: Promise<unknown>): Promise<Loose> =>
+    work.then(
+      () => ({ message: 'it did not fail' }),
+      (error: unknown) => error,
+    );
+
+  it('are uploaded, begun, listed, read and deleted by the official openai client, by ids of the gateway', async () => {
+    const { client, file, batch, id } = await begin([line('a'), line('b', { model: 'fast' })]);
+    expect(file).to.include({ object: 'file', purpose: 'batch', filename: 'requests.jsonl' });
+    expect(batch).to.include({ object: 'batch', status: 'validating', input_file_id: file.id });
+    const sent = (vendor.files.get(vendor.batches.get(id).input_file_id) ?? '').trim().split('\n');
+    expect(sent.map((text) => JSON.parse(text))).to.containSubset([
+      { custom_id: 'a', url: '/v1/chat/completions', body: { model: 'gpt-5.5', store: false } },
+      { custom_id: 'b', body: { model: 'gpt-5.5' } },
+    ]);
+    vendor.end(id, [result('a'), result('b')]);
+    const ended = await client.batches.retrieve(batch.id);
+    expect(ended.status).to.equal('completed');
+    expect(JSON.stringify(ended)).to.not.include(id).and.not.include('file-v');
+    const text = await (await client.files.content(ended.output_file_id ?? '')).text();
+    expect(
+      text
+        .trim()
+        .split('\n')
+        .map((each) => JSON.parse(each).custom_id),
+    ).to.deep.equal(['a', 'b']);
+    const files = [];
+    for await (const each of client.files.list()) files.push(each.id);
+    expect(files).to.have.members([file.id, ended.output_file_id]);
+    const batches = [];
+    for await (const each of client.batches.list()) batches.push(each.id);
+    expect(batches).to.deep.equal([batch.id]);
+    expect(await client.files.delete(file.id)).to.include({ id: file.id, deleted: true });
+    expect((await failure(client.files.retrieve(file.id))).status).to.equal(404);
+    expect(vendor.asked(`DELETE /v1/files/${vendor.batches.get(id).input_file_id}`)).to.equal(1);
+  });
+
+  it('reserve what their lines may come to at half the price, and are charged by what each response used', async () => {
+    const { client, batch, user, id } = await begin([line('a'), line('b'), line('c')]);
+    // 100 tokens out at 15 dollars a million, and what was estimated of the prompt at 2.50, for each of three.
+    const before = await books(user);
+    expect(Number(before.held)).to.be.within(3 * 0.0015, 3 * 0.0016);
+    expect(before.spent).to.equal('0.00');
+    vendor.end(id, [result('b'), result('a', use(1, 1)), result('c', use(9, 9), 500)]);
+    await client.batches.retrieve(batch.id);
+    // 2.5 + 15 millionths of a dollar for the second.
+    expect(await books(user)).to.include({ held: '0.00', spent: '0.0040175', balance: '9.9959825' });
+    const { data } = await gateway.command<Loose>('calls', '--user', user, '--limit', '10');
+    const rows = (data as Loose[]).filter(({ operation }) => operation === 'batches');
+    const ofLines = rows.filter(({ service_tier }) => service_tier === 'batch');
+    expect(ofLines.map(({ cost_usd }) => cost_usd)).to.have.members(['0.004', '0.0000175']);
+    expect(new Set(rows.map(({ request_id }) => request_id)).size).to.equal(1);
+    expect(rows).to.have.length(3);
+  });
+
+  it('are charged once, however often and by whomever their end is learnt', async () => {
+    const { client, batch, user, id } = await begin([line('a')]);
+    vendor.end(id, [result('a')]);
+    await Promise.all(Array.from({ length: 5 }, () => client.batches.retrieve(batch.id)));
+    expect(await books(user)).to.include({ held: '0.00', spent: `${COST}` });
+  });
+
+  it('are refused where the balance does not cover them', async () => {
+    const { key } = await newKey('0.001');
+    const client = gateway.openai(key);
+    const file = await upload(client, [line('a'), line('b')]);
+    const error = await failure(create(client, file.id));
+    expect(error.status).to.equal(402);
+    expect(vendor.asked('POST /v1/batches')).to.be.lessThan(10);
+  });
+
+  it('are others’ secret: an id of another account is not found', async () => {
+    const { batch, file } = await begin([line('a')]);
+    const other = gateway.openai((await newKey()).key);
+    for (const work of [
+      () => other.batches.retrieve(batch.id),
+      () => other.batches.cancel(batch.id),
+      () => other.files.retrieve(file.id),
+      () => other.files.content(file.id),
+      () => other.files.delete(file.id),
+      () => create(other, file.id),
+    ])
+      expect((await failure(work())).status).to.equal(404);
+  });
+
+  it('are refused with the number of the first line that may not be, before anything is sent', async () => {
+    const uploads = vendor.asked('POST /v1/files');
+    const { key } = await newKey('10', '--models', 'openai/gpt-5.5');
+    const client = gateway.openai(key);
+    const six = Array.from({ length: 6 }, (_, at) => line(`l${at}`));
+    const web = { model: 'openai/gpt-5.5', input: 'Hi', tools: [{ type: 'web_search' }] };
+    const responses = (id: string, body: object) => ({ custom_id: id, method: 'POST', url: '/v1/responses', body });
+    const cases: readonly (readonly [Loose, RegExp, number])[] = [
+      [line('x', { model: 'openai/gpt-5.4' }), /^\d+ Line 7: This key may not use "openai\/gpt-5.4"/, 403],
+      [line('x', { web_search_options: {} }), /Line 7: .*may not use the tool/, 403],
+      [line('x', { messages: 'no' }), /Line 7: "messages"/, 400],
+      [line('x', { stream: true }), /Line 7: .*stream/, 400],
+      [line('x', { service_tier: 'priority' }), /Line 7/, 400],
+      [
+        line('x', {
+          messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'http://10.0.0.1/a' } }] }],
+        }),
+        /Line 7: .*https/,
+        400,
+      ],
+      [line('x', { model: 'echo/echo' }), /Line 7: .*(?:may not use|no batches)/, 403],
+      [line('l3'), /Line 7 has the `custom_id` of an earlier one/, 400],
+      [line('x', {}, '/v1/embeddings'), /Line 7 names the url/, 400],
+      ['{"custom_id": ', /Line 7 is no JSON object/, 400],
+      ['['.repeat(100_000), /Line 7 is no JSON object/, 400],
+    ];
+    for (const [bad, message, status] of cases) {
+      const error = await failure(upload(client, [...six, bad]));
+      expect(error.message).to.match(message);
+      expect(error.status).to.equal(status);
+    }
+    expect(vendor.asked('POST /v1/files')).to.equal(uploads);
+    // A tool that a client sends by its own default is left out and told, as in a response by itself.
+    await upload(client, [responses('w', web)]);
+    expect([...vendor.files.values()].at(-1))
+      .to.include('"/v1/responses"')
+      .and.not.include('web_search');
+  });
+
+  it('have one model, and belong to the key that their lines were checked for', async () => {
+    const { key, user } = await newKey();
+    const client = gateway.openai(key);
+    const two = await failure(upload(client, [line('a'), line('b', { model: 'openai/gpt-5.4' })]));
+    expect(two.message).to.match(/Line 2 names another model/);
+    const file = await upload(client, [line('a')]);
+    const { api_key } = await gateway.command<Loose>('keys', 'create', '--user', user);
+    const error = await failure(create(gateway.openai(api_key), file.id));
+    expect(error.message).to.match(/checked for another key/);
+    expect((await failure(create(client, 'file-no'))).status).to.equal(404);
+    expect(
+      (await failure(client.files.create({ purpose: 'user_data', file: await toFile(Buffer.from('x'), 'x') }))).message,
+    ).to.match(/`purpose` must be `batch`/);
+  });
+
+  it('that are cancelled or expire are charged for what was responded to', async () => {
+    const { client, batch, user, id } = await begin([line('a'), line('b')]);
+    expect((await client.batches.cancel(batch.id)).status).to.equal('cancelling');
+    vendor.end(id, [result('a')], 'cancelled');
+    expect((await client.batches.cancel(batch.id)).status).to.equal('cancelled');
+    expect(await books(user)).to.include({ held: '0.00', spent: COST });
+    const other = await begin([line('a')]);
+    vendor.end(other.id, [], 'expired');
+    expect((await other.client.batches.retrieve(other.batch.id)).status).to.equal('expired');
+    expect(await books(other.user)).to.include({ held: '0.00', spent: '0.00' });
+  });
+
+  it('that their vendor loses fail after their time, and cost nothing', async () => {
+    const { client, batch, user, id } = await begin([line('a')]);
+    const known = vendor.batches.get(id);
+    vendor.batches.delete(id);
+    // Its vendor may know it again.
+    expect((await failure(client.batches.retrieve(batch.id))).status).to.be.greaterThan(399);
+    expect((await books(user)).held).to.not.equal('0.00');
+    vendor.batches.set(id, { ...known, expires_at: Math.floor(Date.now() / 1000) - 7200 });
+    await client.batches.retrieve(batch.id);
+    vendor.batches.delete(id);
+    const lost = await client.batches.retrieve(batch.id);
+    expect(lost.status).to.equal('failed');
+    expect(lost.errors?.data?.[0]?.message).to.match(/no longer knows/);
+    expect(await books(user)).to.include({ held: '0.00', spent: '0.00' });
+  });
+
+  it('with hostile results are charged each line once, and what cannot be read as it was held', async () => {
+    const { client, batch, user, id } = await begin([line('a'), line('b'), line('c'), line('d')]);
+    const held = Number((await books(user)).held) / 4;
+    const silent = result('b', undefined);
+    delete silent.response.body.usage;
+    vendor.end(id, [result('a'), result('a'), result('nobody'), silent, 'not JSON', { custom_id: 'a' }]);
+    await client.batches.retrieve(batch.id);
+    const { spent, held: left } = await books(user);
+    expect(left).to.equal('0.00');
+    // One by its usage, one that told none, and one for the line that is none.
+    expect(Number(spent)).to.be.closeTo(0.004 + 2 * held, 1e-9);
+    expect(gateway.logText()).to.include('a provider sent results twice');
+  });
+
+  it('are looked at by the gateway itself, also when nobody asks', async () => {
+    const quick = await startGateway({
+      billing: 'enforce',
+      providers: { openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': PRICE } } },
+      operations: { batches: { lookEvery: '20ms' } },
+    });
+    try {
+      await quick.command('accounts', 'credit', 'local', '1');
+      const file = await upload(quick.openai(), [line('a')]);
+      await create(quick.openai(), file.id);
+      vendor.end([...vendor.batches.keys()].at(-1) ?? '', [result('a')]);
+      await eventually(async () => expect(await booksOf(quick, 'local')).to.include({ held: '0.00', spent: COST }));
+    } finally {
+      await quick.stop();
+    }
+  });
+
+  it('are refused where a guardrail looks at responses, which do not come by it', async () => {
+    const guarded = await startGateway({
+      providers: { openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': PRICE } } },
+      policies: { words: { words: ['secret plan'] } },
+    });
+    try {
+      const client = guarded.openai();
+      const bad = line('a', { messages: [{ role: 'user', content: 'the secret plan' }] });
+      expect((await failure(upload(client, [line('b'), bad]))).message).to.match(/Line 2: .*"words"/);
+      const file = await upload(client, [line('a')]);
+      expect((await failure(create(client, file.id))).message).to.match(/"words" of this gateway looks at responses/);
+    } finally {
+      await guarded.stop();
+    }
+  });
+
+  it('of messages are begun, read, cancelled and deleted by Anthropic’s SDK', async () => {
+    const { key, user } = await newKey();
+    const client = new Anthropic({ apiKey: key, baseURL: gateway.url, maxRetries: 0 });
+    const params = { model: 'claude-opus-5', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] };
+    const batch = await client.messages.batches.create({
+      requests: [
+        { custom_id: 'a', params },
+        { custom_id: 'b', params },
+      ],
+    });
+    expect(batch).to.include({ type: 'message_batch', processing_status: 'in_progress', results_url: null });
+    const id = [...vendor.batches.keys()].at(-1) ?? '';
+    expect((await client.messages.batches.cancel(batch.id)).processing_status).to.equal('canceling');
+    const usage = { input_tokens: 1000, output_tokens: 100, service_tier: 'batch' };
+    const message = {
+      ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-opus-5', stop_reason: 'end_turn' },
+      ...{ content: [{ type: 'text', text: 'Hello' }], stop_sequence: null, usage },
+    };
+    vendor.end(id, [
+      { custom_id: 'a', result: { type: 'succeeded', message } },
+      { custom_id: 'b', result: { type: 'canceled' } },
+    ]);
+    const ended = await client.messages.batches.retrieve(batch.id);
+    expect(ended.results_url).to.equal(`${gateway.url}/v1/messages/batches/${batch.id}/results`);
+    const types: string[] = [];
+    for await (const each of await client.messages.batches.results(batch.id)) types.push(each.result.type);
+    expect(types).to.deep.equal(['succeeded', 'canceled']);
+    expect(await books(user)).to.include({ held: '0.00', spent: COST });
+    const ids = [];
+    for await (const each of client.messages.batches.list()) ids.push(each.id);
+    expect(ids).to.deep.equal([batch.id]);
+    expect(await client.messages.batches.delete(batch.id)).to.deep.equal({
+      id: batch.id,
+      type: 'message_batch_deleted',
+    });
+    expect((await failure(client.messages.batches.retrieve(batch.id))).status).to.equal(404);
+  });
+
+  it('of messages are refused at the first request that may not be', async () => {
+    const { key } = await newKey();
+    const client = new Anthropic({ apiKey: key, baseURL: gateway.url, maxRetries: 0 });
+    const params = { model: 'claude-opus-5', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] };
+    const tools = [{ type: 'web_search_20250305' as const, name: 'web_search' as const }];
+    const error = await failure(
+      client.messages.batches.create({
+        requests: [
+          { custom_id: 'a', params },
+          { custom_id: 'b', params: { ...params, tools } },
+        ],
+      }),
+    );
+    expect(error.message).to.match(/requests\[1\]: .*web_search/);
+    expect(error.status).to.equal(403);
+  });
+
+  it('cost a part of every rate and all of every fee, or what their price says of batches', () => {
+    const tiers = [{ input_tokens_above: 10, input: 2, output: 4 }];
+    const price = { input: 1, output: 3, cached_input: 0.1, tiers, fees: { searches: 0.01 } };
+    expect(batchPrice({ ...price, service_tiers: { flex: { input: 9, output: 9 } } }, 0.5)).to.deep.equal({
+      ...{ input: 0.5, output: 1.5, cached_input: 0.05, fees: { searches: 0.01 } },
+      tiers: [{ input_tokens_above: 10, input: 1, output: 2 }],
+    });
+    expect(batchPrice({ ...price, service_tiers: { batch: { input: 0.4, output: 1 } } }, 0.5)).to.deep.equal({
+      ...{ input: 0.4, output: 1, fees: { searches: 0.01 } },
+    });
+    expect(batchPrice(undefined, 0.5)).to.equal(undefined);
+  });
+});

@@ -1,0 +1,59 @@
+import { expect } from 'chai';
+import type { CallPage, CallQuery, CallRow } from '../../../../core/index.ts';
+import { measureLatency } from '../../../../plugins/policies/usage/latency.ts';
+
+const facts = { provider: 'a', model: 'm', operation: 'chat', userId: 'ann', key: '-', account: 'ann', tags: [] };
+
+/** Calls of which the first is the latest, in pages as a store gives them; what is asked for is noted. */
+function ledgerOf(calls: readonly Partial<CallRow>[]) {
+  const asked: CallQuery[] = [];
+  return {
+    asked,
+    async calls(query: CallQuery): Promise<CallPage> {
+      asked.push(query);
+      const at = Number(query.after ?? 0);
+      const end = at + Math.min(query.limit, 1000);
+      const page = calls.slice(at, end).map((call) => ({ ...facts, countedAt: 10, ...call }) as CallRow);
+      return { calls: page, ...(end < calls.length && { next: String(end) }) };
+    },
+  };
+}
+
+const DAY = { filter: {}, edges: [0, 100], names: [''] };
+
+describe('what calls of a report took', () => {
+  it('is the nearest rank of the calls of each row that went well, with the first byte of those that have one', async () => {
+    const ledger = ledgerOf([
+      ...Array.from({ length: 20 }, (_, at) => ({ durationMs: at + 1, firstByteMs: at })),
+      { userId: 'bob', durationMs: 700 },
+    ]);
+    const { rows, totals, calls, isComplete } = await measureLatency(ledger, { ...DAY, by: ['user'] });
+    expect(rows.get('["ann"]')).to.deep.equal({
+      ...{ calls: 20, duration_p50_ms: 10, duration_p95_ms: 19 },
+      ...{ first_byte_p50_ms: 9, first_byte_p95_ms: 18 },
+    });
+    expect(rows.get('["bob"]')).to.deep.equal({ calls: 1, duration_p50_ms: 700, duration_p95_ms: 700 });
+    expect(totals).to.include({ calls: 21, duration_p50_ms: 11, duration_p95_ms: 20 });
+    expect([calls, isComplete]).to.deep.equal([21, true]);
+    expect(ledger.asked[0]).to.include({ outcome: 'ok', from: 0, to: 100 });
+  });
+
+  it('is grouped by tags, each call once in each, and by time, as the report is', async () => {
+    const ledger = ledgerOf([
+      { durationMs: 5, countedAt: 60, tags: ['team=x', 'team=y'] },
+      { durationMs: 1, countedAt: 10, tags: ['team=x'] },
+      { durationMs: 9, countedAt: 100 },
+    ]);
+    const spec = { filter: {}, by: ['tag', 'day'] as const, edges: [0, 50, 100], names: ['one', 'two'] };
+    const { rows, totals } = await measureLatency(ledger, spec);
+    expect([...rows.keys()].sort()).to.deep.equal(['["team=x","one"]', '["team=x","two"]', '["team=y","two"]']);
+    expect(totals, 'one that began after the range is none of it').to.include({ calls: 2 });
+  });
+
+  it('looks at the latest 5,000 calls at most, and says so', async () => {
+    const ledger = ledgerOf(Array.from({ length: 6_000 }, (_, at) => ({ durationMs: at < 5_000 ? 1 : 1_000 })));
+    const { totals, calls, isComplete } = await measureLatency(ledger, { ...DAY, by: ['user'] });
+    expect(totals?.duration_p95_ms).to.equal(1);
+    expect([totals?.calls, calls, isComplete]).to.deep.equal([5_000, 5_000, false]);
+  });
+});
