@@ -96,7 +96,7 @@ describe('tollgate plugins new', () => {
     expect(statSync(tarball).size).to.be.at.most(4_000_000);
     const files = readdirSync(path.join(folder, 'node_modules/tollgate/dist'), { recursive: true }).map(String);
     expect(files.filter((file) => file.endsWith('.map'))).to.deep.equal([]);
-    expect(files).to.include(path.join('assets', 'docs', 'plugins', 'testing.html'));
+    expect(files).to.include(path.join('assets', 'docs', 'plugins', '12-testing.html'));
     expect(files).to.include(path.join('console', 'index.html'));
   });
 

@@ -18,12 +18,12 @@ export const COPIED: readonly { readonly section: string; readonly name: string;
   { section: 'policies', name: 'metrics', file: 'policies/metrics' },
   { section: 'policies', name: 'limits', file: 'policies/limits' },
   { section: 'policies', name: 'accounts', file: 'policies/accounts' },
-  { section: 'dialects', name: 'chat', file: 'dialects/chat.ts' },
   { section: 'operations', name: 'embeddings', file: 'operations/embeddings.ts' },
   { section: 'operations', name: 'speech', file: 'operations/speech' },
-  ...['responses', 'completions'].map((name) => ({ section: 'dialects', name, file: `dialects/${name}` })),
-  ...['messages', 'gemini'].map((name) => ({ section: 'dialects', name, file: `dialects/${name}.ts` })),
-].filter(({ file }) => existsSync(path.join(PACKAGE_ROOT, 'plugins', file)));
+  ...readdirSync(path.join(PACKAGE_ROOT, 'plugins/dialects'))
+    .filter((file) => file !== 'kit')
+    .map((file) => ({ section: 'dialects', name: path.basename(file, '.ts'), file: `dialects/${file}` })),
+];
 
 /** The folder of copies that gateways of tests load in place of the built-in plugins; the suites run as they are. */
 export const COPIES_VARIABLE = 'TOLLGATE_TEST_COPIES';
