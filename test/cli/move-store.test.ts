@@ -109,8 +109,7 @@ describeWith('a store that moves house', { postgres: POSTGRES, initdb: INITDB, r
       (error: unknown) => (error instanceof CliError ? error : Promise.reject(error as Error)),
     );
 
-  it('has all that it had in another kind of store, and in the one after that, to the nano-dollar (E50)', async function () {
-    this.timeout(120_000);
+  it('has all that it had in another kind of store, and in the one after that, to the nano-dollar (E50)', async () => {
     gateway = await startOn(stores.sqlite);
     const { admin, key } = await fill(gateway);
     const before = await look(gateway, admin);
