@@ -1,4 +1,13 @@
-import type { FieldRules, ProviderEffect, ProviderEffects, Schema } from '../../../core/index.ts';
+import type {
+  FieldRules,
+  ModelInfo,
+  Price,
+  PriceRow,
+  ProviderEffect,
+  ProviderEffects,
+  Schema,
+} from '../../../core/index.ts';
+import { loadModelTable, rowsOf } from '../../../models/model-table.ts';
 import { PROVIDER_OPTIONS } from '../../../plugins/providers/kit/index.ts';
 import type { BuiltInProvider } from '../plugins/all-providers.ts';
 import { type Arrival, type DialectRuns, newestOf } from './dialect-runs.ts';
@@ -63,6 +72,8 @@ export function formatProviderPage({ name, plugin, provider }: BuiltInProvider, 
             ...rulesTable(variant.fields),
           ]),
           ...effectsTable(provider.effects, table.fields),
+          ...keptSection(provider.effects, ownOptions(plugin.configSchema), table.fields),
+          ...billSection(name),
           ...listOf('What its answers never show', Object.entries(table.lacks ?? {}).map(lackText)),
           ...listOf('Good to know', table.notes ?? []),
         ]
@@ -137,6 +148,87 @@ function gateOf({ does, name }: ProviderEffect): string {
     return 'keeps what is sent and written: left out and told, or 400 where it would be sent as it is';
   return does === 'price' ? 'changes the price' : 'says where, or by whom, a request is processed';
 }
+
+/** What a request can make the vendor keep, and what becomes of it. */
+function keptSection(
+  effects: ProviderEffects = {},
+  options: Readonly<Record<string, Schema>>,
+  fields: FieldRules,
+): readonly string[] {
+  const keeping = Object.keys(effects).filter((field) => effects[field]?.some(({ does }) => does === 'stores'));
+  const names = keeping.sort().map((field) => `\`${field}\``);
+  const store = fields.store?.rule === 'emulated' ? ' `store: false` is written into every request.' : '';
+  return [
+    ...['## What is kept', ''],
+    names.length === 0
+      ? `No field of a request makes this vendor keep what is sent.${store}`
+      : `Fields that would make this vendor keep what is sent and written do not go to it: ${names.join(', ')}.${store}`,
+    ...('store' in options ? ['The option `store` lets callers decide.'] : []),
+    'What a vendor logs by its own terms no request can change. What the gateway itself keeps is in [personal data](../security.md#personal-data).',
+    '',
+  ];
+}
+
+const TABLE = loadModelTable();
+/** Rates that have a column. */
+const SHOWN: ReadonlySet<string> = new Set(['input', 'output', 'cached_input']);
+const HEAD = [
+  '| Model | Context | Input | From its cache | Output | Other prices | Holds |',
+  '|---|---|---|---|---|---|---|',
+];
+
+/** Models and prices that the package knows of a vendor, as of the day of its table. */
+function billSection(name: string): readonly string[] {
+  const { accepts, fees, regions } = TABLE.families?.[name] ?? {};
+  const rows = rowsOf(name, TABLE).filter(({ shutdown }) => shutdown === undefined || shutdown > (TABLE.date ?? ''));
+  const other = [
+    ...Object.entries(fees ?? {}).map(([unit, usd]) => `${unit} ${usd} USD each`),
+    ...Object.entries(regions ?? {}).map(
+      ([region, factor]) => `in the region \`${region}\` ${factor} times the prices`,
+    ),
+  ];
+  return [
+    ...['## What is served and billed', ''],
+    rows.length === 0
+      ? 'The package has no prices for it: set `prices` ([money](../money.md#where-prices-come-from)); without, what a call costs is unknown, and that is told.'
+      : `Prices of the package’s table of ${TABLE.date}, in USD a million tokens; yours go before them ([money](../money.md#where-prices-come-from)). What the response says was used is charged.`,
+    ...(accepts
+      ? [
+          `Other names are served when they begin with ${accepts.map((name) => `\`${name}\``).join(', ')}; their cost is unknown until they have a price.`,
+        ]
+      : []),
+    ...(other.length > 0 ? [`Besides: ${other.join(', ')}.`] : []),
+    ...['', ...(rows.length > 0 ? [...HEAD, ...rows.flatMap(billRows), ''] : [])],
+  ];
+}
+
+function billRows({ id, contextWindow, shutdown, price }: ModelInfo): readonly string[] {
+  const prices: readonly Partial<PriceRow>[] = isRows(price) ? price : [price ?? {}];
+  return prices.map((row) => {
+    const { input, output, cached_input: cached, from, until, hours, tiers = [], service_tiers: services = {} } = row;
+    const other = [
+      ...Object.entries(row)
+        .filter(([part, rate]) => typeof rate === 'number' && !SHOWN.has(part))
+        .map(([part, rate]) => `${part.replaceAll('_', ' ')} ${rate}`),
+      ...tiers.map((tier) => `over ${tier.input_tokens_above} tokens ${tier.input} / ${tier.output}`),
+      ...Object.entries(services).map(([service, rates]) => `\`${service}\` ${rates.input} / ${rates.output}`),
+    ];
+    const holds = [from && `from ${from}`, until && `until ${until}`, hours, shutdown && `ends ${shutdown}`].filter(
+      Boolean,
+    );
+    const cells = [
+      contextWindow,
+      price === undefined ? 'unknown' : input,
+      cached,
+      output,
+      other.join('; '),
+      holds.join(', '),
+    ];
+    return `| \`${id}\` | ${cells.map((cell) => cell ?? '').join(' | ')} |`;
+  });
+}
+
+const isRows = (price: Price | readonly PriceRow[] | undefined): price is readonly PriceRow[] => Array.isArray(price);
 
 function sentence(note = ''): string {
   if (note === '') return '';
