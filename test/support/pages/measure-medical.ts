@@ -23,13 +23,13 @@ const FOLDER = new URL('../../fixtures/medical/', import.meta.url);
 /** The parts of the set: those that the rules were written or mended with, and those whose failures nobody has read one by one. */
 export const PARTS = Object.freeze([
   ...['authoring', 'held', 'blind', 'blind-2', 'blind-3-mended', 'blind-3-held', 'strangers-dev', 'strangers-held'],
-  ...['fresh-dev', 'fresh-held', 'later-dev', 'later-held'],
+  ...['fresh-dev', 'fresh-held', 'later-dev', 'later-held', 'others-held'],
 ] as const);
 export type Part = (typeof PARTS)[number];
 
 /** Parts of whose failures only the number is known: what is read of them holds nobody to anything any more. */
 export const HELD_PARTS: ReadonlySet<Part> = new Set<Part>([
-  ...(['blind-3-held', 'strangers-held', 'fresh-held', 'later-held'] as const),
+  ...(['blind-3-held', 'strangers-held', 'fresh-held', 'later-held', 'others-held'] as const),
 ]);
 
 /** Parts that the rules, the lexicons and the weights may be made by. */

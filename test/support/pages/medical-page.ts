@@ -23,6 +23,7 @@ const TITLES: Readonly<Record<Part, string>> = Object.freeze({
   'fresh-held': 'Phrasings written before all of these, counted and never read one by one',
   'later-dev': 'Two thirds of later phrasings, which the weights were found with',
   'later-held': 'The other third of these, counted and never read one by one',
+  'others-held': 'Words of two more strangers, written after the weights were found, counted and never read one by one',
 });
 
 /** The generated part of `docs/plugins/medical.md`: figures per language, group and style, and the rules. */
