@@ -164,10 +164,10 @@ describe('a gateway process that something goes wrong in', () => {
 
   it('P10: callers of a gateway without file descriptors wait or are refused, and it lives and recovers', async function () {
     if (process.platform === 'win32') this.skip();
-    await start({ store: 'memory:' }, {}, 'ulimit -n 128');
+    await start({ store: 'memory:' }, {}, 'ulimit -n 256');
     await worksAgain();
     const { hostname, port } = new URL(url);
-    const sockets = Array.from({ length: 160 }, () => net.connect(Number(port), hostname).on('error', () => {}));
+    const sockets = Array.from({ length: 320 }, () => net.connect(Number(port), hostname).on('error', () => {}));
     const asked = await Promise.race([
       ask().then(
         ({ status }) => status,
