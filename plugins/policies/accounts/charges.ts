@@ -166,7 +166,12 @@ interface Room {
   readonly each: readonly number[];
 }
 
-async function readRoom({ ledger, call, rules, budgets }: Wanted): Promise<Room> {
+export async function readRoom({
+  ledger,
+  call,
+  rules,
+  budgets,
+}: Pick<Wanted, 'ledger' | 'call' | 'rules' | 'budgets'>): Promise<Room> {
   const [account, states] = await Promise.all([
     rules.isEnforced ? ledger.balance(call.principal.account) : undefined,
     ledger.budgets(budgets.map(({ id }) => id)),
@@ -184,7 +189,7 @@ const ENOUGH_OUTPUT = 4096;
 const MAX_TOKENS_HEADER = 'x-tollgate-max-tokens';
 
 /** The most output tokens that so much money pays for; undefined for what has no such limit, or no known price. */
-function outputFor(api: PluginApi, call: Call, amount: number): number | undefined {
+export function outputFor(api: PluginApi, call: Call, amount: number): number | undefined {
   const { completion_tokens: most } = api.estimate(call).units;
   if (most === undefined) return undefined;
   let fits = 0;
@@ -200,7 +205,7 @@ function outputFor(api: PluginApi, call: Call, amount: number): number | undefin
 }
 
 /** The output tokens that a call asks for; undefined where the gateway chooses. */
-function namedLimit({ client, request }: Call): number | undefined {
+export function namedLimit({ client, request }: Call): number | undefined {
   const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
   const limit = Math.max(max_completion_tokens ?? 0, max_tokens ?? 0);
   return limit > 0 && client?.demandsLimit !== true ? limit : undefined;
@@ -218,7 +223,7 @@ function fitOutput({ api, call, rules, hold }: Wanted, { now }: Room): boolean {
 }
 
 /** The fewest tokens that a call is sent with when its limit is lowered. */
-function leastOf({ request }: Call, { leastOutput }: ChargeRules): number {
+export function leastOf({ request }: Call, { leastOutput }: ChargeRules): number {
   const { max_completion_tokens: most, max_tokens } = request as Partial<ChatRequest>;
   return Math.min(leastOutput, Math.max(most ?? 0, max_tokens ?? 0) || leastOutput);
 }
@@ -277,7 +282,7 @@ interface OwnBudget extends BudgetHold {
 }
 
 /** The budgets of a caller: that of the user over all keys, and that of the key, which counts also where it has no limit. */
-function budgetsOf({ userId, keyId, limitsId = keyId, budget, userLimits }: Principal): readonly OwnBudget[] {
+export function budgetsOf({ userId, keyId, limitsId = keyId, budget, userLimits }: Principal): readonly OwnBudget[] {
   const budgets: OwnBudget[] = [];
   if (userLimits?.budget !== undefined)
     budgets.push({ whose: 'user', id: userBudgetId(userId), limit: userLimits.budget });
@@ -426,7 +431,7 @@ export function chargeAnswered(
 const MAX_BUDGETS = 30;
 
 /** What the ledger holds for a call in these budgets. Throws when there are more of them than it takes. */
-function holdsOf(budgets: readonly CountedBudget[]): readonly BudgetHold[] {
+export function holdsOf(budgets: readonly CountedBudget[]): readonly BudgetHold[] {
   if (budgets.length <= MAX_BUDGETS) return budgets.map(({ hold }) => hold);
   throw new GatewayError(
     'permission_denied',

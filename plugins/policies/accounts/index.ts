@@ -26,6 +26,7 @@ import {
   settle,
   type WriteQueues,
 } from './charges.ts';
+import { registerCheaper } from './cheaper.ts';
 import { registerPlans } from './plans.ts';
 
 const MONEY = { type: 'string', description: 'US dollars as a decimal string.' };
@@ -176,6 +177,13 @@ export default definePlugin({
         description:
           'Where a caller named no limit of output and what is left does not pay for all that the model may write, the limit is lowered to what it pays for; a call that would get fewer output tokens than these is refused.',
       },
+      whenBudgetEnds: {
+        type: 'object',
+        default: {},
+        additionalProperties: { type: 'string', minLength: 3, maxLength: 256 },
+        description:
+          'By an alias, `provider/model`, the beginning of one before a `*`, or `*` for all: `provider/model` of a cheaper one that chats go to which a balance or budget does not cover.',
+      },
       keepCalls: {
         type: 'string',
         format: 'duration',
@@ -249,6 +257,7 @@ export default definePlugin({
     const sweep = () => sweepBooks(api, clock, running);
     const forget = createForgetting(api, parseDuration(config.keepCalls));
 
+    registerCheaper(api, books, config.whenBudgetEnds);
     api.hook('reserve', {
       order: 'post',
       async handler(call) {
