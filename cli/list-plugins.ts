@@ -1,8 +1,14 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { type Builtin, findManifest, locatePlugin } from '../config/import-plugin.ts';
 import { VERSION } from '../config/package-root.ts';
 import type { PluginReport } from '../core/contract/gateway.ts';
 import { HOOKS, type HookName } from '../core/contract/hooks.ts';
+import { isObject, parseJson } from '../core/contract/json.ts';
 import type { PluginKind } from '../core/contract/plugin.ts';
+import type { ProcessState } from '../core/plugins/gather.ts';
+import { callGateways } from './cluster/control.ts';
 import { createIo, formatTable } from './io.ts';
 import { loadFor } from './load.ts';
 import type { CommandContext } from './program.ts';
@@ -10,8 +16,8 @@ import { quietLog } from './program-log.ts';
 import { trySetUp } from './start.ts';
 
 /**
- * `tollgate plugins`: every plugin that the configuration loads, where it comes from, what it registers, and the order in which hooks run.
- * They are set up as for `check`: without the store, and nothing listens.
+ * `tollgate plugins`: every plugin that the configuration loads, where it comes from, what it registers, the order in which hooks run, and
+ * what they cost in the gateways that run here. They are set up as for `check`: without the store, and nothing listens.
  */
 export async function listPlugins(context: CommandContext): Promise<void> {
   const loaded = await loadFor(context);
@@ -20,39 +26,69 @@ export async function listPlugins(context: CommandContext): Promise<void> {
     reports = gateway.plugins();
   });
   const order = orderHooks(reports);
-  const { builtins, config } = loaded;
+  const { builtins, config, settings } = loaded;
+  const running = await callGateways(settings.dataDir, 'status');
+  const counted = running.flatMap((each) => each.hooks);
   const rows = await Promise.all(
-    reports.map(async ({ kind, name, plugin, isBuiltin, hosts, permissions, routes, commands, problem }) => ({
-      ...{ kind, name, plugin, source: isBuiltin ? 'built in' : 'yours' },
-      ...(await findOrigin(
-        { kind, plugin, isBuiltin, ...(problem !== undefined && { problem }) },
-        builtins,
-        config.baseDir,
-      )),
-      ...(problem !== undefined && { problem }),
-      hooks: order.flatMap(({ hook, plugins }) =>
-        plugins.flatMap((owner, at) => (owner === name ? [{ hook, position: at + 1, of: plugins.length }] : [])),
-      ),
-      ...{ routes, commands, hosts, permissions },
-    })),
+    reports.map(
+      async ({ kind, name, plugin, isBuiltin, hosts, permissions, environment, routes, commands, problem }) => ({
+        ...{ kind, name, plugin, source: isBuiltin ? 'built in' : 'yours' },
+        ...(await findOrigin(
+          { kind, plugin, isBuiltin, ...(problem !== undefined && { problem }) },
+          builtins,
+          config.baseDir,
+        )),
+        ...(problem !== undefined && { problem }),
+        hooks: order.flatMap(({ hook, plugins }) =>
+          plugins.flatMap((owner, at) => (owner === name ? [{ hook, position: at + 1, of: plugins.length }] : [])),
+        ),
+        ...{ routes, commands, hosts, permissions, environment },
+        ...(running.length > 0 && { hook_counts: sumCounts(name, counted) }),
+      }),
+    ),
   );
   const table = formatTable(
-    ['KIND', 'NAME', 'PLUGIN', 'SOURCE', 'VERSION', 'LICENCE', 'HOOKS', 'ROUTES', 'COMMANDS', 'HOSTS', 'PERMISSIONS'],
+    [
+      'KIND',
+      'NAME',
+      'PLUGIN',
+      'SOURCE',
+      'VERSION',
+      'LICENCE',
+      'HOOKS',
+      'ROUTES',
+      'COMMANDS',
+      'HOSTS',
+      'PERMISSIONS',
+      'ENVIRONMENT',
+      'PROVENANCE',
+    ],
     rows.map((row) => [
       ...[row.kind, row.name, row.plugin, row.source, row.version ?? '', row.license ?? ''],
       [...new Set(row.hooks.map(({ hook }) => hook))].join(','),
       row.routes.length > 3 ? `${row.routes.length} routes` : row.routes.join(','),
-      ...[row.commands.join(','), row.hosts.join(','), row.permissions.join(',')],
+      ...[row.commands.join(','), row.hosts.join(','), row.permissions.join(','), row.environment.join(',')],
+      row.provenance,
     ]),
   );
   const orders = formatTable(
     ['HOOK', 'RUNS IN THIS ORDER'],
     order.map(({ hook, plugins }) => [hook, plugins.join(', ')]),
   );
+  const costs = rows.flatMap(({ name, hook_counts: counts = [] }) =>
+    counts.map(({ hook, calls, failures, seconds }) => [name, hook, `${calls}`, `${failures}`, `${seconds}`]),
+  );
+  const cost =
+    running.length === 0
+      ? 'What hooks cost is known where a gateway of this configuration runs.'
+      : formatTable(['PLUGIN', 'HOOK', 'CALLS', 'FAILED', 'SECONDS'], costs);
   const left = rows.flatMap(({ name, problem }) =>
     problem === undefined ? [] : [`\n${name} is left out: ${problem}`],
   );
-  createIo(context.terminal, context.globals.json === true).result(rows, `${table}\n\n${orders}${left.join('')}`);
+  createIo(context.terminal, context.globals.json === true).result(
+    rows,
+    `${table}\n\n${orders}\n\n${cost}${left.join('')}`,
+  );
 }
 
 interface HookOrder {
@@ -73,18 +109,46 @@ export function orderHooks(reports: readonly Pick<PluginReport, 'name' | 'hooks'
   });
 }
 
+/** What the hooks of a plugin came to in all processes; hooks that did not run yet are left out. Seconds are those of hooks that gave a promise. */
+function sumCounts(plugin: string, counts: ProcessState['hooks']) {
+  const own = counts.filter((each) => each.plugin === plugin && each.calls + each.skipped > 0);
+  return [...new Set(own.map(({ hook }) => hook))].map((hook) => {
+    const sum = (field: 'calls' | 'failures' | 'skipped' | 'timedMs'): number =>
+      own.reduce((total, each) => total + (each.hook === hook ? each[field] : 0), 0);
+    const seconds = Math.round(sum('timedMs')) / 1000;
+    return { hook, calls: sum('calls'), failures: sum('failures'), skipped: sum('skipped'), seconds };
+  });
+}
+
 /** The package that a plugin comes from; a file that belongs to no package of its own has neither version nor licence. */
 async function findOrigin(
   { kind, plugin, isBuiltin, problem }: Pick<PluginReport, 'kind' | 'plugin' | 'isBuiltin' | 'problem'>,
   builtins: readonly Builtin[],
   baseDir: string,
-): Promise<{ readonly version?: string; readonly license?: string }> {
-  if (isBuiltin) return { version: VERSION, license: 'MIT' };
+): Promise<{ readonly version?: string; readonly license?: string; readonly provenance: string }> {
+  if (isBuiltin) return { version: VERSION, license: 'MIT', provenance: 'comes with Tollgate' };
   const located = locatePlugin(plugin, { kind: kind as PluginKind, builtins, baseDir });
   // One that was left out may not be there at all.
   const url = await (problem === undefined ? located : located.catch(() => ''));
   const manifest = findManifest(url, baseDir);
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value.slice(0, 100) : undefined);
   const [version, license] = [text(manifest['version']), text(manifest['license'])];
-  return { ...(version !== undefined && { version }), ...(license !== undefined && { license }) };
+  const provenance = findProvenance(url, text(manifest['name'])) ?? 'a file of this machine';
+  return { ...(version !== undefined && { version }), ...(license !== undefined && { license }), provenance };
+}
+
+/** What npm wrote down of a package when it installed it: where it is from, and its digest. */
+function findProvenance(url: string, name: string | undefined): string | undefined {
+  const at = url.lastIndexOf('/node_modules/');
+  if (!url.startsWith('file:') || at < 0 || name === undefined) return undefined;
+  const lock = path.join(fileURLToPath(url.slice(0, at)), 'node_modules', '.package-lock.json');
+  let packages: unknown;
+  try {
+    packages = (parseJson(readFileSync(lock, 'utf8')) as { readonly packages?: unknown } | undefined)?.packages;
+  } catch {
+    return undefined;
+  }
+  const entry = isObject(packages) ? packages[`node_modules/${name}`] : undefined;
+  if (!isObject(entry) || typeof entry['resolved'] !== 'string') return undefined;
+  return [entry['resolved'], entry['integrity']].filter((word) => typeof word === 'string').join(' ');
 }

@@ -80,7 +80,7 @@ export async function run(context: CommandContext): Promise<void> {
           note: gateway.noteReload,
           audit: gateway.audit,
           routing: gateway.routing,
-          storeStates: gateway.storeStates,
+          processStates: gateway.processStates,
         })
       : undefined;
   gateway.reloadBy(reloads?.control ?? primaryReloads());

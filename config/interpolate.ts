@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import type { Json, Schema } from '../core/contract/json.ts';
+import { isObject, type Json, type Schema } from '../core/contract/json.ts';
 import type { Problem } from '../core/contract/plugin.ts';
-import type { ProblemAt } from './problems.ts';
+import { type ProblemAt, pointerKeys } from './problems.ts';
 import { isSecret, mapLeaves } from './schema-at.ts';
 import type { Environment } from './sources.ts';
 
@@ -87,6 +87,16 @@ export function createLookup({ env, baseDir, texts, secrets }: LookupInput): Loo
       throw new Error(problem ?? `needs the secret manager "${manager}", which is not under "secrets"`);
     },
   };
+}
+
+const VARIABLE = /(?<!\$)\$\{([A-Za-z_]\w*)(?=:[-?]|\})/g;
+
+/** The environment variables that a part of a configuration names, as it was read, whether or not they are set. */
+export function listVariables(value: Json, pointer: string): readonly string[] {
+  let part: unknown = value;
+  for (const key of pointerKeys(pointer)) part = isObject(part) ? part[key] : undefined;
+  const names = JSON.stringify(part ?? null).matchAll(VARIABLE);
+  return [...new Set([...names].flatMap(([, name]) => name ?? []))];
 }
 
 /** Replaces the references of one text. `whole` tells whether the text is one reference and nothing else. */

@@ -27,7 +27,7 @@ import {
 import { Upgrades } from './http/upgrades.ts';
 import { createLogger } from './logger.ts';
 import { openFoundation } from './plugins/foundation.ts';
-import { type Gatherer, STORE_TOPIC } from './plugins/gather.ts';
+import { type Gatherer, PROCESS_TOPIC, type ProcessState } from './plugins/gather.ts';
 import { setUpIsolated } from './plugins/registry.ts';
 
 /** A gateway that is assembled and listens. */
@@ -62,8 +62,8 @@ export interface Gateway {
   audit(change: AuditChange): Promise<void>;
   /** What all processes of this gateway know of their targets and retries. */
   routing(): Promise<RoutingState>;
-  /** How the store does, as each process of this gateway finds: `ok`, or what is wrong. */
-  storeStates(): Promise<readonly string[]>;
+  /** How each process of this gateway does: its store, and what hooks of plugins came to. */
+  processStates(): Promise<readonly ProcessState[]>;
   /** What `/readyz` tells about the configuration: why the last reload was refused, or nothing. */
   noteReload(problem: string | undefined): void;
   /** Not ready at once; running responses finish or end in an error frame at the deadline; then everything closes. */
@@ -168,7 +168,7 @@ export async function createGateway(given: Partial<GatewayOptions> = {}): Promis
         foundation.reloads = control;
       },
       routing: () => gatherStates(foundation.gatherer),
-      storeStates: async () => (await foundation.gatherer.gather(STORE_TOPIC)) as readonly string[],
+      processStates: async () => (await foundation.gatherer.gather(PROCESS_TOPIC)) as readonly ProcessState[],
       audit: (change) => live.generation.audit.add(change),
       noteReload(problem) {
         foundation.reloadProblem = problem;

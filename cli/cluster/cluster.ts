@@ -7,7 +7,7 @@ import type { RoutingState } from '../../core/contract/call.ts';
 import type { ReloadControl, ReloadReport } from '../../core/contract/gateway.ts';
 import type { Log } from '../../core/contract/plugin.ts';
 import type { PreparedGeneration } from '../../core/http/serve.ts';
-import { STORE_TOPIC } from '../../core/plugins/gather.ts';
+import { PROCESS_TOPIC, type ProcessState } from '../../core/plugins/gather.ts';
 import { mergeStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
 import { CliError, describeError, EXIT } from '../io.ts';
 import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../load.ts';
@@ -425,7 +425,7 @@ export async function runWorkers(
     note: (problem) => workers.note(problem),
     audit: (change) => workers.audit(change),
     routing: async () => mergeStates((await workers.gather(ROUTING_TOPIC)) as readonly RoutingState[]),
-    storeStates: async () => (await workers.gather(STORE_TOPIC)) as readonly string[],
+    processStates: async () => (await workers.gather(PROCESS_TOPIC)) as readonly ProcessState[],
   });
   listenToSignals({
     stop(signal) {

@@ -7,6 +7,7 @@ import type { RoutingState } from '../../core/contract/call.ts';
 import type { ReloadControl, ReloadReport } from '../../core/contract/gateway.ts';
 import { isObject, parseJson } from '../../core/contract/json.ts';
 import type { Log } from '../../core/contract/plugin.ts';
+import type { ProcessState } from '../../core/plugins/gather.ts';
 import { systemUser } from '../io.ts';
 
 /** What one line to a control socket asks for, and what a gateway replies to it. */
@@ -14,8 +15,8 @@ interface ControlReplies {
   readonly reload: ReloadReport;
   readonly compare: ReloadReport;
   readonly targets: RoutingState;
-  /** How the store does, as each of its processes finds. */
-  readonly status: { readonly stores: readonly string[] };
+  /** How the store does, as each of its processes finds, and what hooks came to in all of them. */
+  readonly status: { readonly stores: readonly string[]; readonly hooks: ProcessState['hooks'] };
 }
 
 type ControlCommand = keyof ControlReplies;
@@ -25,15 +26,18 @@ export interface ControlWork {
   readonly reloader: ReloadControl;
   /** What all of its processes know of targets. */
   routing(): Promise<RoutingState>;
-  /** `ok`, or what is wrong with the store, as each of its processes finds. */
-  storeStates(): Promise<readonly string[]>;
+  /** How each of its processes does. */
+  processStates(): Promise<readonly ProcessState[]>;
 }
 
 const REPLIES: { readonly [C in ControlCommand]: (work: ControlWork) => Promise<ControlReplies[C]> } = Object.freeze({
   reload: ({ reloader }: ControlWork) => reloader.reload('tollgate reload', { via: 'cli', userId: systemUser() }),
   compare: ({ reloader }: ControlWork) => reloader.compare(),
   targets: ({ routing }: ControlWork) => routing(),
-  status: async ({ storeStates }: ControlWork) => ({ stores: await storeStates() }),
+  status: async ({ processStates }: ControlWork) => {
+    const states = await processStates();
+    return { stores: states.map(({ store }) => store), hooks: states.flatMap(({ hooks }) => hooks) };
+  },
 });
 
 /** Longer names of a socket are refused by some systems (104 bytes on macOS, 108 on Linux). */

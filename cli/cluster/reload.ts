@@ -156,7 +156,7 @@ export interface Reloads {
 /** Opens the ways to reload: a signal, `tollgate reload`, and files that change where the configuration says so. */
 export async function startReloads(
   context: Pick<CommandContext, 'globals'>,
-  deps: Omit<ReloaderDeps, 'read'> & Pick<ControlWork, 'routing' | 'storeStates'>,
+  deps: Omit<ReloaderDeps, 'read'> & Pick<ControlWork, 'routing' | 'processStates'>,
 ): Promise<Reloads> {
   const { loaded, log } = deps;
   const files = loaded.config.server.watch
@@ -182,8 +182,8 @@ export async function startReloads(
     },
   });
   watch(loaded);
-  const { routing, storeStates } = deps;
-  const closeControl = await openControl(loaded.settings.dataDir, { reloader, routing, storeStates }, log);
+  const { routing, processStates } = deps;
+  const closeControl = await openControl(loaded.settings.dataDir, { reloader, routing, processStates }, log);
   return {
     reload: () => void reloader.reload('SIGHUP', BY_FILE),
     control: reloader,

@@ -26,7 +26,7 @@ import { CORE, noteOthers, Pending } from '../plugins/attribution.ts';
 import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
 import { compileHooks } from '../plugins/compile-hooks.ts';
 import { type Foundation, runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/foundation.ts';
-import { describeStore, STORE_TOPIC } from '../plugins/gather.ts';
+import { describeProcess, PROCESS_TOPIC } from '../plugins/gather.ts';
 import { DEFAULT_RULES, HookBook, type HookRules } from '../plugins/hook-guard.ts';
 import { createScope, type PlanNameOf, verdictHooks } from '../plugins/hook-scope.ts';
 import { createInstanceStore, createRecordBook } from '../plugins/instance-store.ts';
@@ -126,7 +126,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const routing = keep('routing', () => openRouting(foundation.store, ownStore.counters));
     ready.routing = routing;
-    readers.set(STORE_TOPIC, () => describeStore(foundation.store));
+    readers.set(PROCESS_TOPIC, () => describeProcess(foundation.store, book));
     const deps = createCallDeps(foundation, registry, loaded, {
       ...{ pending, requests, routing, records, book, closing: closing.signal },
     });

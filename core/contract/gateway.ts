@@ -66,6 +66,8 @@ export interface PluginReport {
   readonly hosts: readonly string[];
   /** What of the gateway it uses beyond what every plugin may. */
   readonly permissions: readonly string[];
+  /** The environment variables that its options name, whether or not they are set. */
+  readonly environment: readonly string[];
   /** Why the gateway runs without it: it is not required, and cannot be set up. In words for operators: it may name files and hosts. */
   readonly problem?: string;
   /** In the order in which it registered them; `admit (pre)` where it says when. */

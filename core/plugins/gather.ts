@@ -1,5 +1,6 @@
 import { isGatewayError } from '../contract/errors.ts';
 import type { Store } from '../contract/store.ts';
+import type { HookBook, HookCounts } from './hook-guard.ts';
 
 /** What this process answers, by topic. */
 export type Readers = ReadonlyMap<string, () => unknown>;
@@ -23,8 +24,20 @@ export function createLocalGatherer(): Gatherer {
   };
 }
 
-/** The topic under which the processes of one gateway tell how their store does. */
-export const STORE_TOPIC = 'core.store';
+/** The topic under which the processes of one gateway tell how they do. */
+export const PROCESS_TOPIC = 'core.process';
+
+/** How one process of a gateway does. */
+export interface ProcessState {
+  /** `ok`, or what is wrong with its store, in words that anyone may read. */
+  readonly store: string;
+  /** What hooks of plugins came to since it started. */
+  readonly hooks: readonly HookCounts[];
+}
+
+export async function describeProcess(store: Store, book: HookBook): Promise<ProcessState> {
+  return { store: await describeStore(store), hooks: book.all() };
+}
 
 /** `ok`, or what is wrong with a store, in words that anyone may read. */
 export function describeStore(store: Store): Promise<string> {

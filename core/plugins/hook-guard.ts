@@ -56,6 +56,10 @@ export class HookBook {
     }
     return counts;
   }
+
+  all(): readonly HookCounts[] {
+    return [...this.#counts.values()];
+  }
 }
 
 /** Counts a failure. */

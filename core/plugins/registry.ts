@@ -2,6 +2,7 @@ import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
 import { createAjv, createValidatorFinder } from '../../config/ajv.ts';
 import type { GatewayConfig, PluginInstance } from '../../config/core-schema.ts';
+import { listVariables } from '../../config/interpolate.ts';
 import { type LoadedConfig, meets } from '../../config/load-config.ts';
 import { ConfigError, createConfigError, didYouMean } from '../../config/problems.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
@@ -428,18 +429,19 @@ export function createRouteCompiler(requests: RequestSchemas): CompileRoute {
 
 /** All instances of a configuration, the store's first, and what they registered; those that were left out come last. */
 export function describePlugins(
-  { config, builtins, plugins, leftOut = [] }: LoadedConfig,
+  { raw, config, builtins, plugins, leftOut = [] }: LoadedConfig,
   registry: Registry,
   book: HookBook,
 ): readonly PluginReport[] {
   const left = leftOut.map(({ instance }) => instance);
-  return [config.store, ...config.instances, ...left].map(({ name, plugin, kind }, at) => {
+  return [config.store, ...config.instances, ...left].map(({ name, plugin, kind, pointer }, at) => {
     const isOwn = ({ owner }: Owned<unknown> | HookEntry): boolean => owner === name;
     const hooks = registry.hooks.filter(isOwn);
     const problem = leftOut.find(({ instance }) => instance.name === name)?.reason;
     return {
       ...{ name, plugin, kind, hosts: plugins[at]?.hosts ?? [], permissions: plugins[at]?.permissions ?? [] },
       ...(problem !== undefined && { problem }),
+      environment: listVariables(raw.value, pointer),
       isBuiltin: builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin),
       hooks: hooks.map(({ name: hook, order }) => (order ? `${hook} (${order})` : hook)),
       counts: [...new Set(hooks.map((entry) => entry.name))].map((hook) => book.countsOf(name, hook)),

@@ -248,6 +248,8 @@ export interface Plugin {
   readonly kind: string;
   readonly is_builtin: boolean;
   readonly hosts: readonly string[];
+  readonly environment: readonly string[];
+  readonly permissions: readonly string[];
   readonly problem?: string;
   readonly hooks: readonly string[];
   readonly hook_counts: readonly {

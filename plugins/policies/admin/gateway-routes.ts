@@ -196,6 +196,7 @@ const PLUGIN: Schema = {
     'is_builtin',
     'hosts',
     'permissions',
+    'environment',
     'hooks',
     'hook_counts',
     'routes',
@@ -215,6 +216,11 @@ const PLUGIN: Schema = {
       type: 'array',
       items: { type: 'string' },
       description: 'What of the gateway it uses beyond what every plugin may.',
+    },
+    environment: {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'The environment variables that its options name, whether or not they are set.',
     },
     problem: {
       type: 'string',

@@ -97,6 +97,16 @@ const COLUMNS: readonly Column<Plugin>[] = [
   { name: 'Routes', cell: ({ routes }) => <Few names={routes} /> },
   { name: 'Commands', isExtra: true, cell: ({ commands }) => <div class="wrap">{commands.join(', ') || '–'}</div> },
   { name: 'Hosts', isExtra: true, cell: ({ hosts }) => <div class="wrap">{hosts.join(', ') || '–'}</div> },
+  {
+    name: 'Environment',
+    isExtra: true,
+    cell: ({ environment }) => <div class="wrap">{environment.join(', ') || '–'}</div>,
+  },
+  {
+    name: 'Permissions',
+    isExtra: true,
+    cell: ({ permissions }) => <div class="wrap">{permissions.join(', ') || '–'}</div>,
+  },
 ];
 
 function Few({ names }: { names: readonly string[] }) {
