@@ -268,6 +268,8 @@ export interface InstanceScope {
   readonly mode?: 'enforce' | 'log';
   /** Whether calls go on while its `prepare` hooks look at their requests, and wait for them before their responses. */
   readonly beside?: boolean;
+  /** Whether responses say what its hooks did. */
+  readonly showVerdicts?: boolean;
 }
 
 /** The options of core that policies take. */
@@ -281,6 +283,10 @@ const SCOPE_OPTIONS: Readonly<Record<string, Schema>> = Object.freeze({
   beside: {
     type: 'boolean',
     description: 'Whether calls go on to providers while it looks at requests; responses wait for it. Default false.',
+  },
+  showVerdicts: {
+    type: 'boolean',
+    description: 'Whether responses say in `x-tollgate-verdicts` what its hooks did. Default false.',
   },
 });
 

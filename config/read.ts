@@ -326,7 +326,7 @@ function toInstance(
   const { timeout, required } = own;
   const hooks = { ...(timeout !== undefined && { timeoutMs: parseDuration(String(timeout)) }), ...pick('onFailure') };
   const optional = { ...(egress && { egress }), ...(required === false && { isRequired: required }) };
-  return { ...ref, config, hooks, scope: pick('when', 'mode', 'beside'), ...optional };
+  return { ...ref, config, hooks, scope: pick('when', 'mode', 'beside', 'showVerdicts'), ...optional };
 }
 
 function readServer(

@@ -40,7 +40,7 @@ import {
   type RequestSchemas,
 } from '../plugins/registry.ts';
 import { readFailedAttempt } from './attempt.ts';
-import type { Call, CallInput } from './call.ts';
+import { type Call, type CallInput, VERDICTS_HEADER } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
@@ -264,16 +264,31 @@ function namedTargets({ routes, partsOf }: CallDeps, { config }: LoadedConfig): 
     .map((name) => ({ provider: name.slice(0, name.indexOf('/')), model: name.slice(name.indexOf('/') + 1) }));
 }
 
+/** Names of instances and hooks are short: these are some 20 verdicts. */
+const MAX_VERDICTS = 1000;
+
+/** Adds what a hook did to what the response of its call says, as long as that has room. */
+function showVerdict({ headers }: Call, { plugin, hook, action }: CallHook): void {
+  const before = headers.get(VERDICTS_HEADER);
+  const verdicts = `${before === undefined ? '' : `${before}, `}${plugin} ${hook} ${action}`;
+  if (verdicts.length <= MAX_VERDICTS) headers.set(VERDICTS_HEADER, verdicts);
+}
+
 /** What the hooks of all operations are compiled with. */
 function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: Pending, planOf: PlanFinder) {
   const planNameOf: PlanNameOf = (principal) => {
     const plan = planOf(principal);
     return plan instanceof Promise ? plan.then((known) => known?.name) : plan?.name;
   };
+  const shown = new Set(config.instances.filter(({ scope }) => scope?.showVerdicts).map(({ name }) => name));
+  const onActed = (call: unknown, acted: CallHook): void => {
+    (call as Call).record.hooks.push(acted);
+    if (shown.has(acted.plugin)) showVerdict(call as Call, acted);
+  };
   const onVerdict = (call: unknown, verdict: CallHook, error?: unknown): void => {
     const { plugin, hook, action } = verdict;
-    const { record, requestId } = call as Call;
-    record.hooks.push(verdict);
+    const { requestId } = call as Call;
+    onActed(call, verdict);
     const reason = isGatewayError(error) ? error.refusedBy : error;
     log.info({ request_id: requestId, plugin, hook, verdict: action, reason }, 'a policy that only logs');
   };
@@ -295,7 +310,7 @@ function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: 
     bindOf: (owner: string) => scopes.get(owner),
     onIgnored: (plugin: string, hook: string, error: unknown) =>
       log.error({ plugin, hook, err: error }, `a ${hook} hook failed`),
-    onActed: (call: unknown, acted: CallHook) => void (call as Call).record.hooks.push(acted),
+    onActed,
     onTimed(
       call: unknown,
       { owner: plugin, name: hook }: { readonly owner: string; readonly name: string },

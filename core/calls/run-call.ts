@@ -2,10 +2,10 @@ import { assertAllowed, splitModel } from '../../models/catalog.ts';
 import { chooseTargets, stickyKeyOf } from '../../routing/choose-targets.ts';
 import type { Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
-import { GatewayError, toGatewayError } from '../contract/errors.ts';
+import { GatewayError, rewordError, toGatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import { ownerOf } from '../plugins/attribution.ts';
-import { Call, type CallInput } from './call.ts';
+import { Call, type CallInput, VERDICTS_HEADER } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { factsOf, findDisguised } from './facts.ts';
 import { assertEffects, assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia } from './ingress.ts';
@@ -107,6 +107,9 @@ export async function endWithError(deps: CallDeps, call: Call, thrown: unknown):
       { request_id: call.requestId, ...findFailedHook(call, error), err: error.cause ?? error },
       'internal error',
     );
+  const verdicts = call.headers.get(VERDICTS_HEADER);
+  if (verdicts !== undefined)
+    error = rewordError(error, { headers: { ...error.headers, [VERDICTS_HEADER]: verdicts } });
   meterUnfinished(deps, call);
   // The caller does not wait for the `finish` hooks; the end of the generation does.
   call.finish(hasLeft ? 'aborted' : 'error', error);

@@ -359,9 +359,18 @@ const EXPOSED = [
   'retry-after-ms',
   'x-should-retry',
   'server-timing',
-  ...['provider', 'model', 'attempts', 'cost-usd', 'dropped', 'lane', 'skipped', 'estimated', 'max-tokens'].map(
-    (name) => `x-tollgate-${name}`,
-  ),
+  ...[
+    'provider',
+    'model',
+    'attempts',
+    'cost-usd',
+    'dropped',
+    'lane',
+    'skipped',
+    'estimated',
+    'max-tokens',
+    'verdicts',
+  ].map((name) => `x-tollgate-${name}`),
   ...['limit', 'remaining', 'reset'].flatMap((what) => [`x-ratelimit-${what}-requests`, `x-ratelimit-${what}-tokens`]),
 ].join(', ');
 

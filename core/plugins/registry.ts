@@ -273,6 +273,7 @@ export class Registry {
     if (bounds.timeoutMs !== undefined && own.length === 0) refuseBound(owner, 'timeout', 'hook');
     if (bounds.onFailure !== undefined && own.every(({ name }) => HOOKS[name].kind === 'observe'))
       refuseBound(owner, 'onFailure', 'hook that a call waits for');
+    if (scope.showVerdicts && own.length === 0) refuseBound(owner, 'showVerdicts', 'hook');
     if (scope.beside && own.every(({ name }) => name !== 'prepare')) refuseBound(owner, 'beside', '"prepare" hook');
   }
 

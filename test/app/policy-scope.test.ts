@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/ingress-rig.ts';
+import { pluginFile, startError } from '../support/plugins/plugin-file.ts';
 
 const words = (list: string, rest: object) => ({ plugin: 'words', words: [list], sides: ['request'], ...rest });
 
@@ -134,5 +135,66 @@ describe('E66: `when` and `mode` that cannot work', () => {
     expect(await start({ when: { plan: ['a'] } })).to.include('plan');
     expect(await start({ mode: 'warn' })).to.include('mode');
     expect(await start({ when: { providers: ['echo'], tags: ['team=a'] }, mode: 'log' })).to.equal('');
+  });
+});
+
+describe('a policy that shows its verdicts', () => {
+  let rig: IngressRig;
+  before(async () => {
+    rig = await startIngressRig({
+      policies: {
+        shown: { ...words('apple', { action: 'mask', showVerdicts: true }), sides: ['request', 'response'] },
+        judge: words('cherry', { showVerdicts: true }),
+        trial: words('date', { showVerdicts: true, mode: 'log' }),
+        hidden: words('elder', { action: 'mask' }),
+      },
+    });
+    rig.say('openai', { pieces: [{ text: 'An apple a day.' }] });
+  });
+  after(() => rig.stop());
+
+  const model = MODEL_OF.openai;
+  const ways: readonly (readonly [path: string, body: (content: string, stream: boolean) => object])[] = [
+    ['/v1/chat/completions', (content, stream) => ({ model, stream, messages: [{ role: 'user', content }] })],
+    ['/v1/messages', (content, stream) => ({ model, stream, max_tokens: 50, messages: [{ role: 'user', content }] })],
+    ['/v1/responses', (input, stream) => ({ model, stream, input })],
+    ['/v1/completions', (prompt, stream) => ({ model, stream, prompt })],
+    ['/api/chat', (content, stream) => ({ model, stream, messages: [{ role: 'user', content }] })],
+    ['/api/generate', (prompt, stream) => ({ model, stream, prompt })],
+    ['/v1beta/models/{model}', (text) => ({ contents: [{ role: 'user', parts: [{ text }] }] })],
+  ];
+
+  for (const [path, body] of ways)
+    for (const stream of [false, true])
+      it(`has them in a header of ${path}, on errors too${stream ? ', streamed' : ''}`, async () => {
+        const method = stream ? ':streamGenerateContent?alt=sse' : ':generateContent';
+        const url = path.replace('{model}', `${model}${method}`);
+        const ask = async (content: string) => {
+          const response = await rig.gateway.post(url, body(content, stream));
+          await response.text();
+          return [response.status, response.headers.get('x-tollgate-verdicts')] as const;
+        };
+        const [status, verdicts = ''] = await ask('an apple, a date and an elder');
+        expect(status).to.equal(200);
+        expect(verdicts).to.include('shown prepare changed').and.include('trial prepare would_refuse');
+        expect(verdicts).to.not.include('hidden');
+        if (!stream) expect(verdicts).to.include('shown receive changed');
+        expect(await ask('an elder and a cherry')).to.deep.equal([400, 'judge prepare refused']);
+        const [, none] = await ask('an elder');
+        expect(none ?? '').to.not.include('prepare');
+      });
+
+  it('says nothing of the call to a client that sends headers of that name, and stops the start where there is nothing to show', async () => {
+    rig.say('openai', { pieces: [{ text: 'Fine.' }] });
+    const response = await rig.gateway.post('/v1/chat/completions', ways[0]?.[1]('a fig', true), {
+      'x-tollgate-verdicts': 'hidden prepare changed',
+    });
+    expect(response.headers.get('x-tollgate-verdicts')).to.equal(null);
+    await response.text();
+    const started = startGateway(
+      { policies: { empty: { plugin: './empty.mjs', showVerdicts: true } } },
+      { files: { 'empty.mjs': pluginFile({ name: 'empty', setup: '' }) } },
+    );
+    expect(await startError(started)).to.include('showVerdicts');
   });
 });
