@@ -1,5 +1,6 @@
-import { definePlugin, GatewayError, isGatewayError, isObject, parseSize } from '../../core/index.ts';
+import { definePlugin, isObject, parseSize } from '../../core/index.ts';
 import { type Judge, judgeTexts, SIDES, type Verdict } from './kit/index.ts';
+import { askService, SERVICE } from './kit/service.ts';
 
 /** What the service says, in one of three forms. */
 function readVerdict(body: unknown, count: number): Verdict {
@@ -27,12 +28,7 @@ export default definePlugin({
     additionalProperties: false,
     properties: {
       url: { type: 'string', format: 'url', description: 'Where the texts are sent, by POST.' },
-      headers: {
-        type: 'object',
-        additionalProperties: { type: 'string', secret: true },
-        default: {},
-        description: 'Headers that go with them, such as `authorization`.',
-      },
+      ...SERVICE,
       window: {
         type: 'integer',
         minimum: 1,
@@ -40,33 +36,15 @@ export default definePlugin({
         default: 1000,
         description: 'How many characters of a stream are held back and sent at a time.',
       },
-      maxSize: {
-        type: ['string', 'integer'],
-        format: 'size',
-        default: '1mb',
-        description: 'The most text of a request or response that is sent; more is refused.',
-      },
       sides: SIDES,
     },
   },
   setup(api, { url, headers, window, maxSize, sides }) {
-    const judge: Judge = async (call, side, texts, isLast) => {
+    const judge: Judge = (call, side, texts, isLast) => {
       const { account, keyId, plan } = call.principal;
       const about = { id: call.id, operation: call.operation, account, key: keyId, plan, tags: call.tags };
-      try {
-        const http = await api.http();
-        const json = { side, is_last: isLast, call: { ...about, model: call.request.model }, texts };
-        return readVerdict(
-          await http.post(url, { json, headers, retry: { limit: 0 }, signal: call.signal }).json(),
-          texts.length,
-        );
-      } catch (cause) {
-        if (isGatewayError(cause)) throw cause;
-        const reason = cause instanceof Error ? cause.message : String(cause);
-        api.log.warn({ call: call.id, reason }, 'the service of a guardrail gave no verdict');
-        const message = `The service of the policy "${api.instance}" of this gateway gives no verdict, without which nothing passes. Try again.`;
-        throw new GatewayError('provider_unavailable', message, { refusedBy: api.instance });
-      }
+      const json = { side, is_last: isLast, call: { ...about, model: call.request.model }, texts };
+      return askService(api, { url, headers }, call, json, (body) => readVerdict(body, texts.length));
     };
     judgeTexts(api, { sides, window, maxSize: parseSize(maxSize), judge });
   },

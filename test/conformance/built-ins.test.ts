@@ -58,6 +58,7 @@ const POLICIES: Readonly<Record<string, readonly Omit<PolicyKit, 'plugin'>[]>> =
   schema: [{ config: { schema: { type: 'object' } } }],
   topics: [{ config: { model: 'echo/echo', allowed: ['the sea'] } }],
   'http-guardrail': [{ config: { url: 'http://127.0.0.1:9/look' } }],
+  'http-hook': [{ config: { url: 'http://127.0.0.1:9/look', hooks: ['admit', 'prepare', 'receive', 'error'] } }],
 };
 
 const KEY = createKey((size) => new Uint8Array(size).fill(7));

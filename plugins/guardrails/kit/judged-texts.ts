@@ -142,15 +142,17 @@ function judgedStream({ window, maxSize, judge }: StreamJudge): StreamTransform 
   let size = 0;
   const flush = async (isLast: boolean): Promise<readonly ChatChunk[]> => {
     const texts: JudgedText[] = [];
+    const chunks = held.splice(0);
+    // The chunk whose push fails goes on by itself.
+    unjudged = isLast ? chunks : chunks.slice(0, -1);
     const whole = await passAll(
       eachText((text, { path }) => {
         texts.push({ path, text, before: before.get(path) ?? '' });
         return text;
       }),
-      held.splice(0),
+      chunks,
     );
     size = 0;
-    unjudged = whole;
     const verdict = await judge(texts, isLast);
     unjudged = undefined;
     const said = verdict.action === 'replace' ? verdict.texts : texts.map(({ text }) => text);
@@ -171,7 +173,7 @@ function judgedStream({ window, maxSize, judge }: StreamJudge): StreamTransform 
 }
 
 /** How much a delta says, about. */
-function lengthOf(delta: ChatDelta): number {
+export function lengthOf(delta: ChatDelta): number {
   return Object.values(delta).reduce<number>(
     (sum, part) => sum + (typeof part === 'string' ? part.length : JSON.stringify(part ?? '').length),
     0,

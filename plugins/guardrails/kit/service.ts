@@ -1,0 +1,48 @@
+import { type Call, GatewayError, isGatewayError, type PluginApi } from '../../../core/index.ts';
+
+/** The options of a policy that asks a service. */
+export const SERVICE = Object.freeze({
+  headers: {
+    type: 'object',
+    additionalProperties: { type: 'string', secret: true },
+    default: {},
+    description: 'Headers that go with them, such as `authorization`.',
+  },
+  maxSize: {
+    type: ['string', 'integer'],
+    format: 'size',
+    default: '1mb',
+    description: 'The most text of a request or response that is sent; more is refused.',
+  },
+} as const);
+
+export interface Service {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/**
+ * What a service says of a call: asked once, at its own host, without redirects, as long as the caller waits,
+ * unless the call has ended. Rejects with
+ * `provider_unavailable` where it says nothing that `read` takes: `read` throws for that.
+ */
+export async function askService<T>(
+  api: PluginApi,
+  { url, headers }: Service,
+  call: Call,
+  json: object,
+  read: (body: unknown) => T,
+  hasEnded = false,
+): Promise<T> {
+  try {
+    const http = await api.http();
+    const options = { json, headers, retry: { limit: 0 }, ...(!hasEnded && { signal: call.signal }) };
+    return read(await http.post(url, options).json());
+  } catch (cause) {
+    if (isGatewayError(cause)) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    api.log.warn({ call: call.id, reason }, 'the service of a guardrail gave no verdict');
+    const message = `The service of the policy "${api.instance}" of this gateway gives no verdict, without which nothing passes. Try again.`;
+    throw new GatewayError('provider_unavailable', message, { refusedBy: api.instance });
+  }
+}
