@@ -1,4 +1,4 @@
-/** The public entry of `tollgate`: what plugins and programs that embed the gateway import. */
+/** The public entry of `tollgate`: what plugins and programs that embed the gateway import. @public */
 
 export type { BudgetValues } from '../config/budgets.ts';
 export { STANDARD_FORMATS } from '../config/formats.ts';

@@ -1,6 +1,8 @@
 /**
  * The public entry `tollgate/conformance`: each kit runs every promise of a kind of plugin against yours, in any runner
  * with `describe` and `it` (mocha, jest, vitest, `node:test`). They assert with `node:assert` and touch no network.
+ *
+ * @public
  */
 
 export type { AgentKit } from './agent.ts';

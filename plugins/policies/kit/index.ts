@@ -1,4 +1,4 @@
-/** The entry `tollgate/operators`: what plugins need that operators work with, in addition to what all plugins need: routes for them, plans, budgets, tags, the record of a call. */
+/** The entry `tollgate/operators`: what plugins need that operators work with, in addition to what all plugins need: routes for them, plans, budgets, tags, the record of a call. @beta */
 
 export {
   ACCOUNTS,

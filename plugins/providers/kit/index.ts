@@ -1,4 +1,4 @@
-/** `tollgate/codec`: what codecs of model vendors share. A kit is a library for plugins, never a plugin itself. */
+/** `tollgate/codec`: what codecs of model vendors share. A kit is a library for plugins, never a plugin itself. @public */
 
 export { createResponsesCodec } from '../../formats/openai-responses/read-stream.ts';
 export { readReasoningItem } from '../../formats/openai-responses/reasoning.ts';

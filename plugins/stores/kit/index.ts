@@ -1,4 +1,4 @@
-/** `tollgate/stores`: what a store is made of whose documents are elsewhere. A kit is a library for plugins, never a plugin itself. */
+/** `tollgate/stores`: what a store is made of whose documents are elsewhere. A kit is a library for plugins, never a plugin itself. @public */
 
 import type { KeyvStoreAdapter } from 'keyv';
 import type { Store, StoreWatcher } from '../../../core/index.ts';
