@@ -47,29 +47,50 @@ export async function listPlugins(context: CommandContext): Promise<void> {
       }),
     ),
   );
+  createIo(context.terminal, context.globals.json === true).result(
+    rows,
+    formatPlugins(rows, order, running.length > 0),
+  );
+}
+
+/** One plugin of the list, as `--json` has it. */
+interface PluginRow
+  extends Pick<
+    PluginReport,
+    'kind' | 'name' | 'plugin' | 'routes' | 'commands' | 'hosts' | 'permissions' | 'environment'
+  > {
+  readonly source: string;
+  readonly version?: string;
+  readonly license?: string;
+  readonly provenance: string;
+  readonly problem?: string;
+  readonly hooks: readonly { readonly hook: HookName; readonly position: number; readonly of: number }[];
+  readonly hook_counts?: ReturnType<typeof sumCounts>;
+}
+
+/** What each column of the table says of a plugin. */
+const COLUMNS: Readonly<Record<string, (row: PluginRow) => string>> = {
+  KIND: ({ kind }) => kind,
+  NAME: ({ name }) => name,
+  PLUGIN: ({ plugin }) => plugin,
+  SOURCE: ({ source }) => source,
+  VERSION: ({ version }) => version ?? '',
+  LICENCE: ({ license }) => license ?? '',
+  HOOKS: ({ hooks }) => [...new Set(hooks.map(({ hook }) => hook))].join(','),
+  ROUTES: ({ routes }) => (routes.length > 3 ? `${routes.length} routes` : routes.join(',')),
+  COMMANDS: ({ commands }) => commands.join(','),
+  HOSTS: ({ hosts }) => hosts.join(','),
+  PERMISSIONS: ({ permissions }) => permissions.join(','),
+  ENVIRONMENT: ({ environment }) => environment.join(','),
+  PROVENANCE: ({ provenance }) => provenance,
+};
+
+/** The list for a person: plugins, the order of hooks, what these cost where a gateway runs, and what is left out. */
+function formatPlugins(rows: readonly PluginRow[], order: readonly HookOrder[], isRunning: boolean): string {
+  const cells = Object.values(COLUMNS);
   const table = formatTable(
-    [
-      'KIND',
-      'NAME',
-      'PLUGIN',
-      'SOURCE',
-      'VERSION',
-      'LICENCE',
-      'HOOKS',
-      'ROUTES',
-      'COMMANDS',
-      'HOSTS',
-      'PERMISSIONS',
-      'ENVIRONMENT',
-      'PROVENANCE',
-    ],
-    rows.map((row) => [
-      ...[row.kind, row.name, row.plugin, row.source, row.version ?? '', row.license ?? ''],
-      [...new Set(row.hooks.map(({ hook }) => hook))].join(','),
-      row.routes.length > 3 ? `${row.routes.length} routes` : row.routes.join(','),
-      ...[row.commands.join(','), row.hosts.join(','), row.permissions.join(','), row.environment.join(',')],
-      row.provenance,
-    ]),
+    Object.keys(COLUMNS),
+    rows.map((row) => cells.map((cell) => cell(row))),
   );
   const orders = formatTable(
     ['HOOK', 'RUNS IN THIS ORDER'],
@@ -78,17 +99,13 @@ export async function listPlugins(context: CommandContext): Promise<void> {
   const costs = rows.flatMap(({ name, hook_counts: counts = [] }) =>
     counts.map(({ hook, calls, failures, seconds }) => [name, hook, `${calls}`, `${failures}`, `${seconds}`]),
   );
-  const cost =
-    running.length === 0
-      ? 'What hooks cost is known where a gateway of this configuration runs.'
-      : formatTable(['PLUGIN', 'HOOK', 'CALLS', 'FAILED', 'SECONDS'], costs);
+  const cost = isRunning
+    ? formatTable(['PLUGIN', 'HOOK', 'CALLS', 'FAILED', 'SECONDS'], costs)
+    : 'What hooks cost is known where a gateway of this configuration runs.';
   const left = rows.flatMap(({ name, problem }) =>
     problem === undefined ? [] : [`\n${name} is left out: ${problem}`],
   );
-  createIo(context.terminal, context.globals.json === true).result(
-    rows,
-    `${table}\n\n${orders}\n\n${cost}${left.join('')}`,
-  );
+  return `${table}\n\n${orders}\n\n${cost}${left.join('')}`;
 }
 
 interface HookOrder {
