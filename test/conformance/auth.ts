@@ -74,8 +74,13 @@ export function testAuth(kit: AuthKit): void {
       it('is told as itself beside the others', () =>
         withPlugin(async (subject) => {
           const found = await Promise.all(right.map((sample) => authenticate(subject, sample)));
-          for (const [at, { principal }] of right.entries())
-            if (principal.userId !== undefined) assert.equal((found[at] as Principal).userId, principal.userId);
+          for (const [at, sample] of right.entries()) {
+            const { userId } = sample.principal;
+            if (userId === undefined) continue;
+            assert.equal((found[at] as Principal).userId, userId);
+            // Once more, where some have been remembered.
+            assert.equal((await authenticate(subject, sample))?.userId, userId);
+          }
         }));
       if (plugin.isCredential)
         it('has a credential of the shape that `isCredential` knows', () => {

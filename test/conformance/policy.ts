@@ -56,6 +56,8 @@ export function testPolicy(kit: PolicyKit): void {
       await enter(subject, [{ role: 'user', content: HARMLESS }]);
       await receive(subject, response);
       await stream(subject, chunksOf(response, 3));
+      for (const text of kit.refuses ?? []) await orRefusal(() => enter(subject, [{ role: 'user', content: text }]));
+      for (const text of kit.hides ?? []) await orRefusal(() => receive(subject, responseOf('m', [{ content: text }])));
       for (const { handler } of subject.hooksOf('finish')) await handler(callOf(requestOf(HARMLESS)), outcomeOf('ok'));
     });
     testWholeAndStreamed(kit);
@@ -140,6 +142,8 @@ function testWholeAndStreamed(kit: PolicyKit): void {
               assertUnsaid(text, refusal);
             }
           }
+          const log = subject.logged.join('\n').toLowerCase();
+          assert.ok(!log.includes(JSON.stringify(text.toLowerCase()).slice(1, -1)), 'the log repeats the text');
         }));
     it('keeps its end and usage, and the heads of its chunks', () =>
       withPolicy(kit, async (subject) => {

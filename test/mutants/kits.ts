@@ -4,6 +4,8 @@ import type { MutatedFile } from './mutants.ts';
 const DIALECTS = ['test/conformance/dialects.test.ts'];
 const PROVIDERS = ['test/conformance/providers.test.ts'];
 const STORES = ['test/plugins/stores/memory.test.ts'];
+const BUILT_INS = ['test/conformance/built-ins.test.ts'];
+const SPEECH = (vendor: string): readonly string[] => [`test/plugins/tts/${vendor}.test.ts`];
 
 /** Wrong lines of our own plugins that the published kits have to notice: `docs/plugins/12-testing.md`. */
 export const KITS: readonly MutatedFile[] = [
@@ -325,6 +327,228 @@ export const KITS: readonly MutatedFile[] = [
         'add: async (name, member, max) => add(name, member, max),',
         "add: async (name, member, max) => (setTimeout(() => add(name, member, max), 50), 'added' as const),",
       ],
+      ['a set that is full takes more', "if (set.size >= max) return 'full';", ''],
+      [
+        'what was removed stays',
+        'const removed = set?.delete(member) ?? false;',
+        'const removed = set?.has(member) ?? false;',
+      ],
+      [
+        'a page begins with the last one of the page before',
+        'byBytes(member, after) > 0',
+        'byBytes(member, after) >= 0',
+      ],
+      [
+        'members have no order',
+        'const members = [...(sets.get(name) ?? [])].sort(byBytes);',
+        'const members = [...(sets.get(name) ?? [])];',
+      ],
+      [
+        'it answers after its end',
+        'isClosed() ? Promise.reject(storeClosed())',
+        'false ? Promise.reject(storeClosed())',
+      ],
+      [
+        'what nobody settles is held for ever',
+        "(state === 'held' && until < now ? [keys] : [])",
+        "(state === 'held' && until < 0 ? [keys] : [])",
+      ],
+      ['the books begin with their oldest line', '        .reverse()\n', ''],
+      ['what was settled is settled again', 'ended.set(key, request);', ''],
+      ['calls are not written down', 'if (record) records.write(keys.name, keys.ref, record);', ''],
+      ['budgets are spent by nobody', 'for (const row of rows) budgets.set(row.id, row);', ''],
+    ],
+  },
+  {
+    room: 'kits: guardrails',
+    file: 'plugins/guardrails/words.ts',
+    tests: BUILT_INS,
+    mutants: [
+      ['it knows a word in one case alone', 'return plain.toLowerCase();', 'return plain;'],
+      [
+        'a refusal repeats what it refuses',
+        "throw refusal(api.instance, 'a word that is not allowed here', place);",
+        'throw refusal(api.instance, `the word ${_text}`, place);',
+      ],
+      [
+        'it refuses with a bug',
+        "throw refusal(api.instance, 'a word that is not allowed here', place);",
+        "throw new Error('not allowed');",
+      ],
+      [
+        'what it finds is in the log',
+        'replace(_text, place) {',
+        "replace(_text, place) { api.log.info({ text: _text }, 'found');",
+      ],
+      ['it writes to the console', 'replace(_text, place) {', "replace(_text, place) { console.error('found');"],
+    ],
+  },
+  {
+    room: 'kits: guardrails',
+    file: 'plugins/guardrails/pii/index.ts',
+    tests: BUILT_INS,
+    mutants: [
+      ['what it masks is still there', ': `[${kind.toUpperCase()}]`;', ': `[${text}]`;'],
+      [
+        'it refuses with a code for failures',
+        "if (action === 'block') throw refusal(api.instance, KINDS[kind], place);",
+        "if (action === 'block') throw new Error(KINDS[kind]);",
+      ],
+    ],
+  },
+  {
+    room: 'kits: guardrails',
+    file: 'plugins/guardrails/kit/guard.ts',
+    tests: BUILT_INS,
+    mutants: [
+      [
+        'streams pass unseen',
+        "handler: (call) => guard(call, 'response')?.stream() });",
+        'handler: () => undefined });',
+      ],
+      [
+        'whole responses pass unseen',
+        "handler: (call, response) => guard(call, 'response')?.response(response),",
+        'handler: () => undefined,',
+      ],
+      ['requests pass unseen', "  api.hook('prepare', prepare);\n", ''],
+    ],
+  },
+  {
+    room: 'kits: guardrails',
+    file: 'plugins/guardrails/kit/text-transform.ts',
+    tests: BUILT_INS,
+    mutants: [
+      [
+        'what is held back is lost at the end',
+        'return [...this.#open].flatMap(([index, open]) => this.#release(index, open));',
+        'return [];',
+      ],
+      [
+        'streams share what they hold back',
+        'readonly #texts = new Map<string, OpenText>();',
+        'readonly #texts = ((globalThis as { own?: Map<string, OpenText> }).own ??= new Map());',
+      ],
+      [
+        'arguments of tools are lost on a stream',
+        'for (const { index, function: part, custom } of delta.tool_calls ?? []) {',
+        'for (const { index, function: part, custom } of (delta.tool_calls ?? []).slice(0, 0)) {',
+      ],
+      [
+        'only the first choice is looked at',
+        'const choices = response.choices.map((choice) => {',
+        'const choices = response.choices.map((choice) => {\n        if (choice.index > 0) return choice;',
+      ],
+      [
+        'thinking is not looked at',
+        'media_type mime_type mimeType required pattern order stream`',
+        'media_type mime_type mimeType required pattern order stream reasoning_content`',
+      ],
+      [
+        'what comes out late has no head',
+        '{ id, object, created, model, choices: [{ index, delta: deltaOf(text)',
+        '{ object, created, model, choices: [{ index, delta: deltaOf(text)',
+      ],
+    ],
+  },
+  {
+    room: 'kits: guardrails',
+    file: 'plugins/guardrails/kit/text-stream.ts',
+    tests: BUILT_INS,
+    mutants: [
+      [
+        'nothing is held back',
+        'const until = isLast ? text.length : this.#knownUntil(text, from);',
+        'const until = text.length;',
+      ],
+      [
+        'what goes on comes twice',
+        'out.push(text.slice(at, until));',
+        'out.push(text.slice(at, until), text.slice(at, until));',
+      ],
+    ],
+  },
+  {
+    room: 'kits: callers',
+    file: 'plugins/auth/jwt/index.ts',
+    tests: BUILT_INS,
+    mutants: [
+      [
+        'a credential is in the log',
+        "log.debug({ reason: (error as Error).message }, 'A token was refused.');",
+        "log.debug({ token }, 'A token was refused.');",
+      ],
+      [
+        'a refusal repeats the credential',
+        "'A token was refused.');\n      throw invalidToken();",
+        "'A token was refused.');\n      throw new GatewayError('invalid_token', `${token} is not valid.`);",
+      ],
+      [
+        'a wrong one is a bug',
+        "'A token was refused.');\n      throw invalidToken();",
+        "'A token was refused.');\n      throw error;",
+      ],
+      [
+        'signatures are not checked',
+        'const { payload } = await checkSignature(token, key, options, now);',
+        'const payload = decodeJwt(token);',
+      ],
+      [
+        'callers whose credentials begin alike are one',
+        "const digest = hash('sha256', token, 'base64');",
+        "const digest = hash('sha256', token.slice(0, 30), 'base64');",
+      ],
+      ['all callers are one', 'userId: `${userPrefix}${userId}`,', 'userId: `${userPrefix}user`,'],
+      ['a credential never ends', 'currentDate: new Date(now),', 'currentDate: new Date(0),'],
+    ],
+  },
+  {
+    room: 'kits: speech',
+    file: 'plugins/tts/openai.ts',
+    tests: SPEECH('openai'),
+    mutants: [
+      ['the end of a stream is not told', 'return { done: true, ...(input', 'return { done: false, ...(input'],
+      ['an account without money is another failure', "? { class: 'billing' }", '? {}'],
+      ['a field has the vendor’s name in errors', '{ param: PARAM[param] ?? param }', '{ param }'],
+      ['half of the text is spoken', '        input: text,', '        input: text.slice(0, text.length / 2),'],
+    ],
+  },
+  {
+    room: 'kits: speech',
+    file: 'plugins/tts/kit/options.ts',
+    tests: SPEECH('openai'),
+    mutants: [
+      [
+        'options that it does not have do nothing',
+        'if ((allowed as readonly string[]).includes(name)) continue;',
+        'if ((allowed as readonly string[]).includes(name) || name !== "") continue;',
+      ],
+    ],
+  },
+  {
+    room: 'kits: speech',
+    file: 'plugins/tts/deepgram.ts',
+    tests: SPEECH('deepgram'),
+    mutants: [
+      [
+        'the text is in the address',
+        'path: `/v1/speak?${query}`,',
+        'path: `/v1/speak?${query}&text=${encodeURIComponent(text)}`,',
+      ],
+      [
+        'a call changes those after it',
+        'body: { text },',
+        'body: { text, seen: (OUTPUT as { n?: number }) && Math.random() },',
+      ],
+    ],
+  },
+  {
+    room: 'kits: speech',
+    file: 'plugins/tts/elevenlabs.ts',
+    tests: SPEECH('elevenlabs'),
+    mutants: [
+      ['a voice leads elsewhere', 'if (!VOICE_ID.test(input.voice)) {', 'if (input.voice === undefined) {'],
+      ['an account without money is a wrong key', "  quota_exceeded: { class: 'billing' },\n", ''],
     ],
   },
 ];
