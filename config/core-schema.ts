@@ -383,7 +383,7 @@ export interface GatewayConfig extends Pick<CoreValues, 'logging' | 'billing'> {
   readonly printable: () => Readonly<Record<string, unknown>>;
   /** The same with its secrets: to be compared, never shown. */
   readonly plain: () => Readonly<Record<string, unknown>>;
-  /** Where values came from, by JSON pointer: `env PORT`, `file /run/secrets/key`; else the file or a default. */
+  /** Where values came from, by JSON pointer: `env PORT`, `file /run/secrets/key`, `tollgate.config.yaml:3`; else a default. */
   readonly sources: ReadonlyMap<string, string>;
 }
 

@@ -45,11 +45,21 @@ describe('references in a configuration', () => {
 
   it('say where values came from', async () => {
     const text = "server: { host: '${A}' }\nproviders: { acme: { apiKey: '${file:key}' } }\n";
-    const { sources } = await checkText(text, { env: { A: '::1' }, files: { key: 'sk-1' } });
-    expect([...sources]).to.deep.equal([
-      ['/server/host', 'env A'],
-      ['/providers/acme/apiKey', 'file key'],
-    ]);
+    const { sources, file } = await checkText(text, { env: { A: '::1' }, files: { key: 'sk-1' } });
+    expect(Object.fromEntries(sources)).to.deep.include({
+      '/server': `${file}:1`,
+      '/server/host': 'env A',
+      '/providers/acme': `${file}:2`,
+      '/providers/acme/apiKey': 'file key',
+    });
+    // What nobody wrote is a default, and so is a section that the file inherits.
+    for (const pointer of ['/server/port', '/store', '/auth']) expect(sources.has(pointer), pointer).to.equal(false);
+  });
+
+  it('say the line of a value, also of one that an alias of YAML repeats', async () => {
+    const text = 'providers: { acme: { apiKey: k } }\nmodels:\n  a: &both\n    - acme/m\n  b: *both\n';
+    const { sources, file } = await checkText(text, {});
+    expect([sources.get('/models/a/0'), sources.get('/models/b/0')]).to.deep.equal([`${file}:4`, `${file}:5`]);
   });
 });
 

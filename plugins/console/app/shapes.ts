@@ -113,15 +113,20 @@ export interface Target {
   };
 }
 
-export interface Budget {
+/** A budget of one key, as that key is shown. */
+export interface KeyBudget {
   readonly name: string;
-  readonly of: string;
   readonly every: string;
-  readonly timezone: string;
   readonly amount_usd: string;
   readonly spent_usd: string;
-  readonly held_usd: string;
   readonly left_usd: string;
+  readonly resets_at: string;
+}
+
+export interface Budget extends Omit<KeyBudget, 'resets_at'> {
+  readonly of: string;
+  readonly timezone: string;
+  readonly held_usd: string;
   readonly resets_at: string | null;
   readonly owner: 'file' | 'store';
   readonly raised_usd?: string;
@@ -265,6 +270,8 @@ export interface Plugin {
 
 export interface Configuration {
   readonly file: string;
+  /** Why the last reload was refused. */
+  readonly problem?: string;
   readonly configuration: Readonly<Record<string, unknown>>;
   readonly sources: Readonly<Record<string, string>>;
 }

@@ -151,7 +151,12 @@ const CONFIGURATION: Schema = {
       type: 'object',
       additionalProperties: { type: 'string' },
       description:
-        'By JSON pointer where a value came from: `env PORT`, `file /run/secrets/key`. Else from the file, or a default.',
+        'By JSON pointer where a value came from: `env PORT`, `file /run/secrets/key`, `tollgate.config.yaml:3`. What is not there is a default.',
+    },
+    problem: {
+      type: 'string',
+      description:
+        'Why the last reload was refused, whatever asked for it; absent where none was, or one went well since.',
     },
   },
 };
@@ -164,9 +169,10 @@ function configurationRoute({ gateway }: PluginApi): Route {
     responses: { 200: { description: 'The values that count.', schema: CONFIGURATION } },
     handler(ctx) {
       const { file, isDefault, printable, sources } = gateway.configuration;
+      const problem = gateway.reloadProblem();
       ctx.set('cache-control', 'no-store');
       ctx.body = {
-        ...{ object: 'configuration', file, is_default: isDefault },
+        ...{ object: 'configuration', file, is_default: isDefault, ...(problem !== undefined && { problem }) },
         ...{ configuration: printable(), sources: Object.fromEntries(sources) },
       };
     },

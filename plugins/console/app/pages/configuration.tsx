@@ -11,12 +11,11 @@ export function Configuration() {
   const values = useLoad('configuration', () => get<Values>('/configuration'));
   const reload = (diff: boolean): void => {
     setError(undefined);
-    change<Reload>('POST', '/reload', { diff }).then((told) => {
-      setReport(told);
-      values.reload();
-    }, setError);
+    setReport(undefined);
+    change<Reload>('POST', '/reload', { diff }).then(setReport, setError).finally(values.reload);
   };
-  const rows = values.data ? leavesOf(values.data.configuration).filter(([pointer]) => pointer.includes(word)) : [];
+  const rows = values.data ? leavesOf(values.data.configuration).filter(({ name }) => name.includes(word)) : [];
+  const problem = values.data?.problem;
   return (
     <>
       <PageHead
@@ -36,7 +35,7 @@ export function Configuration() {
           </>
         )}
       </PageHead>
-      <Problem error={error ?? values.error} />
+      <Problem error={error ?? values.error ?? (report ? undefined : problem)} />
       {report && <Changes report={report} />}
       <search class="filters" aria-label="Which values">
         <Search label="Name has" value={word} onPick={setWord} />
@@ -46,16 +45,12 @@ export function Configuration() {
         <Table
           label="Values"
           rows={rows}
-          keyOf={([pointer]) => pointer}
+          keyOf={({ pointer }) => pointer}
           empty="No name has this."
           columns={[
-            { name: 'Name', cell: ([pointer]) => <code>{pointer}</code> },
-            { name: 'Value', cell: ([, value]) => <div class="wrap">{JSON.stringify(value)}</div> },
-            {
-              name: 'From',
-              isExtra: true,
-              cell: ([pointer]) => values.data?.sources[`/${pointer.replaceAll('.', '/')}`] ?? 'file or default',
-            },
+            { name: 'Name', cell: ({ name }) => <code class="wrap">{name}</code> },
+            { name: 'Value', cell: ({ value }) => <div class="wrap">{JSON.stringify(value)}</div> },
+            { name: 'From', cell: ({ pointer }) => values.data?.sources[pointer] ?? 'default' },
           ]}
         />
       )}
@@ -82,9 +77,22 @@ function Changes({ report }: { report: Reload }) {
   );
 }
 
+interface Leaf {
+  /** Its place, as the gateway names it: a JSON pointer. */
+  readonly pointer: string;
+  readonly name: string;
+  readonly value: unknown;
+}
+
 /** Every value with its dotted name. */
-function leavesOf(value: unknown, name = ''): readonly (readonly [name: string, value: unknown])[] {
+function leavesOf(value: unknown, pointer = '', name = ''): readonly Leaf[] {
   const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
-  if (!isMap || Object.keys(value).length === 0) return [[name, value]];
-  return Object.entries(value).flatMap(([key, child]) => leavesOf(child, name === '' ? key : `${name}.${key}`));
+  if (!isMap || Object.keys(value).length === 0) return [{ pointer, name, value }];
+  return Object.entries(value).flatMap(([key, child]) =>
+    leavesOf(
+      child,
+      `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+      name === '' ? key : `${name}.${key}`,
+    ),
+  );
 }
