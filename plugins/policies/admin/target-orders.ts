@@ -4,7 +4,10 @@ import { createModelNames } from '../kit/model-names.ts';
 import { printable } from '../kit/printable.ts';
 import { type Action, type Actions, type Resource, resource, WITHIN } from '../kit/resource.ts';
 
-/** What the gateways of the store were told: sets of this instance, and the number of changes, which is read now and then. */
+/**
+ * What the gateways of the store were told: sets of this instance, and the number of changes. Each process reads that one number now and
+ * then, as it does for keys: stores have no way to tell a process anything, and an order may come from a gateway or command elsewhere.
+ */
 const DRAINED = 'drained';
 const RESETS = 'resets';
 const VERSION = 'orders';

@@ -78,19 +78,23 @@ function nameOf(word: By, call: CallRow, tag: string, edges: readonly number[], 
 }
 
 function latencyOf({ durations, firstBytes }: Times): Latency {
+  const [whole, first] = [ascending(durations), ascending(firstBytes)];
   return {
-    calls: durations.length,
-    duration_p50_ms: percentile(durations, 0.5),
-    duration_p95_ms: percentile(durations, 0.95),
-    ...(firstBytes.length > 0 && {
-      first_byte_p50_ms: percentile(firstBytes, 0.5),
-      first_byte_p95_ms: percentile(firstBytes, 0.95),
+    calls: whole.length,
+    duration_p50_ms: percentile(whole, 0.5),
+    duration_p95_ms: percentile(whole, 0.95),
+    ...(first.length > 0 && {
+      first_byte_p50_ms: percentile(first, 0.5),
+      first_byte_p95_ms: percentile(first, 0.95),
     }),
   };
 }
 
-/** The least value that so large a share of them does not exceed. */
-function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
+function ascending(values: readonly number[]): readonly number[] {
+  return values.toSorted((a, b) => a - b);
+}
+
+/** The least of the ascending values that so large a share of them does not exceed. */
+function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.max(Math.ceil(share * sorted.length) - 1, 0)] ?? 0;
 }
