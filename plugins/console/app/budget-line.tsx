@@ -1,8 +1,19 @@
-import { percent, usd } from './format.ts';
-import type { Budget } from './shapes.ts';
-import { Bar, type Tone } from './ui.tsx';
+import { useEffect, useState } from 'preact/hooks';
+import { get, may } from './api.ts';
+import { Outcome } from './calls-table.tsx';
+import { percent, until, usd } from './format.ts';
+import { useLiveCalls } from './live-calls.ts';
+import { linkTo } from './routing.ts';
+import type { Budget, KeyBudget } from './shapes.ts';
+import { Bar, Problem, type Tone, useLoad } from './ui.tsx';
 
-export function BudgetLine({ budget, isShort = false }: { budget: Budget; isShort?: boolean }) {
+export function BudgetLine({
+  budget,
+  isShort = false,
+}: {
+  budget: Omit<KeyBudget, 'resets_at'> & Pick<Budget, 'raised_usd'>;
+  isShort?: boolean;
+}) {
   const share = Number(budget.spent_usd) / (Number(budget.amount_usd) + Number(budget.raised_usd ?? 0));
   const tone: Tone = share >= 1 ? 'bad' : share >= 0.8 ? 'warn' : 'good';
   return (
@@ -16,5 +27,34 @@ export function BudgetLine({ budget, isShort = false }: { budget: Budget; isShor
       </div>
       <Bar share={share} tone={tone} label={`${budget.name}: ${percent(share)} spent, ${usd(budget.left_usd)} left`} />
     </>
+  );
+}
+
+/** What a key has left of its budgets, told anew after each of its calls: one sees it run out. */
+export function KeySpending({ id, prefix }: { id: string; prefix: string }) {
+  const [call] = useLiveCalls({ key: prefix }, may('calls:read')).calls;
+  const [seen, setSeen] = useState('');
+  const spent = useLoad(seen, () => get<{ budgets: readonly KeyBudget[] | null }>(`/keys/${id}`));
+  useEffect(() => {
+    // One request at a time, however fast calls come.
+    if (!spent.isLoading && call !== undefined) setSeen(call.id);
+  }, [spent.isLoading, call?.id]);
+  return (
+    <div role="status">
+      <Problem error={spent.error} retry={spent.reload} />
+      {spent.data?.budgets?.map((budget) => (
+        <div key={budget.name}>
+          <BudgetLine budget={budget} />
+          <p class="muted">
+            {usd(budget.left_usd)} left; it begins anew {until(budget.resets_at)}.
+          </p>
+        </div>
+      ))}
+      {call && (
+        <p>
+          Its last call: <Outcome call={call} /> <a href={linkTo('calls', { key: prefix, id: call.id })}>Look at it</a>
+        </p>
+      )}
+    </div>
   );
 }

@@ -1,5 +1,4 @@
 import { count, milliseconds, unknownCost, usd } from './format.ts';
-import { linkTo } from './routing.ts';
 import type { Call } from './shapes.ts';
 import { Badge, type Column, Time, type Tone } from './ui.tsx';
 
@@ -25,13 +24,15 @@ export function targetOf({ provider, model }: Pick<Call, 'provider' | 'model'>):
   return provider === '-' ? model : `${provider}/${model}`;
 }
 
-/** One line a call; `link` leads to what it says of one. */
-export function callColumns(link: (call: Call) => string): readonly Column<Call>[] {
+/** One line a call; `link` leads to the calls that are shown, with more words: one of them, or those of a user. */
+export function callColumns(
+  link: (more: { readonly id?: string; readonly user?: string }) => string,
+): readonly Column<Call>[] {
   return [
     {
       name: 'Time',
       cell: (call) => (
-        <a href={link(call)} class="row-link">
+        <a href={link({ id: call.id })} class="row-link">
           <Time at={call.at} />
         </a>
       ),
@@ -51,7 +52,7 @@ export function callColumns(link: (call: Call) => string): readonly Column<Call>
       name: 'User',
       cell: (call) => (
         <div class="wrap short">
-          <a href={linkTo('calls', { user: call.user_id })}>{call.user_id}</a>
+          <a href={link({ user: call.user_id })}>{call.user_id}</a>
         </div>
       ),
     },

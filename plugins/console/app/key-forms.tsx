@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { change, getVersion, session } from './api.ts';
+import { KeySpending } from './budget-line.tsx';
 import { CLIENTS, type Client, connectLines } from './connect-lines.ts';
 import type { Key } from './shapes.ts';
 import { Button, Choice, Code, Copy, Dialog, Problem, Spinner, Text, useLoad } from './ui.tsx';
@@ -246,6 +247,7 @@ export function EditKey({ id, onClose }: { id: string; onClose: () => void }) {
           </div>
         </form>
       )}
+      {loaded.data?.value.budgets && <KeySpending {...loaded.data.value} />}
       {loaded.data && <EndKey item={loaded.data.value} onClose={onClose} />}
     </Dialog>
   );

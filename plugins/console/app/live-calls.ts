@@ -1,9 +1,14 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { get, hrefOf, type Page, pathOf, type Query } from './api.ts';
+import { get, hrefOf, minutesAhead, type Page, pathOf, type Query } from './api.ts';
 import type { Call } from './shapes.ts';
 
-/** How many lines a page keeps: older ones are a click away. */
-const MOST = 500;
+/** How many lines a page keeps: older ones are a click away. A browser lays out the whole table for each line that comes. */
+const MOST = 100;
+const A_PAGE = 100;
+/** How many pages of the gateway are looked through at once for what is rare. */
+const MOST_PAGES = 100;
+/** How many lines are added in one frame, where not too many wait: a browser that is slow stays at hand. */
+const A_FRAME = 10;
 
 export interface LiveCalls {
   readonly calls: readonly Call[];
@@ -37,7 +42,7 @@ export function useLiveCalls(filter: Query, isOn: boolean): LiveCalls {
 function useCallList(filter: Query) {
   const key = JSON.stringify(filter);
   const [state, setState] = useState<State>(EMPTY);
-  const known = useRef({ key, ids: new Set<string>() });
+  const known = useRef({ key, ids: new Set<string>(), isTrimmed: false });
 
   /** Those that are not shown yet; none of a filter that is no longer looked at. */
   const takeNew = (fresh: readonly Call[]): readonly Call[] => {
@@ -46,38 +51,57 @@ function useCallList(filter: Query) {
     for (const { id } of news) ids.add(id);
     return news;
   };
+  /** Shows a page more: a gateway that looked for long tells a short one, or an empty one, and where to go on. */
   const load = async (after: string | undefined): Promise<void> => {
     try {
-      const page = await get<Page<Call>>('/calls', { ...filter, limit: 100, after });
-      if (known.current.key !== key) return;
-      const news = takeNew(page.data);
-      setState(({ calls }) => ({
-        calls: [...calls, ...news].sort(byNewest),
-        next: page.next,
-        isLoading: false,
-        error: undefined,
-      }));
+      for (let from = after, left = MOST_PAGES; ; left -= 1) {
+        const page = await get<Page<Call>>('/calls', { ...filter, limit: A_PAGE, after: from });
+        if (known.current.key !== key) return;
+        const news = takeNew(page.data);
+        const isEnough = page.next === undefined || left <= 1 || (page.data.length >= A_PAGE && news.length > 0);
+        setState(({ calls }) => ({
+          calls: [...calls, ...news].sort(byNewest),
+          next: page.next,
+          isLoading: !isEnough,
+          error: undefined,
+        }));
+        if (isEnough) return;
+        from = page.next;
+      }
     } catch (error) {
       setState((before) => ({ ...before, error, isLoading: false }));
     }
   };
+  const loadOlder = (): void => {
+    // Lines were let go since: what is older than the last one begins somewhere else now.
+    const from = known.current.isTrimmed ? undefined : state.next;
+    known.current.isTrimmed = false;
+    void load(from);
+  };
   useEffect(() => {
-    known.current = { key, ids: new Set() };
+    known.current = { key, ids: new Set(), isTrimmed: false };
     setState(EMPTY);
     void load(undefined);
+    return () => {
+      known.current.key = '';
+    };
   }, [key]);
   return {
     state,
     reload: () => void load(undefined),
-    loadOlder: () => void load(state.next),
-    addNew(fresh: readonly Call[]): void {
+    loadOlder,
+    /** `isAfterGap`: calls before these were let go unseen, so that no line is shown beneath that is not the next one. */
+    addNew(fresh: readonly Call[], isAfterGap: boolean): void {
       const news = takeNew(fresh);
       if (news.length === 0) return;
-      setState((before) => ({
-        ...before,
+      setState((before) => {
         // The feed begins with some that a short first page does not have yet.
-        calls: [...news, ...before.calls].sort(byNewest).slice(0, Math.max(MOST, before.calls.length)),
-      }));
+        const all = [...news, ...before.calls].sort(byNewest);
+        const calls = all.slice(0, isAfterGap ? news.length : Math.max(MOST, before.calls.length));
+        for (const { id } of all.slice(calls.length)) known.current.ids.delete(id);
+        known.current.isTrimmed ||= calls.length < all.length;
+        return { ...before, calls, next: before.next ?? (calls.length < all.length ? '' : undefined) };
+      });
     },
   };
 }
@@ -86,21 +110,39 @@ function byNewest(one: Call, other: Call): number {
   return one.at < other.at ? 1 : one.at > other.at ? -1 : 0;
 }
 
+const UNIT_MS: Readonly<Record<string, number>> = Object.freeze({ s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 });
+
+/** The first moment of a time such as `7d`, by the clock of the gateway; all time without one. */
+function oldestOf(last: Query[string]): number {
+  const [, number, unit = ''] = /^(\d+)([smhd])$/.exec(String(last)) ?? [];
+  return number === undefined ? 0 : Date.now() - minutesAhead.value * 60_000 - Number(number) * (UNIT_MS[unit] ?? 0);
+}
+
 /** Follows the calls of a filter; `onCut` is told when the gateway no longer lets this page follow. */
-function useFeed(filter: Query, isOn: boolean, onCalls: (calls: readonly Call[]) => void, onCut: () => void) {
+function useFeed(
+  filter: Query,
+  isOn: boolean,
+  onCalls: (calls: readonly Call[], isAfterGap: boolean) => void,
+  onCut: () => void,
+) {
   const [isLive, setLive] = useState(false);
   const [isCut, setCut] = useState(false);
   useEffect(() => {
     if (!isOn) return undefined;
-    const { last: _last, ...words } = filter;
+    // The feed knows no time: of the newest ones that it begins with, some may be older than what is looked at.
+    const { last, ...words } = filter;
+    const oldest = oldestOf(last);
     // With the newest ones first: nothing is missed between the list and the feed.
     const source = new EventSource(hrefOf(pathOf('/calls', { ...words, follow: 'true', limit: 20 })));
     let waiting: Call[] = [];
+    let hasGap = false;
     let frame = 0;
     const flush = (): void => {
-      frame = 0;
-      onCalls(waiting.reverse());
-      waiting = [];
+      const drawn = Math.max(A_FRAME, waiting.length - MOST / 2);
+      onCalls(waiting.slice(0, drawn).reverse(), hasGap);
+      hasGap = false;
+      waiting = waiting.slice(drawn);
+      frame = waiting.length > 0 ? requestAnimationFrame(flush) : 0;
     };
     source.onopen = () => setLive(true);
     source.onerror = () => {
@@ -109,8 +151,11 @@ function useFeed(filter: Query, isOn: boolean, onCalls: (calls: readonly Call[])
     };
     source.addEventListener('skipped', () => setCut(true));
     source.addEventListener('call', (event) => {
-      // Many at once are drawn once. A page that is hidden draws nothing, and keeps no more than it would show.
-      waiting = [...waiting.slice(1 - MOST), JSON.parse(event.data) as Call];
+      // Many at once are drawn over some frames. A page that is hidden draws nothing, and keeps no more than it would show.
+      const call = JSON.parse(event.data) as Call;
+      if (Date.parse(call.at) < oldest) return;
+      hasGap ||= waiting.length === MOST;
+      waiting = [...waiting.slice(1 - MOST), call];
       if (frame === 0) frame = requestAnimationFrame(flush);
     });
     return () => {

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { useCallback, useEffect, useId, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.ts';
 import { time, wholeTime } from './format.ts';
@@ -182,6 +182,10 @@ export interface Column<Row> {
   cell(row: Row): ComponentChildren;
 }
 
+/**
+ * Rows as a table. Of one that keeps its `columns` a row that was drawn is not drawn again: lists to which lines are added all the time
+ * depend on it.
+ */
 export function Table<Row>({
   label,
   columns,
@@ -197,9 +201,20 @@ export function Table<Row>({
   isCurrent?: (row: Row) => boolean;
   empty?: ComponentChildren;
 }) {
+  const drawn = useRef<{ readonly columns: readonly Column<Row>[]; readonly lines: ReadonlyMap<Row, VNode> }>(
+    undefined,
+  );
   if (rows.length === 0 && empty) return <div class="empty">{empty}</div>;
-  const classOf = (column: Column<Row>): string =>
-    [column.isNumber && 'number', column.isExtra && 'extra', column.isWide && 'wide'].filter(Boolean).join(' ');
+  const before = drawn.current?.columns === columns ? drawn.current.lines : undefined;
+  const lines = new Map<Row, VNode>();
+  const lineOf = (row: Row): VNode => {
+    if (isCurrent?.(row)) return <Line key={keyOf(row)} row={row} columns={columns} isCurrent />;
+    const line = before?.get(row) ?? <Line key={keyOf(row)} row={row} columns={columns} />;
+    lines.set(row, line);
+    return line;
+  };
+  const body = rows.map(lineOf);
+  drawn.current = { columns, lines };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
     <section class="table" aria-label={label} tabIndex={0}>
@@ -213,20 +228,34 @@ export function Table<Row>({
             ))}
           </tr>
         </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={keyOf(row)} class={isCurrent?.(row) ? 'current' : ''}>
-              {columns.map((column) => (
-                // Where a row stands as lines, each cell says what it is.
-                <td key={column.name} class={classOf(column)} data-name={column.isQuiet ? undefined : column.name}>
-                  {column.cell(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
+        <tbody>{body}</tbody>
       </table>
     </section>
+  );
+}
+
+function classOf<Row>({ isNumber, isExtra, isWide }: Column<Row>): string {
+  return [isNumber && 'number', isExtra && 'extra', isWide && 'wide'].filter(Boolean).join(' ');
+}
+
+function Line<Row>({
+  row,
+  columns,
+  isCurrent = false,
+}: {
+  row: Row;
+  columns: readonly Column<Row>[];
+  isCurrent?: boolean;
+}) {
+  return (
+    <tr class={isCurrent ? 'current' : ''}>
+      {columns.map((column) => (
+        // Where a row stands as lines, each cell says what it is.
+        <td key={column.name} class={classOf(column)} data-name={column.isQuiet ? undefined : column.name}>
+          {column.cell(row)}
+        </td>
+      ))}
+    </tr>
   );
 }
 

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { CallDrawer } from '../call-drawer.tsx';
 import { callColumns } from '../calls-table.tsx';
 import { useLiveCalls } from '../live-calls.ts';
@@ -33,6 +33,7 @@ export function Calls() {
   // A request's calls are few and there already: the feed knows no such filter.
   const live = useLiveCalls(words, isOn && words['request'] === undefined);
   const isFiltered = Object.values(words).some(Boolean);
+  const columns = useMemo(() => callColumns((more) => linkTo('calls', { ...words, ...more })), [JSON.stringify(words)]);
   return (
     <>
       <PageHead title="Calls" note="Newest first. What was said is not shown, unless the gateway keeps it.">
@@ -62,22 +63,28 @@ export function Calls() {
       </search>
       <Problem error={live.error} />
       {live.isCut && <p role="status">More calls came than were told. Load the page anew to see them all.</p>}
-      {live.isLoading && <p class="muted">Loading …</p>}
-      {!live.isLoading && (
+      {(!live.isLoading || live.calls.length > 0) && (
         <Table
           label="Calls"
           rows={live.calls}
           keyOf={(call) => call.id}
           isCurrent={(call) => call.id === id}
-          columns={callColumns((call) => linkTo('calls', { ...words, id: call.id }))}
+          columns={columns}
           empty={
-            isFiltered
-              ? 'No call matches. Take a filter away, or look at a longer time.'
-              : 'No call has come yet. This page shows each as soon as it is over.'
+            live.next !== undefined
+              ? 'None of the latest calls matches. Look further back, or take a filter away.'
+              : isFiltered
+                ? 'No call matches. Take a filter away, or look at a longer time.'
+                : 'No call has come yet. This page shows each as soon as it is over.'
           }
         />
       )}
-      {live.next !== undefined && (
+      {live.isLoading && (
+        <p class="muted" role="status">
+          {live.next === undefined ? 'Loading …' : 'Looking further back …'}
+        </p>
+      )}
+      {!live.isLoading && live.next !== undefined && (
         <p>
           <Button onClick={live.loadOlder}>Show older</Button>
         </p>

@@ -1,14 +1,28 @@
 import { useState } from 'preact/hooks';
-import { change, get, may, type Page, session } from '../api.ts';
+import { change, get, getSome, may, type Page, session } from '../api.ts';
+import { KeySpending } from '../budget-line.tsx';
 import { targetOf } from '../calls-table.tsx';
 import { CLIENTS, type Client, connectLines } from '../connect-lines.ts';
 import { count, percent, until, usd } from '../format.ts';
 import { useLiveCalls } from '../live-calls.ts';
 import { nextStep } from '../next-steps.ts';
 import { linkTo } from '../routing.ts';
-import type { Call, NearBudget, Target, Usage } from '../shapes.ts';
+import type { Call, Key, NearBudget, Target, Usage } from '../shapes.ts';
 import { TargetState, urgencyOf } from '../target-state.tsx';
-import { Bar, Button, Code, Copy, type Loaded, PageHead, Panel, Problem, Spinner, Time, useLoad } from '../ui.tsx';
+import {
+  Bar,
+  Button,
+  Code,
+  Copy,
+  type Loaded,
+  PageHead,
+  Panel,
+  Problem,
+  Spinner,
+  Text,
+  Time,
+  useLoad,
+} from '../ui.tsx';
 
 /** Does it work, what does it cost, what fails, how to connect: the answers of the first look. */
 export function Home() {
@@ -20,8 +34,8 @@ export function Home() {
   );
   const budgets = useLoad(ifMay('budgets:read', 'budgets'), () => get<Page<NearBudget>>('/near-budgets'));
   const calls = (name: string): string | undefined => ifMay('calls:read', name);
-  const errors = useLoad(calls('errors'), () => get<Page<Call>>('/calls', { outcome: 'error', limit: 3 }));
-  const refusals = useLoad(calls('refusals'), () => get<Page<Call>>('/calls', { outcome: 'refused', limit: 3 }));
+  const errors = useLoad(calls('errors'), () => getSome<Call>('/calls', { outcome: 'error' }, 3));
+  const refusals = useLoad(calls('refusals'), () => getSome<Call>('/calls', { outcome: 'refused' }, 3));
   const any = useLoad(calls('any'), () => get<Page<Call>>('/calls', { limit: 1 }));
   const reload = (): void => {
     for (const each of [targets, today, budgets, errors, refusals, any]) each.reload();
@@ -182,29 +196,43 @@ function Fails({
             {nextStep(call.error_code) && <p class="muted">{nextStep(call.error_code)}</p>}
           </li>
         ))}
-        {calls.data?.data.length === 0 && <li class="muted">{empty}</li>}
+        {calls.data?.data.length === 0 && (
+          <li class="muted">
+            {calls.data.has_more ? 'None of the latest calls. “All of them” looks further back.' : empty}
+          </li>
+        )}
       </ul>
     </Panel>
   );
 }
 
+/** A key as it is shown once. */
+interface MadeKey {
+  readonly api_key: string;
+  readonly api_key_info: Pick<Key, 'id' | 'prefix' | 'budgets'>;
+}
+
 function Connect({ isFirst = false }: { isFirst?: boolean }) {
   const [client, setClient] = useState<Client>('curl');
-  const [key, setKey] = useState<string>();
+  const [model, setModel] = useState('echo/echo');
+  const [amount, setAmount] = useState('');
+  const [made, setMade] = useState<MadeKey>();
   const [error, setError] = useState<unknown>();
-  const makeKey = (): void => {
+  const makeKey = (event: Event): void => {
+    event.preventDefault();
     setError(undefined);
-    change<{ api_key: string }>('POST', '/keys', { user_id: session.value?.user, name: `console: ${client}` })
-      .then(({ api_key }) => setKey(api_key))
+    const budgets = amount.trim() === '' ? {} : { budgets: [{ amount_usd: amount.trim(), every: 'day' }] };
+    change<MadeKey>('POST', '/keys', { user_id: session.value?.user, name: `console: ${client}`, ...budgets })
+      .then(setMade)
       .catch(setError);
   };
-  const text = connectLines(client, key, 'echo/echo');
+  const text = connectLines(client, made?.api_key, model.trim() || 'MODEL');
   return (
     <Panel
       title={isFirst ? 'Make the first call' : 'How to connect'}
       note="The model echo/echo answers with your own words, without a vendor."
     >
-      <div class="spread">
+      <form class="spread low" onSubmit={makeKey}>
         <fieldset class="actions">
           <legend class="unseen">Client</legend>
           {CLIENTS.map((each) => (
@@ -213,19 +241,26 @@ function Connect({ isFirst = false }: { isFirst?: boolean }) {
             </Button>
           ))}
         </fieldset>
-        {may('keys:write') && (
-          <Button kind={key === undefined ? 'main' : 'plain'} onClick={makeKey}>
-            {key === undefined ? 'Make a key for me' : 'Make another key'}
-          </Button>
-        )}
-      </div>
+        <div class="filters">
+          <Text label="Model" value={model} onType={setModel} />
+          {may('keys:write') && (
+            <>
+              <Text label="Budget, US dollars a day" placeholder="none" value={amount} onType={setAmount} />
+              <Button kind={made ? 'plain' : 'main'} type="submit">
+                {made ? 'Make another key' : 'Make a key for me'}
+              </Button>
+            </>
+          )}
+        </div>
+      </form>
       <Problem error={error} />
-      {key !== undefined && (
+      {made && (
         <p role="status">
-          The key stands in the lines below and is shown this once. <Copy text={key} label="Copy the key" />
+          The key stands in the lines below and is shown this once. <Copy text={made.api_key} label="Copy the key" />
         </p>
       )}
       <Code text={text} />
+      {made?.api_key_info.budgets && <KeySpending key={made.api_key_info.id} {...made.api_key_info} />}
       {isFirst && may('calls:read') && <FirstCall />}
     </Panel>
   );

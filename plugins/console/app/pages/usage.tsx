@@ -3,7 +3,19 @@ import { Chart } from '../chart.tsx';
 import { count, milliseconds, usd } from '../format.ts';
 import { linkTo, route, setWords } from '../routing.ts';
 import type { Usage as Report, Sums, UsageRow } from '../shapes.ts';
-import { Choice, type Column, type Loaded, PageHead, Panel, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
+import {
+  Button,
+  Choice,
+  type Column,
+  type Loaded,
+  PageHead,
+  Panel,
+  Problem,
+  Search,
+  Spinner,
+  Table,
+  useLoad,
+} from '../ui.tsx';
 
 const PERIODS = [
   ['today', 'today'],
@@ -49,8 +61,10 @@ export function Usage() {
   const byTime = useLoad(JSON.stringify([filter, step]), () =>
     get<Report>('/usage', { ...filter, by: step, limit: 1000 }),
   );
-  const byGroup = useLoad(JSON.stringify([filter, group]), () =>
-    get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200, latency: 'true' }),
+  // Times are read of records of calls, which costs more than sums: asked for where they are shown.
+  const latency = query['times'] === 'yes' ? 'true' : undefined;
+  const byGroup = useLoad(JSON.stringify([filter, group, latency]), () =>
+    get<Report>('/usage', { ...filter, by: group, sort: 'cost', limit: 200, latency }),
   );
   return (
     <>
@@ -189,6 +203,7 @@ const FILTERS: ReadonlySet<string> = new Set(['user', 'key', 'provider', 'model'
 
 function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
   const nameOf = (row: UsageRow): string => String(row[group]);
+  const hasTimes = route.value.query['times'] === 'yes';
   return (
     <Panel
       title={`By ${group}`}
@@ -196,6 +211,11 @@ function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
         report.data?.has_more
           ? `the first ${report.data.data.length} of ${count(report.data.rows)}; the CSV has all`
           : undefined
+      }
+      actions={
+        <Button kind="quiet" aria-pressed={hasTimes} onClick={() => setWords({ times: hasTimes ? undefined : 'yes' })}>
+          Times
+        </Button>
       }
     >
       <Spinner of={report} />
@@ -216,11 +236,11 @@ function Groups({ report, group }: { report: Loaded<Report>; group: string }) {
                 ),
             },
             ...SUM_COLUMNS,
-            ...LATENCY_COLUMNS,
+            ...(hasTimes ? LATENCY_COLUMNS : []),
           ]}
         />
       )}
-      {report.data?.latency_of && (
+      {hasTimes && report.data?.latency_of && (
         <p class="muted">
           Times are those of calls that went well, by their records
           {!report.data.latency_of.is_complete && `, the latest ${count(report.data.latency_of.calls)}`}: half of the
