@@ -38,10 +38,8 @@ export function useLiveCalls(filter: Query, isOn: boolean): LiveCalls {
   return { ...list.state, ...feed, loadOlder: list.loadOlder };
 }
 
-/** What is shown of a filter: pages as they are wanted, and what the feed tells, each call once. */
-function useCallList(filter: Query) {
-  const key = JSON.stringify(filter);
-  const [state, setState] = useState<State>(EMPTY);
+/** Which calls of a filter are shown. */
+function useKnown(key: string) {
   const known = useRef({ key, ids: new Set<string>(), isTrimmed: false });
 
   /** Those that are not shown yet; none of a filter that is no longer looked at. */
@@ -51,6 +49,14 @@ function useCallList(filter: Query) {
     for (const { id } of news) ids.add(id);
     return news;
   };
+  return { known, takeNew };
+}
+
+/** What is shown of a filter: pages as they are wanted, and what the feed tells, each call once. */
+function useCallList(filter: Query) {
+  const key = JSON.stringify(filter);
+  const [state, setState] = useState<State>(EMPTY);
+  const { known, takeNew } = useKnown(key);
   /** Shows a page more: a gateway that looked for long tells a short one, or an empty one, and where to go on. */
   const load = async (after: string | undefined): Promise<void> => {
     try {
@@ -95,15 +101,26 @@ function useCallList(filter: Query) {
       const news = takeNew(fresh);
       if (news.length === 0) return;
       setState((before) => {
-        // The feed begins with some that a short first page does not have yet.
-        const all = [...news, ...before.calls].sort(byNewest);
-        const calls = all.slice(0, isAfterGap ? news.length : Math.max(MOST, before.calls.length));
-        for (const { id } of all.slice(calls.length)) known.current.ids.delete(id);
-        known.current.isTrimmed ||= calls.length < all.length;
-        return { ...before, calls, next: before.next ?? (calls.length < all.length ? '' : undefined) };
+        const { state: after, gone } = addLines(before, news, isAfterGap);
+        for (const { id } of gone) known.current.ids.delete(id);
+        known.current.isTrimmed ||= gone.length > 0;
+        return after;
       });
     },
   };
+}
+
+/** The lines with new ones, and those that are let go for them. */
+function addLines(
+  before: State,
+  news: readonly Call[],
+  isAfterGap: boolean,
+): { readonly state: State; readonly gone: readonly Call[] } {
+  // The feed begins with some that a short first page does not have yet.
+  const all = [...news, ...before.calls].sort(byNewest);
+  const calls = all.slice(0, isAfterGap ? news.length : Math.max(MOST, before.calls.length));
+  const gone = all.slice(calls.length);
+  return { state: { ...before, calls, next: before.next ?? (gone.length > 0 ? '' : undefined) }, gone };
 }
 
 function byNewest(one: Call, other: Call): number {

@@ -70,13 +70,7 @@ export function Calls() {
           keyOf={(call) => call.id}
           isCurrent={(call) => call.id === id}
           columns={columns}
-          empty={
-            live.next !== undefined
-              ? 'None of the latest calls matches. Look further back, or take a filter away.'
-              : isFiltered
-                ? 'No call matches. Take a filter away, or look at a longer time.'
-                : 'No call has come yet. This page shows each as soon as it is over.'
-          }
+          empty={emptyText(live.next !== undefined, isFiltered)}
         />
       )}
       {live.isLoading && (
@@ -92,4 +86,11 @@ export function Calls() {
       {id && <CallDrawer id={id} onClose={() => setWords({ id: undefined })} />}
     </>
   );
+}
+
+function emptyText(hasMore: boolean, isFiltered: boolean): string {
+  if (hasMore) return 'None of the latest calls matches. Look further back, or take a filter away.';
+  return isFiltered
+    ? 'No call matches. Take a filter away, or look at a longer time.'
+    : 'No call has come yet. This page shows each as soon as it is over.';
 }

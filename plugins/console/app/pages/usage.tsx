@@ -68,13 +68,7 @@ export function Usage() {
   );
   return (
     <>
-      <PageHead
-        title="Usage"
-        note={
-          byTime.data &&
-          `${byTime.data.from.slice(0, 10)} to ${byTime.data.to.slice(0, 10)}, ${byTime.data.tz}. Calls count when they begin.`
-        }
-      >
+      <PageHead title="Usage" note={byTime.data && rangeOf(byTime.data)}>
         <a
           class="button plain"
           href={pathOf('/usage', { ...filter, by: `${step},${group}`, format: 'csv' })}
@@ -105,6 +99,10 @@ export function Usage() {
       <Groups report={byGroup} group={group} />
     </>
   );
+}
+
+function rangeOf({ from, to, tz }: Report): string {
+  return `${from.slice(0, 10)} to ${to.slice(0, 10)}, ${tz}. Calls count when they begin.`;
 }
 
 function capital(word = ''): string {
