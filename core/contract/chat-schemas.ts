@@ -19,8 +19,10 @@ export const CONTENT_PART: Schema = {
   properties: {
     type: { type: 'string', minLength: 1, maxLength: 64 },
     text: { type: 'string' },
+    // The address alone, as Mistral's clients say it, is made an object where it is read.
     image_url: {
-      type: 'object',
+      type: ['object', 'string'],
+      minLength: 1,
       required: ['url'],
       properties: { url: { type: 'string', minLength: 1 }, detail: nullable('string', { maxLength: 32 }) },
     },

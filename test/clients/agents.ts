@@ -83,6 +83,15 @@ export const AGENTS: Readonly<Record<string, AgentRow>> = Object.freeze({
       [/^Bash$/, () => ({ command: `cat ${NOTE}` })],
     ],
   },
+  pi: {
+    model: 'gpt-5.5',
+    command: `pi --provider tollgate --model gpt-5.5 -p ${TASK}`,
+    loop: [
+      [/^read$/, (folder) => ({ path: at(folder) })],
+      [/^edit$/, (folder) => ({ path: at(folder), edits: [{ oldText: 'red', newText: 'blue' }] })],
+      [/^bash$/, () => ({ command: `cat ${NOTE}` })],
+    ],
+  },
 });
 
 /** What a model does next that follows the loop of an agent; it greets where it has no tools, as for titles. */

@@ -17,8 +17,7 @@ export interface Outcome {
 }
 
 /** Whether the vendor behind the gateway speaks another format than the client, or the same. */
-export const LANES = Object.freeze(['translated', 'native'] as const);
-type Lane = (typeof LANES)[number];
+type Lane = 'translated' | 'native';
 
 /** A model of OpenAI's, at a vendor that refuses what OpenAI refuses. */
 interface OpenaiModel {
@@ -33,15 +32,17 @@ interface OnBudget {
 type Stage = Lane | OpenaiModel | OnBudget;
 
 const SDK_FOLDER = path.join(import.meta.dirname, 'sdk');
-const SET_UP_MS = 60_000;
-const LOOP_MS = 120_000;
-const SDK_MS = 180_000;
+const SET_UP_MS = 180_000;
+const LOOP_MS = 300_000;
+const SDK_MS = 300_000;
 const HELLO = 'Hello there, friend.';
 const MODEL_OF = Object.freeze({
   chat: 'gpt-5.5',
   responses: 'gpt-5.5',
   messages: 'claude-opus-5-5',
   gemini: 'gemini-3.8-flash',
+  ollama: 'gpt-5.5',
+  cohere: 'gpt-5.5',
 });
 
 interface Rig {
@@ -78,7 +79,9 @@ async function startTranslated(baseUrl: string, names: readonly string[] = []): 
 /** The vendor speaks the client's format, since it is a gateway itself. */
 async function startNative(baseUrl: string, format: ClientRun['format']): Promise<Gateways> {
   const inner = await startTranslated(baseUrl);
-  const { plugin, path: below, models = 'scripted' } = NATIVE[format];
+  const native = NATIVE[format];
+  if (!native) throw new Error(`there is no vendor of the format ${format}`);
+  const { plugin, path: below, models = 'scripted' } = native;
   const { url, key: apiKey } = inner.gateway;
   const outer = await startGateway({
     providers: { vendor: { plugin, baseUrl: url + below, apiKey, models: ['*'] } },
@@ -94,13 +97,19 @@ async function startNative(baseUrl: string, format: ClientRun['format']): Promis
 }
 
 const NATIVE: Readonly<
-  Record<ClientRun['format'], { readonly plugin: string; readonly path: string; readonly models?: string }>
+  Partial<Record<ClientRun['format'], { readonly plugin: string; readonly path: string; readonly models?: string }>>
 > = Object.freeze({
   chat: { plugin: 'openai', path: '/v1' },
   responses: { plugin: 'openai', path: '/v1' },
   messages: { plugin: 'anthropic', path: '' },
   gemini: { plugin: 'gemini', path: '/v1beta', models: 'models/scripted' },
+  cohere: { plugin: 'cohere', path: '' },
 });
+
+/** Whether the vendor behind the gateway speaks another format than the client, or the same, where a provider has it. */
+export function lanesOf({ format }: ClientRun): readonly Lane[] {
+  return NATIVE[format] ? ['translated', 'native'] : ['translated'];
+}
 
 async function startOpenai(baseUrl: string, model: string, more: object = {}): Promise<Gateways> {
   const providers = { openai: { baseUrl, apiKey: 'k', models: ['*'] } };

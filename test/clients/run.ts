@@ -2,7 +2,7 @@
 import { install } from './install.ts';
 import { OPENAI_MODELS } from './openai-vendor.ts';
 import { readBudgets, readMatrix, readModels, rowOf, writePage } from './page.ts';
-import { LANES, type Outcome, runClient, runOnBudget, runToolLoop } from './run-client.ts';
+import { lanesOf, type Outcome, runClient, runOnBudget, runToolLoop } from './run-client.ts';
 import { canSignIn, runSignedIn } from './signed-in.ts';
 import {
   CLIENTS,
@@ -82,7 +82,7 @@ async function runLoops<Model extends string>(
 async function runOnLanes(row: ClientRow, run: ClientRun): Promise<readonly Outcome[]> {
   const known = run.ofClient ?? {};
   const outcomes: Outcome[] = [];
-  for (const lane of LANES) {
+  for (const lane of lanesOf(run)) {
     for (const { behaviour, problem } of await runClient(row, run, lane)) {
       const at = outcomes.findIndex((outcome) => outcome.behaviour === behaviour);
       const told = problem !== undefined && known[behaviour] === undefined ? `${lane}: ${problem}` : problem;

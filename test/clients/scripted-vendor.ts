@@ -52,8 +52,10 @@ export async function startScriptedVendor(choose: (request: VendorRequest) => Mo
     for await (const part of request) parts.push(part as Buffer);
     const body = JSON.parse(Buffer.concat(parts).toString()) as VendorRequest;
     requests.push(body);
-    const move = choose(body);
+    const isRerank = request.url?.endsWith('/rerank') === true;
+    const move = choose(isRerank ? { ...body, messages: [] } : body);
     if (move.error) sendError(response, move.error);
+    else if (isRerank) sendJson(response, 200, reranked(body as unknown as RerankRequest, requests.length));
     else if (!body.stream) sendJson(response, 200, whole(body, move, requests.length));
     else stream(response, body, move, requests.length);
     if (!move.isEndless) return;
@@ -101,6 +103,19 @@ function whole({ model }: VendorRequest, move: Move, nth: number): object {
   };
   const choice = { index: 0, message, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop', logprobs: null };
   return { id: `chatcmpl-${nth}`, object: 'chat.completion', created: 1, model, choices: [choice], usage: USAGE };
+}
+
+interface RerankRequest {
+  readonly model: string;
+  readonly documents: readonly string[];
+  readonly top_n?: number;
+}
+
+/** The documents that say hello first. */
+function reranked({ model, documents, top_n: most = documents.length }: RerankRequest, nth: number): object {
+  const scored = documents.map((text, index) => ({ index, relevance_score: /hello/i.test(text) ? 0.9 : 0.1 }));
+  const results = scored.toSorted((one, other) => other.relevance_score - one.relevance_score).slice(0, most);
+  return { id: `rerank-${nth}`, model, results, usage: { total_tokens: 20 } };
 }
 
 function stream(response: http.ServerResponse, { model }: VendorRequest, move: Move, nth: number): void {

@@ -12,7 +12,7 @@ export interface ClientRun {
   readonly title: string;
   /** Of `config/clients.json`. */
   readonly setup: string;
-  readonly format: 'chat' | 'messages' | 'responses' | 'gemini';
+  readonly format: 'chat' | 'messages' | 'responses' | 'gemini' | 'ollama' | 'cohere';
   /** An SDK's script in `sdk/`, and what it is told to do. */
   readonly script?: string;
   readonly client?: string;
@@ -39,6 +39,7 @@ export const BEHAVIOURS = Object.freeze([
     'models',
     'count',
     'websocket',
+    'rerank',
   ],
 ] as const);
 
@@ -54,13 +55,32 @@ const openai = (version: string): ClientRow => ({
   })),
 });
 
+const azure = (version: string): ClientRow => ({
+  id: 'azure-openai',
+  packages: [`openai@${version}`],
+  runs: (['chat', 'responses'] as const).map((format) => ({
+    ...{ title: `AzureOpenAI of openai ${version}`, format, client: `azure-${format}`, script: 'openai.mjs' },
+    setup: 'azure-openai',
+  })),
+});
+
+/** An SDK of one row, named after its package. */
+const sdk = (id: string, pkg: string, format: ClientRun['format'], rest: Partial<ClientRun> = {}): ClientRow => ({
+  ...{ id, packages: [pkg] },
+  runs: [{ title: pkg.replace(/(?!^)@/, ' '), format, setup: id, script: `${id}.mjs`, ...rest }],
+});
+
+const COHERE = { chat: 'Cohere’s own chat is not spoken here; its SDK reranks' };
+const NO_STREAM_ERRORS = {
+  errors: 'it takes an error within a stream for a piece without words; other errors are of its own class',
+};
 const NO_FILES = { document: 'it sends no PDF' };
 const JSON_TOOL = { structured: 'by a tool `json`, as the SDK does for models that it does not know' };
 
-const aiSdk = (ai: string, own: string, anthropic: string, compatible: string): ClientRow => ({
+const aiSdk = (ai: string, own: string, anthropic: string, compatible: string, google: string): ClientRow => ({
   id: `ai-${ai.split('.')[0]}`,
   packages: [
-    ...[`ai@${ai}`, `@ai-sdk/openai@${own}`, `@ai-sdk/anthropic@${anthropic}`],
+    ...[`ai@${ai}`, `@ai-sdk/openai@${own}`, `@ai-sdk/anthropic@${anthropic}`, `@ai-sdk/google@${google}`],
     ...[`@ai-sdk/openai-compatible@${compatible}`, 'zod@4.6.7'],
   ],
   runs: (
@@ -68,6 +88,7 @@ const aiSdk = (ai: string, own: string, anthropic: string, compatible: string): 
       ['openai', own, 'responses'],
       ['anthropic', anthropic, 'messages'],
       ['openai-compatible', compatible, 'chat'],
+      ...(ai.startsWith('7.') ? [['google', google, 'gemini'] as const] : []),
     ] as const
   ).map(([name, version, format]) => ({
     ...{ title: `ai ${ai}, @ai-sdk/${name} ${version}`, format, client: name, script: 'ai-sdk.mjs' },
@@ -102,18 +123,35 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
       ofClient: { errors: 'it shows the error of a broken stream and ends; it does not try again' },
     },
   ]),
+  agent('pi', '@earendil-works/pi-coding-agent@1.6.0', [
+    {
+      ...{ title: 'pi 1.6.0', format: 'chat', agent: 'pi' },
+      ofClient: { errors: 'it shows the error of a broken stream and ends; it does not try again' },
+    },
+  ]),
   {
     id: 'anthropic',
     packages: ['@anthropic-ai/sdk@1.12.0'],
     runs: [{ title: '@anthropic-ai/sdk 1.12.0', format: 'messages', setup: 'anthropic', script: 'anthropic.mjs' }],
   },
   ...['4.104.0', '5.23.2', '6.49.0', '7.57.0'].map(openai),
-  aiSdk('5.0.277', '2.0.131', '2.0.112', '1.0.61'),
-  aiSdk('6.0.326', '3.0.141', '3.0.138', '2.0.87'),
-  aiSdk('7.0.173', '4.0.118', '4.0.105', '3.0.92'),
+  azure('7.57.0'),
+  sdk('groq', 'groq-sdk@1.6.0', 'chat', { client: 'groq-chat', script: 'openai.mjs' }),
+  sdk('mistral', '@mistralai/mistralai@2.7.0', 'chat', {
+    emulated: {
+      stream: 'without its usage: OpenAI’s format says it to those who ask, and the SDK has no field for that',
+      models: 'its entries are in `raw`: they have OpenAI’s fields',
+    },
+  }),
+  aiSdk('5.0.277', '2.0.131', '2.0.112', '1.0.61', '2.0.108'),
+  aiSdk('6.0.326', '3.0.141', '3.0.138', '2.0.87', '3.0.141'),
+  aiSdk('7.0.173', '4.0.118', '4.0.105', '3.0.92', '4.0.121'),
   {
     id: 'langchain',
-    packages: ['@langchain/core@1.4.0', '@langchain/openai@1.6.0', '@langchain/anthropic@1.5.11'],
+    packages: [
+      ...['@langchain/core@1.4.0', '@langchain/openai@1.6.0', '@langchain/anthropic@1.5.11'],
+      '@langchain/google-genai@2.3.2',
+    ],
     runs: [
       {
         ...{ title: '@langchain/openai 1.6.0', format: 'chat', setup: 'langchain-openai' },
@@ -126,6 +164,10 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
       {
         ...{ title: '@langchain/anthropic 1.5.11', format: 'messages', setup: 'langchain-anthropic' },
         ...{ script: 'langchain.mjs', client: 'messages' },
+      },
+      {
+        ...{ title: '@langchain/google-genai 2.3.2', format: 'gemini', setup: 'langchain-google' },
+        ...{ script: 'langchain.mjs', client: 'gemini', ofClient: NO_STREAM_ERRORS },
       },
     ],
   },
@@ -141,6 +183,11 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
     packages: ['@google/genai@3.1.0'],
     runs: [{ title: '@google/genai 3.1.0', format: 'gemini', setup: 'google-genai', script: 'google-genai.mjs' }],
   },
+  sdk('google-generative-ai', '@google/generative-ai@0.24.1', 'gemini', {
+    ofClient: NO_STREAM_ERRORS,
+  }),
+  sdk('ollama', 'ollama@0.6.4', 'ollama'),
+  sdk('cohere', 'cohere-ai@8.1.0', 'cohere', { refused: COHERE }),
   {
     id: 'llamaindex',
     packages: ['llamaindex@0.12.1', '@llamaindex/openai@0.4.23'],

@@ -348,8 +348,19 @@ function needTool(tool: unknown, at: string, needs: DialectNeed[]): void {
   needs.push({ kind: 'server tool', name: type, param: `${at}.type` });
 }
 
+/** A picture or document as Mistral's clients say it, in OpenAI's form. Source: `ImageURLChunk`, `DocumentURLChunk` of @mistralai/mistralai 2.7. */
+function readAddress(part: ContentPart): ContentPart {
+  const { type, image_url: image, document_url: url, document_name: name } = part as Readonly<Record<string, unknown>>;
+  if (type === 'image_url' && typeof image === 'string') return { type, image_url: { url: image } };
+  if (type !== 'document_url' || typeof url !== 'string') return part;
+  const filename = readString(name);
+  const where = /^data:/i.test(url) ? 'file_data' : 'file_url';
+  return { type: 'file', file: { ...(filename !== undefined && { filename }), [where]: url } } as ContentPart;
+}
+
 /** A document: LiteLLM's clients put an address where OpenAI's put the id of a file in the operator's account. */
-function readPart(part: ContentPart, at: string, needs: DialectNeed[]): ContentPart {
+function readPart(given: ContentPart, at: string, needs: DialectNeed[]): ContentPart {
+  const part = readAddress(given);
   const file = part.type === 'file' ? part['file'] : undefined;
   if (!isObject(file)) return part;
   const id = readString(file['file_id']);

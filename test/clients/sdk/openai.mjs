@@ -1,10 +1,16 @@
-// openai 4 to 7. CLIENT is `chat` or `responses`.
-import OpenAI from 'openai';
+// openai 4 to 7, and what is made like it. CLIENT is `chat`, `responses`, either with `azure-` before it, or `groq-chat`.
 import * as is from './behaviours.mjs';
 
 const { MODEL } = is;
-const options = { baseURL: `${is.base}/v1`, apiKey: is.key, maxRetries: 0 };
-const openai = new OpenAI(options);
+const isAzure = is.client.startsWith('azure-');
+const isGroq = is.client === 'groq-chat';
+const OpenAI = (await import(isGroq ? 'groq-sdk' : 'openai')).default;
+const Client = isAzure ? (await import('openai')).AzureOpenAI : OpenAI;
+const place = isAzure
+  ? { endpoint: is.base, apiVersion: '2024-10-21' }
+  : { baseURL: isGroq ? is.base : `${is.base}/v1` };
+const options = { ...place, apiKey: is.key, maxRetries: 0 };
+const openai = new Client(options);
 const weather = (city) => is.WEATHER[city];
 const format = { name: 'person', strict: true, schema: is.PERSON_SCHEMA };
 const tool = { name: 'get_weather', description: 'The weather of a city.', parameters: is.CITY_SCHEMA, strict: true };
@@ -96,7 +102,7 @@ const responses = {
   textOf: (event) => event.delta,
 };
 
-const own = is.client === 'chat' ? chat : responses;
+const own = is.client.endsWith('chat') ? chat : responses;
 
 async function read(stream) {
   for await (const _ of stream);
@@ -121,7 +127,7 @@ async function talkOnWebsocket({ ResponsesWS }) {
   socket.close();
 }
 
-const ws = own === responses ? await import('openai/resources/responses/ws').catch(() => undefined) : undefined;
+const ws = is.client === 'responses' ? await import('openai/resources/responses/ws').catch(() => undefined) : undefined;
 
 await is.report({
   chat: own.chat,
@@ -129,10 +135,11 @@ await is.report({
   tools: own.tools,
   structured: own.structured,
   image: own.image,
-  document: own.document,
+  // Groq's has no type for files.
+  ...(!isGroq && { document: own.document }),
   async errors() {
     const cases = [
-      [() => own.send('Hi', {}, new OpenAI({ ...options, apiKey: 'tg_wrong' })), OpenAI.AuthenticationError, 401],
+      [() => own.send('Hi', {}, new Client({ ...options, apiKey: 'tg_wrong' })), OpenAI.AuthenticationError, 401],
       [() => own.send('Hi', { model: 'nobody/none' }), OpenAI.NotFoundError, 404],
       [() => own.send('Hi', own.bad), OpenAI.BadRequestError, 400],
       [() => own.send('Hi', { model: `${is.provider}/always-limited` }), OpenAI.RateLimitError, 429],
@@ -144,7 +151,7 @@ await is.report({
     }
     const broken = await is.thrownBy(async () => read(await own.send('Break off', { stream: true })));
     if (!(broken instanceof OpenAI.APIError)) throw new Error(`a broken stream throws ${broken.constructor.name}`);
-    const patient = new OpenAI({ ...options, maxRetries: 1 });
+    const patient = new Client({ ...options, maxRetries: 1 });
     await is.waits(() => own.send('Say hello', { model: is.limitedOnce() }, patient), 950, 3000);
   },
   abort: () =>
@@ -155,7 +162,8 @@ await is.report({
     }),
   async models() {
     const ids = [];
-    for await (const { id } of openai.models.list()) ids.push(id);
+    if (isGroq) ids.push(...(await openai.models.list()).data.map(({ id }) => id));
+    else for await (const { id } of openai.models.list()) ids.push(id);
     if (!ids.includes('gpt-5.5')) throw new Error(`the list has ${ids.slice(0, 5)}`);
     is.equal((await openai.models.retrieve('gpt-5.5')).id, 'gpt-5.5', 'the model');
   },

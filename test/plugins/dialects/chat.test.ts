@@ -129,6 +129,19 @@ describe('the chat dialect reading', () => {
     ]);
   });
 
+  it('reads pictures and documents as Mistral’s clients say them', () => {
+    const content = [
+      { type: 'image_url', image_url: 'data:image/png;base64,AA==' },
+      { type: 'document_url', document_url: 'https://files.example/a.pdf', document_name: 'a.pdf' },
+      { type: 'document_url', document_url: 'data:application/pdf;base64,AA==' },
+    ];
+    expect(read({ messages: [{ role: 'user', content }] }).request.messages[0]?.content).to.deep.equal([
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } },
+      { type: 'file', file: { filename: 'a.pdf', file_url: 'https://files.example/a.pdf' } },
+      { type: 'file', file: { file_data: 'data:application/pdf;base64,AA==' } },
+    ]);
+  });
+
   it('needs leave for tools that are not the caller’s', () => {
     const tools = [
       { type: 'function', function: { name: 'f' } },
