@@ -54,7 +54,7 @@ export const FILES: readonly Mistake[] = [
   {
     what: 'names a package by a plain word',
     options: { plugin: 'acme-guard' },
-    says: 'policies.probe: there is no built-in policy plugin "acme-guard". Built in are: access-log, accounts, admin, alias-parameters, cache, feature-hints, limits, metrics, model-refresh, notices, otel, overload, reconcile, usage, http-guardrail, http-hook, injection, max-cost, pii, schema, topics, words, console. Any other is named by "plugin:", as a package tollgate-plugin-…, with its scope, or as a path.',
+    says: 'policies.probe: there is no built-in policy plugin "acme-guard". Built in are: access-log, accounts, admin, alias-parameters, cache, feature-hints, limits, metrics, mirror, model-refresh, notices, otel, overload, reconcile, usage, http-guardrail, http-hook, injection, max-cost, pii, schema, topics, words, console. Any other is named by "plugin:", as a package tollgate-plugin-…, with its scope, or as a path.',
   },
   {
     what: 'exports nothing',

@@ -1,5 +1,5 @@
 import { type Call, type ChatRequest, OptionError, type PluginApi, type Target } from '../../../core/index.ts';
-import { assertInPlan, createPlanFinder } from '../kit/index.ts';
+import { createModelCheck } from '../kit/model-names.ts';
 import { type Books, budgetsOf, holdsOf, leastOf, namedLimit, outputFor, readRoom } from './charges.ts';
 
 /** What `whenBudgetEnds` says: by an alias, a pattern, `provider/model` or `*`, the model that calls go to which are not covered. */
@@ -14,21 +14,8 @@ const HEADER = 'x-tollgate-budget-fallback';
 export function registerCheaper(api: PluginApi, books: Books, models: CheaperModels): void {
   if (Object.keys(models).length === 0) return;
   const find = createFinder(models);
-  const findPlan = createPlanFinder(api);
+  const mayUse = createModelCheck(api);
   api.onRegistered(() => assertKnown(api, models));
-
-  /** Whether the caller may use a model that it did not ask for, by the lists of its key and of its plan. */
-  const isAllowed = async ({ principal }: Call, target: Target): Promise<boolean> => {
-    if (principal.providers && !principal.providers.includes(target.provider)) return false;
-    const plan = await findPlan(principal);
-    const lists = [principal.models && { name: 'key', plan: { models: principal.models } }, plan];
-    try {
-      for (const list of lists) assertInPlan(api.catalog, list, [target]);
-      return true;
-    } catch {
-      return false;
-    }
-  };
 
   api.hook('route', {
     operations: ['chat'],
@@ -42,7 +29,7 @@ export function registerCheaper(api: PluginApi, books: Books, models: CheaperMod
         return undefined;
       if ((await isCovered(api, call, books)) !== false) return undefined;
       const other: Call = { ...call, request: call.request, targets: [target], state: new Map(), headers: new Map() };
-      if (!(await isAllowed(call, target)) || (await isCovered(api, other, books)) !== true) return undefined;
+      if (!(await mayUse(call.principal, target)) || (await isCovered(api, other, books)) !== true) return undefined;
       call.headers.set(HEADER, to);
       api.log.info(
         { request_id: call.requestId, requested: (call.request as ChatRequest).model, model: to },

@@ -1,4 +1,5 @@
-import { nearest, type Offer, type PluginApi } from '../../../core/index.ts';
+import { nearest, type Offer, type PluginApi, type Principal, type Target } from '../../../core/index.ts';
+import { assertInPlan, createPlanFinder } from '../../../core/operators.ts';
 
 export type ModelNamesApi = Pick<PluginApi, 'catalog' | 'offers' | 'aliases'>;
 
@@ -62,7 +63,7 @@ export function createModelNames(api: ModelNamesApi): ModelNames {
   };
 }
 
-function splitName(name: string): { readonly provider: string; readonly model: string } {
+export function splitName(name: string): { readonly provider: string; readonly model: string } {
   const slash = name.indexOf('/');
   return { provider: name.slice(0, Math.max(slash, 0)), model: name.slice(slash + 1) };
 }
@@ -91,4 +92,21 @@ function modelsOf({ catalog }: ModelNamesApi, offers: readonly Offers[], provide
     return [...models, ...addModels].map(({ id }) => id);
   });
   return [...offered, ...(catalog.has(provider) ? catalog.list(provider) : [])];
+}
+
+/** Whether a caller may use a model that it did not ask for, by the lists of its key and of its plan; an alias among them allows its own targets alone. */
+export function createModelCheck(
+  api: Pick<PluginApi, 'catalog'> & Parameters<typeof createPlanFinder>[0],
+): (principal: Principal, target: Target) => Promise<boolean> {
+  const findPlan = createPlanFinder(api);
+  return async (principal, target) => {
+    if (principal.providers && !principal.providers.includes(target.provider)) return false;
+    const lists = [principal.models && { name: 'key', plan: { models: principal.models } }, await findPlan(principal)];
+    try {
+      for (const list of lists) assertInPlan(api.catalog, list, [target]);
+      return true;
+    } catch {
+      return false;
+    }
+  };
 }

@@ -1,0 +1,401 @@
+import {
+  type Call,
+  type ChatChunk,
+  type ChatRequest,
+  type ChatResponse,
+  definePlugin,
+  formatUsd,
+  GatewayError,
+  OptionError,
+  type Outcome,
+  type PluginApi,
+  type Principal,
+  type Target,
+  toGatewayError,
+} from '../../core/index.ts';
+import { createModelCheck, splitName } from './kit/model-names.ts';
+import { listAction } from './kit/resource.ts';
+
+/** Which calls are copied, and where to. */
+interface Rule {
+  readonly alias: string;
+  readonly to: string;
+  readonly target: Target;
+  readonly share: number;
+}
+
+/** A call that will be copied, and the tools that its response calls. */
+interface Sampled {
+  readonly rule: Rule;
+  readonly tools: string[];
+}
+
+/** What one of the two calls of a pair came to. */
+interface Side {
+  /** Nano-dollars; of calls with a known price. */
+  readonly cost: number;
+  readonly unpriced: number;
+  readonly outputTokens: number;
+  readonly toolCalls: number;
+  /** Milliseconds of the latest pairs, the oldest first. */
+  readonly ms: readonly number[];
+  readonly firstByteMs: readonly number[];
+}
+
+/** The pairs of a call and its copy since the first of them. */
+interface Sums {
+  readonly since: number;
+  readonly pairs: number;
+  /** Pairs whose responses call the same tools, as often each. */
+  readonly sameTools: number;
+  readonly original: Side;
+  readonly copy: Side;
+  /** Copies that were not made since too many ran. */
+  readonly skipped: number;
+  /** Copies that failed, by the code of their error. */
+  readonly failed: Readonly<Record<string, number>>;
+}
+
+type Book = Readonly<Record<string, Sums>>;
+
+const SAMPLED = Symbol('mirror.sampled');
+const BOOK = 'mirrors';
+const ALL = 'all';
+/** Of how many of the latest pairs the times are kept, for percentiles. */
+const MOST_TIMES = 200;
+/** The longest that a copy may take. */
+const COPY_MS = 600_000;
+const NO_SIDE: Side = Object.freeze({ cost: 0, unpriced: 0, outputTokens: 0, toolCalls: 0, ms: [], firstByteMs: [] });
+
+const ROW = {
+  type: 'object',
+  required: ['alias', 'to', 'since', 'pairs', 'same_tools', 'original', 'copy', 'difference', 'skipped', 'failed'],
+} as const;
+
+/** Sends a share of an alias's calls to another model too, throws the response away, and reports what differs. */
+export default definePlugin({
+  name: 'mirror',
+  kind: 'policy',
+  apiVersion: 1,
+  permissions: ['records'],
+  commands: [{ name: 'mirrors', summary: 'Show how calls compare with their copies at other models' }],
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      models: {
+        type: 'object',
+        default: {},
+        description:
+          'By the name of an alias, or `provider/model` as callers write it: where a share of its chats is copied to.',
+        additionalProperties: {
+          type: 'object',
+          additionalProperties: false,
+          required: ['to', 'share'],
+          properties: {
+            to: { type: 'string', minLength: 3, maxLength: 256, description: '`provider/model`' },
+            share: {
+              type: 'string',
+              pattern: '^(?:\\d|[1-9]\\d)(?:\\.\\d{1,3})?%$|^100%$',
+              description: 'The share of the chats that are copied, such as `5%`.',
+            },
+          },
+        },
+      },
+      user: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 128,
+        default: 'mirror',
+        description: 'The user, with an account of the same name, that copies are booked to; callers pay for none.',
+      },
+      atOnce: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 100,
+        default: 4,
+        description: 'How many copies may run at the same time in a process; others are left out.',
+      },
+    },
+  },
+  setup(api, config) {
+    const { book } = bookOf(api);
+    const { route, subcommand } = listAction<ReturnType<typeof showSums>>(
+      { path: '/api/core/admin/mirrors', scope: 'usage:read' },
+      {
+        http: {
+          summary: 'How calls compare with their copies at other models',
+          description: 'What both cost and took, and the tools that they called, by alias and model.',
+          response: 'Each alias with the model that its calls are copied to.',
+          schema: ROW,
+          isWhole: true,
+        },
+        read: async () => ({ rows: Object.entries(await book.read()).map(([name, sums]) => showSums(name, sums)) }),
+        cli: {
+          columns: [
+            ['alias', ({ alias }) => alias],
+            ['to', ({ to }) => to],
+            ['pairs', ({ pairs }) => String(pairs)],
+            ['cost', ({ original, copy }) => `${original.cost_usd} -> ${copy.cost_usd}`],
+            ['p50 ms', ({ original, copy }) => `${original.duration_p50_ms ?? '-'} -> ${copy.duration_p50_ms ?? '-'}`],
+            ['tool calls', ({ original, copy }) => `${original.tool_calls} -> ${copy.tool_calls}`],
+            ['same tools', ({ pairs, same_tools: same }) => `${same} of ${pairs}`],
+            ['failed', ({ failed }) => String(Object.values(failed).reduce((sum, count) => sum + count, 0))],
+            ['skipped', ({ skipped }) => String(skipped)],
+          ],
+          empty: 'No call was copied yet.',
+        },
+      },
+    );
+    api.route(route);
+    api.command({
+      name: 'mirrors',
+      summary: 'Show how calls compare with their copies at other models',
+      subcommands: [subcommand],
+    });
+    const rules = new Map(Object.entries(config.models).map(([alias, rule]) => [alias, readRule(alias, rule)]));
+    if (rules.size === 0) return;
+    api.onRegistered(() => assertKnown(api, rules));
+    const mayUse = createModelCheck(api);
+    const running = api.keep('running', () => ({ copies: 0 }));
+    const closing = new AbortController();
+    api.onClose(() => closing.abort());
+    const principal: Principal = Object.freeze({ credential: 'key', userId: config.user, account: config.user });
+
+    const sampledOf = (call: Call): Sampled | undefined => call.state.get(SAMPLED) as Sampled | undefined;
+    api.hook('reserve', {
+      operations: ['chat'],
+      async handler(call) {
+        const rule = rules.get(call.request.model);
+        // Calls of plugins, copies among them, have no client.
+        if (!rule || !call.client || call.client.ownSubscription || Math.random() >= rule.share) return;
+        if (call.targets.every(({ provider, model }) => `${provider}/${model}` === rule.to)) return;
+        // What a caller says goes to no provider that the caller could not use.
+        if (await mayUse(call.principal, rule.target)) call.state.set(SAMPLED, { rule, tools: [] } satisfies Sampled);
+      },
+    });
+    api.hook('receive', {
+      operations: ['chat'],
+      handler(call, response) {
+        sampledOf(call)?.tools.push(...toolsOf(response));
+        return undefined;
+      },
+    });
+    api.hook('stream', {
+      operations: ['chat'],
+      handler(call) {
+        const sampled = sampledOf(call);
+        if (!sampled) return undefined;
+        return {
+          observes: true,
+          push(chunk) {
+            sampled.tools.push(...newToolsOf(chunk));
+            return [];
+          },
+        };
+      },
+    });
+    api.hook('finish', {
+      operations: ['chat'],
+      handler(call, outcome) {
+        const sampled = sampledOf(call);
+        if (!sampled || outcome.status !== 'ok' || closing.signal.aborted) return;
+        if (running.copies >= config.atOnce) return book.add(sampled.rule, { skipped: true });
+        running.copies += 1;
+        // Not waited for: neither the caller nor the end of the call has to do with it.
+        void copyCall(api, call, sampled.rule, principal, closing.signal)
+          .then((copy) =>
+            book.add(
+              sampled.rule,
+              'code' in copy ? copy : { original: [outcome, sampled.tools], copy: [copy.outcome, copy.tools] },
+            ),
+          )
+          .finally(() => {
+            running.copies -= 1;
+          });
+      },
+    });
+  },
+});
+
+function readRule(alias: string, { to, share }: { readonly to: string; readonly share: string }): Rule {
+  return { alias, to, target: splitName(to), share: Number.parseFloat(share) / 100 };
+}
+
+/** Throws an {@link OptionError} for a model that no copy could go to, and for an alias that there is not. */
+function assertKnown(api: Pick<PluginApi, 'catalog' | 'alias'>, rules: ReadonlyMap<string, Rule>): void {
+  const { catalog } = api;
+  for (const { alias, to, target } of rules.values()) {
+    const at = `/models/${alias.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    if (!to.includes('/') || !catalog.find(target.provider, target.model))
+      throw new OptionError(
+        `${at}/to`,
+        `is "${to}", which is no model of a provider here`,
+        'Write "provider/model", as `tollgate models` lists them; an alias is none.',
+      );
+    const original = splitName(alias);
+    if (
+      api.alias(alias) === undefined &&
+      !(original.provider !== '' && catalog.find(original.provider, original.model))
+    )
+      throw new OptionError(
+        at,
+        'is neither an alias of "models" nor a model of a provider',
+        'Its calls would never be copied.',
+      );
+  }
+}
+
+/** Makes a copy of a call, and reads its response to the end. Never rejects. */
+async function copyCall(
+  api: Pick<PluginApi, 'chat' | 'log'>,
+  call: Call<'chat'>,
+  { alias, to }: Rule,
+  principal: Principal,
+  closing: AbortSignal,
+): Promise<{ readonly outcome: Outcome; readonly tools: readonly string[] } | { readonly code: string }> {
+  let outcome: Outcome | undefined;
+  const tools: string[] = [];
+  const { stream: _stream, stream_options: _options, ...rest } = call.request;
+  const request: ChatRequest = { ...rest, model: to };
+  const context = {
+    ...{ principal, requestId: call.requestId, tags: [`mirror=${alias}`] },
+    signal: AbortSignal.any([closing, AbortSignal.timeout(COPY_MS)]),
+    onOutcome(_call: Call, came: Outcome) {
+      outcome = came;
+    },
+  };
+  try {
+    if (call.stream)
+      for await (const chunk of await api.chat({ ...request, stream: true }, context)) tools.push(...newToolsOf(chunk));
+    else tools.push(...toolsOf(await api.chat({ ...request, stream: false }, context)));
+    if (outcome?.status === 'ok') return { outcome, tools };
+    throw outcome?.error ?? new GatewayError('provider_unavailable', 'The copy did not come to its end.');
+  } catch (error) {
+    const { code } = toGatewayError(error);
+    api.log.info({ request_id: call.requestId, requested: alias, model: to, code }, 'the copy of a call failed');
+    return { code };
+  }
+}
+
+const toolsOf = ({ choices }: ChatResponse): readonly string[] =>
+  choices.flatMap(({ message }) => (message.tool_calls ?? []).map((called) => called.function.name));
+
+/** The tools whose calls begin in a chunk. */
+const newToolsOf = ({ choices }: ChatChunk): readonly string[] =>
+  choices.flatMap(({ delta }) => (delta.tool_calls ?? []).flatMap((called) => called.function?.name || []));
+
+type Half = readonly [outcome: Outcome, tools: readonly string[]];
+
+/** What became of a call that was to be copied. */
+type Came = { readonly original: Half; readonly copy: Half } | { readonly skipped: true } | { readonly code: string };
+
+/** A change of the sums. */
+type Waiting = (book: Book) => Book;
+
+/** Changes that wait for the store at most. */
+const MOST_WAITING = 1000;
+
+/** The sums of all processes in one record; those that wait for the store stay here over a reload. */
+function bookOf(api: PluginApi) {
+  const records = api.records<Book>(BOOK);
+  const waiting = api.keep('waiting', () => ({ changes: [] as Waiting[], isWriting: false }));
+  const write = async (): Promise<void> => {
+    if (waiting.isWriting) return;
+    waiting.isWriting = true;
+    let changes: Waiting[] = [];
+    try {
+      while (waiting.changes.length > 0) {
+        changes = waiting.changes.splice(0);
+        await records.change(ALL, (value = {}) => changes.reduce((sums, change) => change(sums), value));
+      }
+    } catch (error) {
+      api.log.warn(
+        { err: error },
+        'what copies of calls came to could not be written down; it waits for the next copy',
+      );
+      waiting.changes = [...changes, ...waiting.changes].slice(-MOST_WAITING);
+    } finally {
+      waiting.isWriting = false;
+    }
+  };
+  return {
+    book: {
+      read: async (): Promise<Book> => (await records.find(ALL)).value ?? {},
+      add({ alias, to }: Rule, came: Came): void {
+        const name = `${alias} ${to}`;
+        waiting.changes.push((all) => ({ ...all, [name]: addTo(all[name], came) }));
+        void write();
+      },
+    },
+  };
+}
+
+function addTo(before: Sums | undefined, came: Came): Sums {
+  const sums: Sums = before ?? {
+    ...{ since: Date.now(), pairs: 0, sameTools: 0, skipped: 0, failed: {} },
+    ...{ original: NO_SIDE, copy: NO_SIDE },
+  };
+  if ('skipped' in came) return { ...sums, skipped: sums.skipped + 1 };
+  if ('code' in came) return { ...sums, failed: { ...sums.failed, [came.code]: (sums.failed[came.code] ?? 0) + 1 } };
+  const [[, ofOriginal], [, ofCopy]] = [came.original, came.copy];
+  const isSame = ofOriginal.toSorted().join('\n') === ofCopy.toSorted().join('\n');
+  return {
+    ...sums,
+    ...{ pairs: sums.pairs + 1, sameTools: sums.sameTools + (isSame ? 1 : 0) },
+    ...{ original: addSide(sums.original, came.original), copy: addSide(sums.copy, came.copy) },
+  };
+}
+
+function addSide(side: Side, [{ cost, usage, durationMs, firstByteMs }, tools]: Half): Side {
+  return {
+    cost: side.cost + (cost ?? 0),
+    unpriced: side.unpriced + (cost === undefined ? 1 : 0),
+    outputTokens: side.outputTokens + (usage?.completion_tokens ?? 0),
+    toolCalls: side.toolCalls + tools.length,
+    ms: [...side.ms, Math.round(durationMs)].slice(-MOST_TIMES),
+    firstByteMs: (firstByteMs === undefined ? side.firstByteMs : [...side.firstByteMs, Math.round(firstByteMs)]).slice(
+      -MOST_TIMES,
+    ),
+  };
+}
+
+/** By the nearest rank; null of none. */
+function percentile(times: readonly number[], share: number): number | null {
+  const sorted = times.toSorted((one, other) => one - other);
+  return sorted[Math.ceil(share * sorted.length) - 1] ?? null;
+}
+
+function showSide({ cost, unpriced, outputTokens, toolCalls, ms, firstByteMs }: Side) {
+  return {
+    ...{
+      cost_usd: formatUsd(cost),
+      unpriced_requests: unpriced,
+      completion_tokens: outputTokens,
+      tool_calls: toolCalls,
+    },
+    ...{ duration_p50_ms: percentile(ms, 0.5), duration_p95_ms: percentile(ms, 0.95) },
+    ...{ first_byte_p50_ms: percentile(firstByteMs, 0.5), first_byte_p95_ms: percentile(firstByteMs, 0.95) },
+  };
+}
+
+function showSums(name: string, { since, pairs, sameTools, original, copy, skipped, failed }: Sums) {
+  const [alias = '', to = ''] = name.split(' ');
+  const [one, other] = [showSide(original), showSide(copy)];
+  const less = (key: 'duration_p50_ms' | 'duration_p95_ms'): number | null => {
+    const [before, after] = [one[key], other[key]];
+    return before === null || after === null ? null : after - before;
+  };
+  return {
+    ...{ alias, to, since: new Date(since).toISOString(), pairs, same_tools: sameTools, original: one, copy: other },
+    difference: {
+      cost_usd: formatUsd(copy.cost - original.cost),
+      ...{
+        tool_calls: copy.toolCalls - original.toolCalls,
+        completion_tokens: copy.outputTokens - original.outputTokens,
+      },
+      ...{ duration_p50_ms: less('duration_p50_ms'), duration_p95_ms: less('duration_p95_ms') },
+    },
+    ...{ skipped, failed },
+  };
+}

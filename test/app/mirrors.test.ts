@@ -1,0 +1,160 @@
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import {
+  answer,
+  chunk,
+  LAST_CHUNK,
+  type Script,
+  SSE_HEAD,
+  startScriptedUpstream,
+} from '../support/vendors/scripted-upstream.ts';
+import { type Said, streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
+import { eventually } from '../support/wait.ts';
+
+/** What 20 tokens in and 5 out cost: 0.0003 USD at the model that was asked, a tenth of that at the other. */
+const PRICES = { asked: { input: 10, output: 20 }, other: { input: 1, output: 2 } };
+const CALLS: Said = { pieces: [{ call: 'get_weather', id: 'call_1', arguments: '{"city":"Rome"}' }] };
+const SAYS: Said = { pieces: [{ text: 'Sunny.' }] };
+
+const saying =
+  (said: Said): Script =>
+  async (wire) => {
+    const { stream } = wire.request.json() as { readonly stream?: boolean };
+    if (stream !== true) return wire.send(answer(200, wholeBody('openai', said)));
+    await wire.send(SSE_HEAD);
+    await wire.send(chunk(streamText('openai', said)));
+    await wire.send(LAST_CHUNK);
+  };
+
+interface Side {
+  readonly cost_usd: string;
+  readonly tool_calls: number;
+  readonly completion_tokens: number;
+  readonly duration_p50_ms: number | null;
+}
+
+interface Row {
+  readonly pairs: number;
+  readonly same_tools: number;
+  readonly original: Side;
+  readonly copy: Side;
+  readonly difference: Omit<Side, 'duration_p50_ms'>;
+  readonly skipped: number;
+  readonly failed: Readonly<Record<string, number>>;
+}
+
+describe('a mirror of an alias', () => {
+  const vendors: Record<string, Awaited<ReturnType<typeof startScriptedUpstream>>> = {};
+  let gateway: TestGateway | undefined;
+  before(async () => {
+    for (const name of ['asked', 'other']) vendors[name] = await startScriptedUpstream(saying(SAYS));
+  });
+  after(async () => {
+    for (const vendor of Object.values(vendors)) await vendor.close();
+  });
+  beforeEach(() => {
+    vendors['asked']?.script(saying(CALLS));
+    vendors['other']?.script(saying(SAYS));
+  });
+  afterEach(() => gateway?.stop());
+
+  const start = async (mirror: object = {}): Promise<TestGateway> => {
+    const providers = Object.fromEntries(
+      Object.entries(PRICES).map(([name, price]) => [
+        name,
+        {
+          plugin: 'openai-compatible',
+          baseUrl: vendors[name]?.url,
+          apiKey: 'k',
+          models: ['m'],
+          prices: { '*': price },
+        },
+      ]),
+    );
+    gateway = await startGateway({
+      providers,
+      models: { smart: 'asked/m' },
+      policies: { mirror: { models: { smart: { to: 'other/m', share: '100%' } }, ...mirror } },
+    });
+    return gateway;
+  };
+  const chat = async ({ post }: TestGateway, rest: object = {}, headers = {}): Promise<Response> => {
+    const messages = [{ role: 'user', content: 'What is the weather?' }];
+    const response = await post('/v1/chat/completions', { model: 'smart', messages, ...rest }, headers);
+    expect(response.status).to.equal(200);
+    expect(response.headers.get('x-tollgate-provider')).to.equal('asked');
+    expect(await response.text()).to.include('get_weather');
+    return response;
+  };
+  const rows = async ({ command }: TestGateway): Promise<readonly Row[]> =>
+    (await command<{ data: readonly Row[] }>('mirrors', 'list')).data;
+  const rowWith = (target: TestGateway, holds: (row: Row) => boolean): Promise<Row> =>
+    eventually(async () => {
+      const [row] = await rows(target);
+      if (!row || !holds(row)) throw new Error(`the report is ${JSON.stringify(row)}`);
+      return row;
+    });
+
+  it('says what calls and their copies cost and which tools they called, whole and streamed', async () => {
+    const target = await start();
+    await chat(target);
+    await rowWith(target, ({ pairs }) => pairs === 1);
+    await chat(target, { stream: true });
+    const row = await rowWith(target, ({ pairs }) => pairs === 2);
+    expect(row).to.deep.include({ same_tools: 0, skipped: 0, failed: {} });
+    expect(row.original).to.include({ cost_usd: '0.0006', tool_calls: 2, completion_tokens: 10 });
+    expect(row.copy).to.include({ cost_usd: '0.00006', tool_calls: 0, completion_tokens: 10 });
+    expect(row.difference).to.include({ cost_usd: '-0.00054', tool_calls: -2, completion_tokens: 0 });
+    expect(row.copy.duration_p50_ms).to.be.a('number');
+    const admin = await target.get('/api/core/admin/mirrors');
+    expect(admin.status, 'a key of callers reads no report').to.equal(403);
+  });
+
+  it('books a copy to the user of mirrors, with a tag and the request of the caller, who pays for the own call alone', async () => {
+    const target = await start({ user: 'trials' });
+    const response = await chat(target);
+    await rowWith(target, ({ pairs }) => pairs === 1);
+    const { data } = await target.command<{ data: readonly Record<string, unknown>[] }>('calls', '--user', 'trials');
+    expect(data).to.have.length(1);
+    expect(data[0]).to.deep.include({
+      ...{ provider: 'other', tags: ['mirror=smart'], cost_usd: '0.00003' },
+      request_id: response.headers.get('x-request-id'),
+    });
+    expect(await target.command('accounts', 'show', 'local')).to.deep.include({ spent_usd: '0.0003' });
+  });
+
+  it('neither delays nor fails a call whose copy hangs or fails, and makes no more copies than it may', async () => {
+    const target = await start({ atOnce: 1 });
+    vendors['other']?.script(answer(500, { error: { message: 'broken' } }));
+    await chat(target);
+    const { failed } = await rowWith(target, (row) => Object.keys(row.failed).length > 0);
+    expect(Object.values(failed)).to.deep.equal([1]);
+    vendors['other']?.script((wire) => wire.hang());
+    const seen = vendors['other']?.requests.length ?? 0;
+    await chat(target);
+    await vendors['other']?.request(seen);
+    await chat(target);
+    const row = await rowWith(target, ({ skipped }) => skipped === 1);
+    expect(row.pairs).to.equal(0);
+  });
+
+  it('sends nothing to a provider that the caller’s key may not use, nor where the share is nothing', async () => {
+    const seen = vendors['other']?.requests.length;
+    const target = await start();
+    const { api_key: key } = await target.command<{ api_key: string }>(
+      'keys',
+      'create',
+      '--user',
+      'ann',
+      '--models',
+      'asked/m',
+    );
+    await chat(target, {}, { authorization: `Bearer ${key}` });
+    await gateway?.stop();
+    const quiet = await start({ models: { smart: { to: 'other/m', share: '0%' } } });
+    await chat(quiet);
+    await gateway?.stop();
+    gateway = undefined;
+    expect(vendors['other']?.requests.length).to.equal(seen);
+  });
+});
