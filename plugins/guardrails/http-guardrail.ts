@@ -1,6 +1,6 @@
 import { definePlugin, isObject, parseSize } from '../../core/index.ts';
 import { type Judge, judgeTexts, SIDES, type Verdict } from './kit/index.ts';
-import { askService, SERVICE } from './kit/service.ts';
+import { requestVerdict, SERVICE } from './kit/service.ts';
 
 /** What the service says, in one of three forms. */
 function readVerdict(body: unknown, count: number): Verdict {
@@ -44,7 +44,7 @@ export default definePlugin({
       const { account, keyId, plan } = call.principal;
       const about = { id: call.id, operation: call.operation, account, key: keyId, plan, tags: call.tags };
       const json = { side, is_last: isLast, call: { ...about, model: call.request.model }, texts };
-      return askService(api, { url, headers }, call, json, (body) => readVerdict(body, texts.length));
+      return requestVerdict(api, { url, headers }, call, json, (body) => readVerdict(body, texts.length));
     };
     judgeTexts(api, { sides, window, maxSize: parseSize(maxSize), judge });
   },

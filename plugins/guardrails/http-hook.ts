@@ -14,7 +14,7 @@ import {
 } from '../../core/index.ts';
 import { refuseBatches } from './kit/guard.ts';
 import { lengthOf } from './kit/judged-texts.ts';
-import { askService, SERVICE } from './kit/service.ts';
+import { requestVerdict, SERVICE } from './kit/service.ts';
 
 /** What the service says of what it was sent: undefined lets that be as it is. */
 type Replacement = unknown;
@@ -144,7 +144,7 @@ export default definePlugin({
           `The policy "${api.instance}" of this gateway sends at most ${most} characters of a call to its service.`,
           { refusedBy: api.instance },
         );
-      return await askService(
+      return await requestVerdict(
         api,
         { url, headers },
         call,

@@ -26,7 +26,7 @@ export interface Service {
  * unless the call has ended. Rejects with
  * `provider_unavailable` where it says nothing that `read` takes: `read` throws for that.
  */
-export async function askService<T>(
+export async function requestVerdict<T>(
   api: PluginApi,
   { url, headers }: Service,
   call: Call,
