@@ -7,13 +7,13 @@ import { type EgressRules, egressOptionsOf } from './egress.ts';
 import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
 import { TLS_SCHEMA, type TlsConfig } from './tls.ts';
 
-const NAME_SCHEMA = { type: 'string', minLength: 1 } as const;
-const limitSchema = (description: string) => ({ type: 'integer', minimum: 0, description }) as const;
+const NAME = { type: 'string', minLength: 1 } as const;
+const limit = (description: string) => ({ type: 'integer', minimum: 0, description }) as const;
 
 const LIMITS = {
-  rpm: limitSchema('Requests a minute; 0 allows none.'),
-  tpm: limitSchema('Tokens a minute; 0 allows none.'),
-  concurrency: limitSchema('Calls at the same time; 0 allows none.'),
+  rpm: limit('Requests a minute; 0 allows none.'),
+  tpm: limit('Tokens a minute; 0 allows none.'),
+  concurrency: limit('Calls at the same time; 0 allows none.'),
 } as const;
 
 /** `plans:`, a map of plans by name. */
@@ -27,18 +27,16 @@ const PLANS = {
     properties: {
       ...LIMITS,
       models: {
-        ...{ type: 'array', minItems: 1, maxItems: 500, items: NAME_SCHEMA },
+        ...{ type: 'array', minItems: 1, maxItems: 500, items: NAME },
         description: 'Models that its users may call: aliases, `provider/model`, `model`, `provider/*`; default: any.',
       },
       serverTools: {
-        type: 'array',
-        items: NAME_SCHEMA,
+        ...{ type: 'array', items: NAME },
         description:
           'Tools that a vendor runs with the operator’s account, as `web_search` or `mcp`, that its users may use; default: only those of their keys.',
       },
       providers: {
-        type: 'object',
-        description: 'Narrower limits by provider.',
+        ...{ type: 'object', description: 'Narrower limits by provider.' },
         additionalProperties: { type: 'object', additionalProperties: false, properties: LIMITS },
       },
       budgets: {
@@ -51,8 +49,6 @@ const PLANS = {
   },
 } as const satisfies Schema;
 
-/** Core's own part of the configuration's schema; `docs/config.md` and editors show the descriptions. */
-
 const duration = (description: string, value: string) =>
   ({ type: 'string', format: 'duration', default: value, description }) as const;
 const size = (description: string, value: string) =>
@@ -61,8 +57,6 @@ const choice = <const V extends readonly string[]>(description: string, values: 
   ({ type: 'string', enum: values, default: value, description }) as const;
 const map = <const P extends Readonly<Record<string, Schema>>>(description: string, properties: P) =>
   ({ type: 'object', additionalProperties: false, default: {}, description, properties }) as const;
-const limit = (description: string) => ({ type: 'integer', minimum: 0, description }) as const;
-const NAME = { type: 'string', minLength: 1 } as const;
 
 const SERVER = map('Where and how the gateway listens.', {
   host: {

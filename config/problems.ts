@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { isObject } from '../core/contract/json.ts';
 
 /** One mistake in the configuration: where it is, what is wrong and what to do. Holds no secret. */
 interface ConfigProblem {
@@ -220,4 +221,23 @@ function distance(a: string, b: string): number {
 
 function at(row: readonly number[], column: number): number {
   return row[column] ?? Number.POSITIVE_INFINITY;
+}
+
+/** Where each value stands, by JSON pointer, as `tollgate.config.yaml:3`; of a file in which no places are known (js, ts), the file. */
+export function linesOf(file: string, value: object, positions: Positions): readonly (readonly [string, string])[] {
+  const rows: (readonly [string, string])[] = [];
+  // What an alias of YAML repeats has no place of its own: it stands where the alias does.
+  const walk = (pointer: string, node: unknown, above: string): void => {
+    const found = positions.get(pointer)?.value;
+    const place = found === undefined ? above : `${found.file ?? file}:${found.line}`;
+    rows.push([pointer, place]);
+    const children = Array.isArray(node) ? [...node.entries()] : isObject(node) ? Object.entries(node) : [];
+    for (const [key, child] of children) walk(childPointer(pointer, key), child, place);
+  };
+  for (const [key, section] of Object.entries(value)) {
+    const pointer = childPointer('', key);
+    // A section that the file lacks is inherited from the built-in configuration: a default.
+    if (positions.size === 0 || positions.has(pointer)) walk(pointer, section, file);
+  }
+  return rows;
 }

@@ -13,8 +13,8 @@ import { readModelRoute, targetNames } from './model-routes.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
 import {
   ConfigError,
-  childPointer,
   displayPath,
+  linesOf,
   type Place,
   type Positions,
   type ProblemAt,
@@ -306,27 +306,11 @@ export function finishConfig(
     instances: instances.map(readInstance),
     printable: () => printConfig(core, instances, mask),
     plain: () => printConfig(core, instances, ({ value }) => value),
-    sources: new Map([...linesOf(raw), ...[core, ...instances].flatMap(({ sources }) => [...sources])]),
+    sources: new Map([
+      ...linesOf(raw.file, raw.value, raw.positions),
+      ...[core, ...instances].flatMap(({ sources }) => [...sources]),
+    ]),
   });
-}
-
-/** Where each value stands, as `tollgate.config.yaml:3`; of a file in which no places are known (js, ts), the file. */
-function linesOf({ file, value, positions }: RawConfig): readonly (readonly [pointer: string, place: string])[] {
-  const rows: (readonly [string, string])[] = [];
-  // What an alias of YAML repeats has no place of its own: it stands where the alias does.
-  const walk = (pointer: string, node: unknown, above: string): void => {
-    const found = positions.get(pointer)?.value;
-    const place = found === undefined ? above : `${found.file ?? file}:${found.line}`;
-    rows.push([pointer, place]);
-    const children = Array.isArray(node) ? [...node.entries()] : isObject(node) ? Object.entries(node) : [];
-    for (const [key, child] of children) walk(childPointer(pointer, key), child, place);
-  };
-  for (const [key, section] of Object.entries(value)) {
-    const pointer = childPointer('', key);
-    // A section that the file lacks is inherited from the built-in configuration: a default.
-    if (positions.size === 0 || positions.has(pointer)) walk(pointer, section, file);
-  }
-  return rows;
 }
 
 function toInstance(

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { GatewayConfig } from '../config/core-schema.ts';
 import type { ModelRoute, RouteTarget, Sticky } from '../config/model-routes.ts';
-import type { Target } from '../core/contract/call.ts';
+import type { ModelCatalog, Target } from '../core/contract/call.ts';
 import type { ChatRequest } from '../core/contract/chat.ts';
 import type { PooledKey } from '../core/contract/provider.ts';
 import { steadyNow } from '../core/contract/units.ts';
@@ -216,4 +217,33 @@ export function chooseKey(
 /** A number between 0 and 1 that a text always gives. */
 function hashToUnit(text: string): number {
   return createHash('sha256').update(text).digest().readUIntBE(0, 6) / 2 ** 48;
+}
+
+type Routes = ReadonlyMap<string, ModelRoute>;
+type Instances = GatewayConfig['instances'];
+
+/** Whether a target is one that the configuration names: of an alias, or listed by its provider. */
+export function configuredTargets(routes: Routes, catalog: ModelCatalog): (target: Target) => boolean {
+  const named = new Set(
+    [...routes.values()].flatMap(({ targets, onOverflow }) =>
+      [...targets.map(({ to }) => to), onOverflow ?? []].flat(),
+    ),
+  );
+  return ({ provider, model }) =>
+    named.has(`${provider}/${model}`) || (catalog.has(provider) && catalog.list(provider).includes(model));
+}
+
+const MAX_UNTRIED = 1000;
+
+/** The targets that the text of the configuration names, by an alias or as a provider's models, and that can be called: so many at most. */
+export function namedTargets(routes: Routes, catalog: ModelCatalog, instances: Instances): readonly Target[] {
+  const ofAliases = [...routes.values()].flatMap(({ targets }) => targets.map(({ to }) => to));
+  const ofProviders = instances.flatMap(({ group, name, config: own }) => {
+    const models = group === 'providers' ? own['models'] : undefined;
+    return Array.isArray(models) ? models.map((model) => `${name}/${String(model)}`) : [];
+  });
+  return [...new Set([...ofAliases, ...ofProviders])]
+    .flatMap((name) => (name.includes('*') ? [] : splitModel(name)))
+    .filter(({ provider }) => catalog.isConfigured(provider))
+    .slice(0, MAX_UNTRIED);
 }

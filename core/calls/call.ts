@@ -283,9 +283,6 @@ function outcomeOf(call: Call, status: OutcomeStatus, error: GatewayError | unde
   return deepFreeze(outcome);
 }
 
-/** What hooks did, of instances that are to show it. */
-export const VERDICTS_HEADER = 'x-tollgate-verdicts';
-
 /** How many of the things that hooks did a record has. */
 const MAX_HOOKS = 20;
 

@@ -4,6 +4,7 @@ import { VERSION } from '../../config/package-root.ts';
 import { createRedactor, listSecrets } from '../../config/redact.ts';
 import { createHttpClient, credentialHeaders } from '../../egress/http-client.ts';
 import { allModels, createCatalog, targetsOfRequest } from '../../models/catalog.ts';
+import { configuredTargets, namedTargets } from '../../routing/choose-targets.ts';
 import {
   createRouting,
   describeRouting,
@@ -12,7 +13,7 @@ import {
   shareHealth,
 } from '../../routing/health-book.ts';
 import { gatherStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
-import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation, type Target } from '../contract/call.ts';
+import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation } from '../contract/call.ts';
 import type { ChatChunk } from '../contract/chat.ts';
 import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
 import { isGatewayError } from '../contract/errors.ts';
@@ -25,7 +26,14 @@ import type { Counters, Records, Store } from '../contract/store.ts';
 import { CORE, noteOthers, Pending } from '../plugins/attribution.ts';
 import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
 import { compileHooks } from '../plugins/compile-hooks.ts';
-import { type Foundation, runClosers, runReady, runRegistered, setUpPlugins } from '../plugins/foundation.ts';
+import {
+  type Foundation,
+  locateProblem,
+  runClosers,
+  runReady,
+  runRegistered,
+  setUpPlugins,
+} from '../plugins/foundation.ts';
 import { describeProcess, PROCESS_TOPIC } from '../plugins/gather.ts';
 import { DEFAULT_RULES, HookBook, type HookRules } from '../plugins/hook-guard.ts';
 import { createScope, type PlanNameOf, verdictHooks } from '../plugins/hook-scope.ts';
@@ -34,13 +42,12 @@ import type { CallServices } from '../plugins/plugin-api.ts';
 import {
   createRequestSchemas,
   describePlugins,
-  locateProblem,
   PluginError,
   Registry,
   type RequestSchemas,
 } from '../plugins/registry.ts';
 import { readFailedAttempt } from './attempt.ts';
-import { type Call, type CallInput, VERDICTS_HEADER } from './call.ts';
+import type { Call, CallInput } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
@@ -54,7 +61,7 @@ import {
   USERS,
   type UserRecord,
 } from './plans.ts';
-import { SHUTDOWN } from './run-call.ts';
+import { SHUTDOWN, showVerdict } from './run-call.ts';
 import { createSeals } from './seals.ts';
 
 /**
@@ -131,7 +138,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
       ...{ pending, requests, routing, records, book, closing: closing.signal },
     });
     const { catalog } = deps.partsOf(CHAT);
-    const [named, services] = [namedTargets(deps, loaded), createServices(deps)];
+    const [named, services] = [namedTargets(deps.routes, catalog, loaded.config.instances), createServices(deps)];
     readers.set(ROUTING_TOPIC, () => describeRouting(routing, named));
     ready.services = services;
     await runRegistered(registry.registered);
@@ -185,7 +192,7 @@ function activate(
   gatherer.serve(readers);
   storeWatch.watchers = registry.storeWatchers;
   deps.routing.health.useKeys(keysOf(registry));
-  deps.routing.health.useTargets(configuredTargets(deps));
+  deps.routing.health.useTargets(configuredTargets(deps.routes, deps.partsOf(CHAT).catalog));
 }
 
 /** Waits for what goes on, cuts calls that take too long, and runs the closers of the plugins. */
@@ -235,45 +242,6 @@ function keysOf({ offers }: Registry): ReadonlyMap<string, string> {
   return keys;
 }
 
-/** Whether a target is one that the configuration names: of an alias, or listed by its provider. */
-function configuredTargets({ routes, partsOf }: CallDeps): (target: Target) => boolean {
-  const named = new Set(
-    [...routes.values()].flatMap(({ targets, onOverflow }) =>
-      [...targets.map(({ to }) => to), onOverflow ?? []].flat(),
-    ),
-  );
-  const { catalog } = partsOf(CHAT);
-  return ({ provider, model }) =>
-    named.has(`${provider}/${model}`) || (catalog.has(provider) && catalog.list(provider).includes(model));
-}
-
-/** Operators are shown no more untried targets than this. */
-const MAX_UNTRIED = 1000;
-
-/** The targets that the text of the configuration names, by an alias or as a provider's models, and that can be called. */
-function namedTargets({ routes, partsOf }: CallDeps, { config }: LoadedConfig): readonly Target[] {
-  const { catalog } = partsOf(CHAT);
-  const ofAliases = [...routes.values()].flatMap(({ targets }) => targets.map(({ to }) => to));
-  const ofProviders = config.instances.flatMap(({ group, name, config: own }) => {
-    const models = group === 'providers' ? own['models'] : undefined;
-    return Array.isArray(models) ? models.map((model) => `${name}/${String(model)}`) : [];
-  });
-  return [...new Set([...ofAliases, ...ofProviders])]
-    .filter((name) => !name.includes('*') && catalog.isConfigured(name.slice(0, name.indexOf('/'))))
-    .slice(0, MAX_UNTRIED)
-    .map((name) => ({ provider: name.slice(0, name.indexOf('/')), model: name.slice(name.indexOf('/') + 1) }));
-}
-
-/** Names of instances and hooks are short: these are some 20 verdicts. */
-const MAX_VERDICTS = 1000;
-
-/** Adds what a hook did to what the response of its call says, as long as that has room. */
-function showVerdict({ headers }: Call, { plugin, hook, action }: CallHook): void {
-  const before = headers.get(VERDICTS_HEADER);
-  const verdicts = `${before === undefined ? '' : `${before}, `}${plugin} ${hook} ${action}`;
-  if (verdicts.length <= MAX_VERDICTS) headers.set(VERDICTS_HEADER, verdicts);
-}
-
 /** What the hooks of all operations are compiled with. */
 function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: Pending, planOf: PlanFinder) {
   const planNameOf: PlanNameOf = (principal) => {
@@ -287,10 +255,12 @@ function hookParts(log: Log, { config }: LoadedConfig, book: HookBook, pending: 
   };
   const onVerdict = (call: unknown, verdict: CallHook, error?: unknown): void => {
     const { plugin, hook, action } = verdict;
-    const { requestId } = call as Call;
     onActed(call, verdict);
     const reason = isGatewayError(error) ? error.refusedBy : error;
-    log.info({ request_id: requestId, plugin, hook, verdict: action, reason }, 'a policy that only logs');
+    log.info(
+      { request_id: (call as Call).requestId, plugin, hook, verdict: action, reason },
+      'a policy that only logs',
+    );
   };
   const providers = config.instances.filter(({ kind }) => kind !== 'policy').map(({ name }) => name);
   const rules = new Map(config.instances.map(({ name, hooks }) => [name, { ...DEFAULT_RULES, ...hooks }]));

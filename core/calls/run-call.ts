@@ -1,11 +1,11 @@
 import { assertAllowed, splitModel } from '../../models/catalog.ts';
 import { chooseTargets, stickyKeyOf } from '../../routing/choose-targets.ts';
-import type { Target } from '../contract/call.ts';
+import type { CallHook, Target } from '../contract/call.ts';
 import type { ChatRequest } from '../contract/chat.ts';
 import { GatewayError, rewordError, toGatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import { ownerOf } from '../plugins/attribution.ts';
-import { Call, type CallInput, VERDICTS_HEADER } from './call.ts';
+import { Call, type CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { factsOf, findDisguised } from './facts.ts';
 import { assertEffects, assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia } from './ingress.ts';
@@ -23,6 +23,8 @@ export interface Handlers<R, T> {
 }
 
 const NONE: readonly never[] = Object.freeze([]);
+/** What hooks did, of instances that are to show it. */
+const VERDICTS_HEADER = 'x-tollgate-verdicts';
 
 /**
  * The life of a call up to its response: the inward hooks in order, then the targets. Whatever goes wrong passes the `error` hooks and ends
@@ -181,4 +183,14 @@ function usesServerTools({ client }: Call): boolean {
 
 function isSame(one: Call['targets'][number], other: Call['targets'][number]): boolean {
   return one.provider === other.provider && one.model === other.model;
+}
+
+/** Names of instances and hooks are short: these are some 20 verdicts. */
+const MAX_VERDICTS = 1000;
+
+/** Adds what a hook did to what the response of its call says, as long as that has room. */
+export function showVerdict({ headers }: Call, { plugin, hook, action }: CallHook): void {
+  const before = headers.get(VERDICTS_HEADER);
+  const verdicts = `${before === undefined ? '' : `${before}, `}${plugin} ${hook} ${action}`;
+  if (verdicts.length <= MAX_VERDICTS) headers.set(VERDICTS_HEADER, verdicts);
 }

@@ -1,11 +1,11 @@
 import { type LoadedConfig, orderSetUp } from '../../config/load-config.ts';
-import { didYouMean } from '../../config/problems.ts';
+import { createConfigError, didYouMean } from '../../config/problems.ts';
 import { createRedactor, listSecrets } from '../../config/redact.ts';
 import { type Egress, type ExchangeOptions, openEgress } from '../../egress/egress.ts';
 import { createWay, withWay } from '../../egress/way.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { ReloadControl } from '../contract/gateway.ts';
-import type { Log, Plugin, WholeApi } from '../contract/plugin.ts';
+import { type Log, OptionError, type Plugin, type WholeApi } from '../contract/plugin.ts';
 import type { Store } from '../contract/store.ts';
 import type { StoreWatcher } from '../contract/units.ts';
 import { noteOthers, reasonOf, runAs } from './attribution.ts';
@@ -290,4 +290,14 @@ export class Kept {
     }
     return closers;
   }
+}
+
+/** An error of a plugin's set-up as a problem of the configuration at its place, where its plugin told which option it was. */
+export function locateProblem(error: unknown, { config, raw }: Pick<LoadedConfig, 'config' | 'raw'>): unknown {
+  if (!(error instanceof PluginError) || !(error.cause instanceof OptionError)) return error;
+  const { path: place, problem, hint } = error.cause;
+  const at = [config.store, ...config.instances].find(({ name }) => name === error.plugin);
+  if (!at) return error;
+  const problems = [{ pointer: `${at.pointer}${place}`, atKey: place === '', message: problem, hint }];
+  return Object.assign(createConfigError(problems, raw), { cause: error });
 }

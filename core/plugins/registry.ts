@@ -4,7 +4,7 @@ import { createAjv, createValidatorFinder } from '../../config/ajv.ts';
 import type { GatewayConfig, PluginInstance } from '../../config/core-schema.ts';
 import { listVariables } from '../../config/interpolate.ts';
 import { type LoadedConfig, meets } from '../../config/load-config.ts';
-import { ConfigError, createConfigError, didYouMean } from '../../config/problems.ts';
+import { ConfigError, didYouMean } from '../../config/problems.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { PluginReport } from '../contract/gateway.ts';
@@ -36,16 +36,6 @@ export class PluginError extends Error {
     super(`plugin "${plugin}": ${message}`, options);
     this.plugin = plugin;
   }
-}
-
-/** An error of a plugin's set-up as a problem of the configuration at its place, where its plugin told which option it was. */
-export function locateProblem(error: unknown, { config, raw }: Pick<LoadedConfig, 'config' | 'raw'>): unknown {
-  if (!(error instanceof PluginError) || !(error.cause instanceof OptionError)) return error;
-  const { path: place, problem, hint } = error.cause;
-  const at = [config.store, ...config.instances].find(({ name }) => name === error.plugin);
-  if (!at) return error;
-  const problems = [{ pointer: `${at.pointer}${place}`, atKey: place === '', message: problem, hint }];
-  return Object.assign(createConfigError(problems, raw), { cause: error });
 }
 
 /**

@@ -1,8 +1,4 @@
-/**
- * The public entry `tollgate/openai-compatible`: a provider made of data, for vendors of OpenAI's wire; its default export is for any URL.
- *
- * @public
- */
+/** The public entry `tollgate/openai-compatible`: a provider made of data, for OpenAI's wire; its default export is for any URL. @public */
 import {
   type ChatCodec,
   type CodecCall,

@@ -186,7 +186,7 @@ describe('a policy that shows its verdicts', () => {
 
   it('says nothing of the call to a client that sends headers of that name, and stops the start where there is nothing to show', async () => {
     rig.say('openai', { pieces: [{ text: 'Fine.' }] });
-    const response = await rig.gateway.post('/v1/chat/completions', ways[0]?.[1]('a fig', true), {
+    const response = await rig.gateway.post('/v1/chat/completions', ways[0]?.[1]('a fig', false), {
       'x-tollgate-verdicts': 'hidden prepare changed',
     });
     expect(response.headers.get('x-tollgate-verdicts')).to.equal(null);

@@ -119,7 +119,8 @@ describe('the docs as pages', () => {
       expect(pages.get('plugins/tts.html')).to.include(` id="${found?.anchor}"`);
     }
     const zipped = await readFile(path.join(assets, 'docs', 'search.json.gz'));
-    expect(zipped.length).to.be.at.most(300_000);
+    // A fifteenth of it are prices of models, which people search for by name.
+    expect(zipped.length).to.be.at.most(350_000);
   });
 
   it('leads to no other file', async () => {
