@@ -96,16 +96,12 @@ const COLUMNS: readonly Column<Plugin>[] = [
   { name: 'Hooks', cell: ({ hooks }) => <div class="wrap">{[...new Set(hooks)].join(', ') || '–'}</div> },
   { name: 'Routes', cell: ({ routes }) => <Few names={routes} /> },
   { name: 'Commands', isExtra: true, cell: ({ commands }) => <div class="wrap">{commands.join(', ') || '–'}</div> },
-  { name: 'Hosts', isExtra: true, cell: ({ hosts }) => <div class="wrap">{hosts.join(', ') || '–'}</div> },
   {
-    name: 'Environment',
+    name: 'Hosts, $variables, permissions',
     isExtra: true,
-    cell: ({ environment }) => <div class="wrap">{environment.join(', ') || '–'}</div>,
-  },
-  {
-    name: 'Permissions',
-    isExtra: true,
-    cell: ({ permissions }) => <div class="wrap">{permissions.join(', ') || '–'}</div>,
+    cell: ({ hosts, environment, permissions }) => (
+      <div class="wrap">{[...hosts, ...environment.map((name) => `$${name}`), ...permissions].join(', ') || '–'}</div>
+    ),
   },
 ];
 
