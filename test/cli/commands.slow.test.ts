@@ -117,7 +117,7 @@ describe('the command line', () => {
     ],
     [
       'plugins',
-      /^KIND +NAME +PLUGIN +SOURCE +VERSION +LICENCE +HOOKS +ROUTES +COMMANDS +HOSTS +PERMISSIONS\n/,
+      /^KIND +NAME +PLUGIN +SOURCE +VERSION +LICENCE +HOOKS +ROUTES +COMMANDS +HOSTS +PERMISSIONS +ENVIRONMENT +PROVENANCE\n/,
       { kind: 'provider', name: 'echo', plugin: 'echo', source: 'built in' },
     ],
   ];
