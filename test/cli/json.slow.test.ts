@@ -80,6 +80,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'target drain': { good: ['echo/echo'], bad: ['nobody/m'] },
   'target undrain': { good: ['echo/echo'], bad: ['nobody/m'] },
   'target reset': { good: ['echo'], bad: ['nobody'] },
+  'mirrors list': { good: [], bad: ['--tz', 'x'] },
   'users list': { good: [], bad: ['--limit', 'x'] },
   'users erase': { good: ['ann'], bad: [''] },
   'users show': { good: ['ann'], bad: [''] },
@@ -126,6 +127,7 @@ describe('every command of tollgate', function () {
       providers: { echo: { prices: { '*': price } } },
       plans: { free: { rpm: 60 } },
       tags: { team: ['red'] },
+      policies: { mirror: {} },
     };
     writeFileSync(config, JSON.stringify(settings));
     gateway = startCli(['start'], folder);
