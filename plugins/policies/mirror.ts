@@ -13,7 +13,7 @@ import {
   type Target,
   toGatewayError,
 } from '../../core/index.ts';
-import { createModelCheck, splitName } from './kit/model-names.ts';
+import { assertTarget, createModelCheck, splitName } from './kit/model-names.ts';
 import { listAction } from './kit/resource.ts';
 
 /** Which calls are copied, and where to. */
@@ -225,14 +225,9 @@ function readRule(alias: string, { to, share }: { readonly to: string; readonly 
 /** Throws an {@link OptionError} for a model that no copy could go to, and for an alias that there is not. */
 function assertKnown(api: Pick<PluginApi, 'catalog' | 'alias'>, rules: ReadonlyMap<string, Rule>): void {
   const { catalog } = api;
-  for (const { alias, to, target } of rules.values()) {
+  for (const { alias, to } of rules.values()) {
     const at = `/models/${alias.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-    if (!to.includes('/') || !catalog.find(target.provider, target.model))
-      throw new OptionError(
-        `${at}/to`,
-        `is "${to}", which is no model of a provider here`,
-        'Write "provider/model", as `tollgate models` lists them; an alias is none.',
-      );
+    assertTarget(api, `${at}/to`, to);
     const original = splitName(alias);
     if (
       api.alias(alias) === undefined &&

@@ -78,3 +78,16 @@ export function refuseOtherOrigin({ method, headers }: Pick<AuthRequest, 'method
     'With a session only a page of this gateway may change anything: the browser has to send "origin" or "sec-fetch-site" that says so. Programs send an admin key instead.',
   );
 }
+
+const ESCAPES: Readonly<Record<string, string>> = Object.freeze({
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+});
+
+/** Text as it may stand in a page for a browser, in attributes too. */
+export function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (sign) => ESCAPES[sign] ?? '');
+}

@@ -1,4 +1,4 @@
-import { isLoopback, parseJson } from '../../../core/index.ts';
+import { isLoopback, OptionError, parseJson } from '../../../core/index.ts';
 
 /** A URL that keys and tokens may be fetched from: over https, or on this machine; undefined for others. */
 export function parseSafeUrl(text: string): URL | undefined {
@@ -6,6 +6,17 @@ export function parseSafeUrl(text: string): URL | undefined {
   const url = new URL(text);
   if (url.username || url.password) return undefined;
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname)) ? url : undefined;
+}
+
+/** The option `publicUrl`: where browsers and programs find the gateway; `what` goes there. Throws an {@link OptionError}. */
+export function readPublicUrl(publicUrl: string, what: string, example: string): URL {
+  const url = parseSafeUrl(publicUrl);
+  if (url && url.pathname === '/' && url.search === '' && url.hash === '') return url;
+  throw new OptionError(
+    '/publicUrl',
+    `must be an https URL without a user name, path or query (http only on this machine): ${what} go there`,
+    example,
+  );
 }
 
 const TIMEOUT_MS = 5000;

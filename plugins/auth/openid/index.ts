@@ -8,7 +8,7 @@ import {
   type RouteContext,
 } from '../../../core/index.ts';
 import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../policies/kit/index.ts';
-import { type Cookies, createCookies, refuseOtherOrigin } from '../kit/cookies.ts';
+import { type Cookies, createCookies, escapeHtml, refuseOtherOrigin } from '../kit/cookies.ts';
 import { createDocuments, createKeptDocuments, createUserDocuments, type Documents } from '../kit/documents.ts';
 import { INTRODUCTION_MS, INTRODUCTIONS, type Introduction, isForDevices } from '../kit/introductions.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
@@ -299,18 +299,6 @@ function pageOf({ status, message }: GatewayError, requestId: string, login: str
 </body>
 </html>
 `;
-}
-
-const ESCAPES: Readonly<Record<string, string>> = Object.freeze({
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-});
-
-function escapeHtml(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (sign) => ESCAPES[sign] ?? '');
 }
 
 /** How many requests to sign in may come in a minute, from one address and from all, by process. */

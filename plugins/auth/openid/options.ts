@@ -1,6 +1,6 @@
 import { OptionError, type PluginConfig, type Problem, parseDuration, problemsOf } from '../../../core/index.ts';
 import { discoveryUrl } from '../kit/discovery.ts';
-import { parseSafeUrl } from '../kit/fetch-json.ts';
+import { parseSafeUrl, readPublicUrl } from '../kit/fetch-json.ts';
 import type { RoleMap } from '../kit/role-map.ts';
 import type { CONFIG_SCHEMA } from './config-schema.ts';
 import { CALLBACK_PATH } from './paths.ts';
@@ -37,7 +37,7 @@ export interface OpenIdOptions {
 /** Checks what a schema cannot say; throws an {@link OptionError}. */
 export function readOptions(config: OpenIdConfig, basePath = ''): OpenIdOptions {
   const { issuer, clientId, clientSecret, clientAuth, roleClaims, userPrefix } = config;
-  const { origin, protocol } = readPublicUrl(config);
+  const { origin, protocol } = publicUrlOf(config);
   return {
     ...{ issuer, clientId, clientSecret, clientAuth, origin, roleClaims, userPrefix },
     roles: readRoles(config),
@@ -55,7 +55,7 @@ export function readOptions(config: OpenIdConfig, basePath = ''): OpenIdOptions 
 export function findProblems(config: OpenIdConfig): Promise<readonly Problem[]> {
   return problemsOf(
     () => readDiscovery(config),
-    () => readPublicUrl(config),
+    () => publicUrlOf(config),
     () => readScopes(config),
     () => readRoles(config),
     () => readSpan(config, 'sessionFor'),
@@ -73,15 +73,8 @@ function readDiscovery({ issuer }: OpenIdConfig): URL {
   );
 }
 
-function readPublicUrl({ publicUrl }: OpenIdConfig): URL {
-  const url = parseSafeUrl(publicUrl);
-  if (url && url.pathname === '/' && url.search === '' && url.hash === '') return url;
-  throw new OptionError(
-    '/publicUrl',
-    'must be an https URL without a user name, path or query (http only on this machine): session cookies go there',
-    'Write it as https://gateway.example.',
-  );
-}
+const publicUrlOf = ({ publicUrl }: OpenIdConfig): URL =>
+  readPublicUrl(publicUrl, 'session cookies', 'Write it as https://gateway.example.');
 
 function readRoles({ roles, adminRoles }: OpenIdConfig): RoleMap {
   const admins = adminRoles ?? (Object.keys(roles).length === 0 ? DEFAULT_ADMINS : []);

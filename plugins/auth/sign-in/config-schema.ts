@@ -1,5 +1,5 @@
 import { OptionError, type PluginConfig, type Problem, parseDuration, problemsOf } from '../../../core/index.ts';
-import { parseSafeUrl } from '../kit/fetch-json.ts';
+import { readPublicUrl } from '../kit/fetch-json.ts';
 
 const WORDS = {
   type: 'array',
@@ -97,7 +97,7 @@ const SPANS = Object.freeze({
 
 /** Checks what a schema cannot say; throws an {@link OptionError}. */
 export function readOptions(config: SignInConfig, basePath = ''): SignInOptions {
-  const { origin, protocol } = readPublicUrl(config);
+  const { origin, protocol } = publicUrlOf(config);
   return {
     ...{ origin, basePath, isSecure: protocol === 'https:', allow: config.allow, plans: config.plans },
     ...{ accessForMs: readSpan(config, 'accessFor'), signInForMs: readSpan(config, 'signInFor') },
@@ -107,21 +107,14 @@ export function readOptions(config: SignInConfig, basePath = ''): SignInOptions 
 /** All that is wrong with a configuration. */
 export function findProblems(config: SignInConfig): Promise<readonly Problem[]> {
   return problemsOf(
-    () => readPublicUrl(config),
+    () => publicUrlOf(config),
     () => readSpan(config, 'accessFor'),
     () => readSpan(config, 'signInFor'),
   );
 }
 
-function readPublicUrl({ publicUrl }: SignInConfig): URL {
-  const url = parseSafeUrl(publicUrl);
-  if (url && url.pathname === '/' && url.search === '' && url.hash === '') return url;
-  throw new OptionError(
-    '/publicUrl',
-    'must be an https URL without a user name, path or query (http only on this machine): tokens go there',
-    'Write it as https://gateway.example, as in auth.openid.',
-  );
-}
+const publicUrlOf = ({ publicUrl }: SignInConfig): URL =>
+  readPublicUrl(publicUrl, 'tokens', 'Write it as https://gateway.example, as in auth.openid.');
 
 function readSpan(config: SignInConfig, name: keyof typeof SPANS): number {
   const ms = parseDuration(config[name]);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { GatewayError, isGatewayError, type Route, type RouteContext } from '../../../core/index.ts';
-import { type Cookies, refuseOtherOrigin } from '../kit/cookies.ts';
+import { type Cookies, escapeHtml, refuseOtherOrigin } from '../kit/cookies.ts';
 import { DEVICE_PATH, type Introduction } from '../kit/introductions.ts';
 import { deriveSecret, hashId, isSame } from '../kit/random-id.ts';
 import { type FoundGrant, readUserCode } from './grants.ts';
@@ -214,16 +214,4 @@ ${body}
 </body>
 </html>
 `;
-}
-
-const ESCAPES: Readonly<Record<string, string>> = Object.freeze({
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-});
-
-function escapeHtml(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (sign) => ESCAPES[sign] ?? '');
 }

@@ -1,5 +1,5 @@
-import { type Call, type ChatRequest, OptionError, type PluginApi, type Target } from '../../../core/index.ts';
-import { createModelCheck } from '../kit/model-names.ts';
+import type { Call, ChatRequest, PluginApi } from '../../../core/index.ts';
+import { assertTarget, createModelCheck, splitName } from '../kit/model-names.ts';
 import { type Books, budgetsOf, holdsOf, leastOf, namedLimit, outputFor, readRoom } from './charges.ts';
 
 /** What `whenBudgetEnds` says: by an alias, a pattern, `provider/model` or `*`, the model that calls go to which are not covered. */
@@ -15,7 +15,10 @@ export function registerCheaper(api: PluginApi, books: Books, models: CheaperMod
   if (Object.keys(models).length === 0) return;
   const find = createFinder(models);
   const mayUse = createModelCheck(api);
-  api.onRegistered(() => assertKnown(api, models));
+  api.onRegistered(() => {
+    for (const [name, to] of Object.entries(models))
+      assertTarget(api, `/whenBudgetEnds/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, to);
+  });
 
   api.hook('route', {
     operations: ['chat'],
@@ -24,7 +27,7 @@ export function registerCheaper(api: PluginApi, books: Books, models: CheaperMod
       const to = find(call as Call<'chat'>);
       if (to === undefined || call.client?.ownSubscription) return undefined;
       const [first] = call.targets;
-      const target = targetOf(to);
+      const target = splitName(to);
       if (call.targets.length === 1 && first?.provider === target.provider && first.model === target.model)
         return undefined;
       if ((await isCovered(api, call, books)) !== false) return undefined;
@@ -51,11 +54,6 @@ async function isCovered(api: PluginApi, call: Call, books: Books): Promise<bool
   return namedLimit(call) === undefined && (outputFor(api, call, now) ?? 0) >= leastOf(call, books.rules);
 }
 
-function targetOf(name: string): Target {
-  const slash = name.indexOf('/');
-  return { provider: name.slice(0, slash), model: name.slice(slash + 1) };
-}
-
 /** Finds the cheaper model of a call: by the name that was asked for, then by what it stands for, then by the longest pattern. */
 function createFinder(models: CheaperModels): (call: Call<'chat'>) => string | undefined {
   const exact = new Map(Object.entries(models));
@@ -69,17 +67,4 @@ function createFinder(models: CheaperModels): (call: Call<'chat'>) => string | u
     }
     return patterns.find(([start]) => names.some((name) => name.startsWith(start)))?.[1];
   };
-}
-
-/** Throws an {@link OptionError} for a model that would never be found. */
-function assertKnown({ catalog }: PluginApi, models: CheaperModels): void {
-  for (const [name, to] of Object.entries(models)) {
-    const { provider, model } = targetOf(to);
-    if (to.includes('/') && catalog.find(provider, model)) continue;
-    throw new OptionError(
-      `/whenBudgetEnds/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
-      `is "${to}", which is no model of a provider here`,
-      'Write "provider/model", as `tollgate models` lists them; an alias is none.',
-    );
-  }
 }

@@ -1,4 +1,4 @@
-import { nearest, type Offer, type PluginApi, type Principal, type Target } from '../../../core/index.ts';
+import { nearest, type Offer, OptionError, type PluginApi, type Principal, type Target } from '../../../core/index.ts';
 import { assertInPlan, createPlanFinder } from '../../../core/operators.ts';
 
 export type ModelNamesApi = Pick<PluginApi, 'catalog' | 'offers' | 'aliases'>;
@@ -109,4 +109,15 @@ export function createModelCheck(
       return false;
     }
   };
+}
+
+/** Throws an {@link OptionError} where the option at `pointer` is no `provider/model` that a provider here takes. */
+export function assertTarget({ catalog }: Pick<PluginApi, 'catalog'>, pointer: string, name: string): void {
+  const { provider, model } = splitName(name);
+  if (name.includes('/') && catalog.find(provider, model)) return;
+  throw new OptionError(
+    pointer,
+    `is "${name}", which is no model of a provider here`,
+    'Write "provider/model", as `tollgate models` lists them; an alias is none.',
+  );
 }
