@@ -15,8 +15,8 @@ const served = (kind: Served['kind'], more: Partial<Served> = {}): Served => ({
 const good = served('served', { usage: { prompt_tokens: 50, completion_tokens: 10 }, textBytes: 40 });
 
 /** Whether a charge is found to be right. */
-const isRight = (came: Tried['came'], by: readonly Served[], charged: number): boolean =>
-  findWrongCharges([tried(came)], new Map([[ID, by]]), new Map([[ID, charged]])).length === 0;
+const isRight = (came: Tried['came'], by: readonly Served[], charged: number, isCutOff = false): boolean =>
+  findWrongCharges([tried(came)], new Map([[ID, by]]), new Map([[ID, charged]]), () => isCutOff).length === 0;
 
 describe('the judge of charges of a chaos run', () => {
   it('wants of a response what its vendor counted, whoever failed before', () => {
@@ -46,6 +46,13 @@ describe('the judge of charges of a chaos run', () => {
     expect(isRight('lost', [], 0)).to.equal(true);
     expect(isRight('lost', [good], 0)).to.equal(false);
     expect(isRight('error', [good], 504)).to.equal(false);
+  });
+
+  it('takes what was reserved for a response whose worker was killed before its cost was written', () => {
+    expect(isRight('whole', [good], 504, true)).to.equal(true);
+    expect(isRight('whole', [good], 70, true)).to.equal(true);
+    expect(isRight('whole', [good], 0, true)).to.equal(false);
+    expect(isRight('whole', [good], 504)).to.equal(false);
   });
 
   it('adds up the entries of a call, and finds those that belong to none', () => {

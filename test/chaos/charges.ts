@@ -30,15 +30,19 @@ export function chargesOf(
   return { byRequest, strange };
 }
 
-/** Compares what each request was charged with what the vendors did for it. */
+/**
+ * Compares what each request was charged with what the vendors did for it. `isCutOff` tells of a response that came whole whether its
+ * process was killed just then, perhaps before its cost was written.
+ */
 export function findWrongCharges(
   tried: readonly Tried[],
   served: ReadonlyMap<string, readonly Served[]>,
   charged: ReadonlyMap<string, number>,
+  isCutOff: (tried: Tried) => boolean,
 ): readonly WrongCharge[] {
   return tried.flatMap((each) => {
     const amount = charged.get(each.id) ?? 0;
-    const why = whatIsWrong(each, served.get(each.id) ?? [], amount);
+    const why = whatIsWrong(each, served.get(each.id) ?? [], amount, isCutOff(each));
     return why === undefined ? [] : [{ id: each.id, came: each.came, charged: amount, why }];
   });
 }
@@ -49,11 +53,17 @@ interface Range {
 }
 
 /** Why a charge is wrong; undefined when it is right. */
-function whatIsWrong({ came }: Tried, served: readonly Served[], charged: number): string | undefined {
+function whatIsWrong(
+  { came }: Tried,
+  served: readonly Served[],
+  charged: number,
+  isCutOff: boolean,
+): string | undefined {
   const isRight = (ranges: readonly Range[]): boolean =>
     ranges.some(({ least, most }) => charged >= least && charged <= most);
   const text = (ranges: readonly Range[]): string => ranges.map(({ least, most }) => `${least}–${most}`).join(' or ');
-  const expected = came === 'whole' ? ofResponse(served) : ofFailure(came, served);
+  const expected =
+    came === 'whole' ? [...ofResponse(served), ...(isCutOff ? [reservedOf(served)] : [])] : ofFailure(came, served);
   return isRight(expected) ? undefined : `${text(expected)} expected after ${JSON.stringify(served)}`;
 }
 
@@ -75,7 +85,6 @@ function costOfServed({ usage, promptTokens, textBytes }: Served): Range {
 /** A failure owes what vendors may have done for it; one whose process died, at most what was reserved. */
 function ofFailure(came: Tried['came'], served: readonly Served[]): readonly Range[] {
   const ranges: Range[] = [];
-  const [first] = served;
   const worked = served.filter(({ kind }) => kind !== 'refused');
   if (worked.length === 0) ranges.push({ least: 0, most: 0 });
   for (const each of worked) {
@@ -84,13 +93,15 @@ function ofFailure(came: Tried['came'], served: readonly Served[]): readonly Ran
     const words = Math.ceil(each.textBytes / BYTES_PER_TOKEN) * PRICE.output;
     ranges.push({ least: prompt, most: prompt + words + (each.textBytes > 0 ? PRICE.output : 0) });
   }
-  if (came === 'lost') {
-    // Its process was killed: the reservation is settled at what it held, also when nobody had been asked yet.
-    const prompt = (first?.promptTokens ?? PROMPT_TOKENS) * PRICE.input;
-    const reserved = prompt + RESERVED_OUTPUT * PRICE.output;
-    ranges.push({ least: reserved, most: reserved });
-  }
+  // Its process was killed: the reservation is settled at what it held, also when nobody had been asked yet.
+  if (came === 'lost') ranges.push(reservedOf(served));
   return ranges;
+}
+
+function reservedOf([first]: readonly Served[]): Range {
+  const prompt = (first?.promptTokens ?? PROMPT_TOKENS) * PRICE.input;
+  const reserved = prompt + RESERVED_OUTPUT * PRICE.output;
+  return { least: reserved, most: reserved };
 }
 
 /** Of the prompt of every call: 4 for the message, 400 bytes. */

@@ -75,6 +75,8 @@ export interface Verdict {
 
 /** How long after a kill connections may break. */
 const KILL_MS = 3_000;
+/** How long after its response the cost of a call may wait to be written. */
+const WRITE_MS = 200;
 
 export async function judge(evidence: Evidence): Promise<Verdict> {
   const { plan, calls, vendors, store, nodes, done, left, samples } = evidence;
@@ -84,6 +86,8 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
   const liveToEnd = calls.filter(({ tried: all }) => hadLiveTarget(plan, all[0]?.fromMs ?? 0, all.at(-1)?.toMs ?? 0));
   const isKilled = ({ node, fromMs, toMs }: Tried): boolean =>
     done.kills.some((kill) => kill.node === node && kill.atMs > fromMs - KILL_MS && kill.atMs < toMs + KILL_MS);
+  const isCutOff = ({ node, toMs }: Tried): boolean =>
+    done.kills.some((kill) => kill.node === node && kill.atMs > toMs - WRITE_MS && kill.atMs < toMs + WRITE_MS);
   const first = live.flatMap(({ tried: [one] }) => (one ? [one] : []));
   const last = liveToEnd.flatMap(({ tried: all }) => all.slice(-1));
   const good = tried.filter(({ came }) => came === 'whole');
@@ -106,7 +110,7 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
     ms: { p50: quantile(ms, 0.5), p99: quantile(ms, 0.99), p999: quantile(ms, 0.999), longest: quantile(ms, 1) },
     firstTokenMs: { p50: quantile(firsts, 0.5), p99: quantile(firsts, 0.99) },
     overClocks: quantile(overClocks(calls, served), 0.99, 100),
-    ...(await checkBooks(store, nodes, tried, served)),
+    ...(await checkBooks(store, nodes, tried, served, isCutOff)),
     reloaded: logged('the configuration was reloaded'),
     refused: logged('was not reloaded'),
     replaced: logged('a worker ended and is replaced'),
@@ -133,6 +137,7 @@ async function checkBooks(
   nodes: readonly ChaosNode[],
   tried: readonly Tried[],
   served: readonly Served[],
+  isCutOff: (tried: Tried) => boolean,
 ): Promise<Pick<Verdict, 'charges' | 'wrong' | 'isBalanced'>> {
   const entries = await allEntries(store);
   const calls = new Map((await Promise.all(nodes.map((node) => node.calls()))).flatMap((some) => [...some]));
@@ -144,7 +149,7 @@ async function checkBooks(
   return {
     charges: byRequest.size,
     wrong: [
-      ...findWrongCharges(tried, byId, byRequest),
+      ...findWrongCharges(tried, byId, byRequest, isCutOff),
       ...strange.map(({ ref, amount }) => ({ id: ref, came: 'unknown' as const, charged: -amount, why: 'no call' })),
     ],
     isBalanced: sum === balance && balance === credited - spent && held === 0,
