@@ -11,10 +11,11 @@ export interface TunnelProxy {
   close(): Promise<void>;
 }
 
-/** Starts one. `refuse` may take the socket over in place of a connection: true says that it did. */
+/** Starts one. `refuse` may take the socket over in place of a connection: true says that it did. It listens on `host`, an address of this machine. */
 export async function startTunnelProxy(
   port: number,
   refuse: (socket: Duplex) => boolean = () => false,
+  host = '127.0.0.1',
 ): Promise<TunnelProxy> {
   const asked: { address: string; authorization: string | undefined }[] = [];
   const sockets = new Set<Duplex>();
@@ -34,10 +35,10 @@ export async function startTunnelProxy(
     vendor.on('close', () => socket.destroy());
     socket.on('close', () => vendor.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   const own = (server.address() as AddressInfo).port;
   return {
-    url: `http://127.0.0.1:${own}`,
+    url: `http://${host}:${own}`,
     port: own,
     asked,
     async close() {
