@@ -155,7 +155,7 @@ function writeChat(
   const continuation = route.isResumed ? provider.continues?.(model) : undefined;
   const open = (sealed: string): string | undefined => openFor(seals, account, provider, instance, sealed);
   try {
-    const row = client && provider.native?.(model, stream)[client.dialect];
+    const row = client && provider.native?.(model, stream)[client.row];
     const lacking = client && client.needs.length > 0 ? assertNeeds(client, instance, row) : [];
     const { media, reasoning } = factsOf(original as ChatRequest);
     if (provider.remoteMedia === 'refuse') assertNoMedia(instance, [...media, ...(client?.media ?? [])]);

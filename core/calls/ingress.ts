@@ -21,6 +21,8 @@ export type Lane = 'native' | 'mixed' | 'translated';
 export interface Ingress {
   /** The dialect's name. */
   readonly dialect: string;
+  /** The name of the providers' rows for what was asked for. */
+  readonly row: string;
   /** The caller's body. */
   readonly body: unknown;
   /** The canonical request as the dialect read it. */

@@ -14,6 +14,8 @@ export interface DialectRoute {
   readonly description?: string;
   /** `count` counts the tokens of a request's input and calls no model; `chat` unless set. */
   readonly action?: 'chat' | 'count';
+  /** The name by which providers say that their vendor has what this route is for, and where (`Provider.native`); the dialect's unless set. */
+  readonly native?: string;
   /** Of the body, where this route takes another one than the dialect's `request`. */
   readonly request?: Schema;
   /** Of the response, where it is another one than the dialect's `response`. */

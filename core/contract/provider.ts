@@ -357,7 +357,7 @@ export interface Continuation {
 /** A vendor of chat models, as a plugin registers it. */
 export interface Provider extends Offer {
   readonly chat?: ChatCodec;
-  /** The dialects that the vendor speaks itself for a model, by name; the operator may switch it off. */
+  /** The dialects that the vendor speaks itself for a model, by name, and routes of them that have names of their own; the operator may switch it off. */
   native?(model: string, stream: boolean): Readonly<Record<string, NativeRow | undefined>>;
   /**
    * What shares the vendor's account: instances of one group can read what the vendor encrypted for another one. The instance alone

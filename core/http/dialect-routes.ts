@@ -259,7 +259,7 @@ const MAX_PASSED = 4096;
 
 function ingressOf(
   { name, native, demandsLimit }: DialectDefinition,
-  { body, headers: sent }: DialectInput,
+  { body, headers: sent, route }: DialectInput,
   { request: before, needs = [], dropped = [] }: DialectRequest,
   ownSubscription: boolean,
 ): Ingress {
@@ -267,6 +267,7 @@ function ingressOf(
   const wishes = { cacheControl, demandsLimit, ownSubscription };
   const own = {
     dialect: name,
+    row: route.native ?? name,
     body,
     before,
     needs,

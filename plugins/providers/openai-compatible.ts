@@ -32,6 +32,7 @@ import {
 import { withThinkTags } from '../formats/openai-chat/think-tags.ts';
 import type { CompatibleRules, CompatibleSpec, Differences, FileRules, Variant } from '../formats/openai-chat/types.ts';
 import { offerOperations } from '../formats/openai-operations.ts';
+import { responsesRows } from '../formats/openai-responses/compaction.ts';
 import { createResponsesCodec } from '../formats/openai-responses/read-stream.ts';
 import {
   base64ToFloats,
@@ -207,7 +208,7 @@ function rowsOf({ path, responsesPath, errors, usageCost }: Differences): NonNul
   return onceAModel((model) => {
     const chat = { path: path?.('chat/completions', model) ?? '/chat/completions' };
     const own = responsesPath?.(model);
-    return { chat, ...(own !== undefined && { responses: { path: own, headers: betaHeaders, codec } }) };
+    return { chat, ...(own !== undefined && responsesRows(own, { headers: betaHeaders, codec })) };
   });
 }
 

@@ -1,19 +1,25 @@
 import {
+  type ChatResponse,
   type DialectDefinition,
+  type DialectInput,
   definePlugin,
   GatewayError,
   type PluginApi,
   type RouteContext,
 } from '../../../core/index.ts';
+import { COMPACT, withTrigger } from '../../formats/openai-responses/compaction.ts';
 import { RESPONSES_NATIVE } from '../../formats/openai-responses/native.ts';
 import { readResponsesRequest } from '../../formats/openai-responses/read-request.ts';
+import { inputItems } from '../../formats/openai-responses/tables.ts';
 import {
+  COMPACT_REQUEST,
+  COMPACT_RESPONSE,
   COUNT_RESPONSE,
   RESPONSES_REQUEST,
   RESPONSES_RESPONSE,
   type ResponsesBody,
 } from '../../formats/openai-responses/types.ts';
-import { writeResponse } from '../../formats/openai-responses/write-response.ts';
+import { type ResponsesContext, writeResponse } from '../../formats/openai-responses/write-response.ts';
 import { streamResponse } from '../../formats/openai-responses/write-stream.ts';
 import { modelNamesSchema, readModelNames } from '../kit/model-names.ts';
 import { socket } from './socket.ts';
@@ -126,6 +132,26 @@ function notFound(): GatewayError {
 const DESCRIPTION =
   'A stream of server-sent events when `stream` is true. Tools that only OpenAI runs are left out for other providers and told in `x-tollgate-dropped`.';
 
+function isCompact({ route }: Pick<DialectInput, 'route'>): boolean {
+  return route.native === COMPACT;
+}
+
+function withPrompt(input: DialectInput<ResponsesBody>): DialectInput<ResponsesBody> {
+  return { ...input, body: withTrigger(input.body) };
+}
+
+/** A compacted conversation: what its user said, as it was, and one item for all the rest. */
+function writeCompacted(response: ChatResponse, context: ResponsesContext): object {
+  const { input } = context;
+  const written = writeResponse(response, { ...context, input: withPrompt(input) });
+  const said = inputItems(input.body.input).filter(
+    ({ type, role }) => (type ?? 'message') === 'message' && role === 'user',
+  );
+  const { id, created_at, output, usage } = written;
+  const kept = keptItems({ input: said, response: written });
+  return { id, object: 'response.compaction', created_at, output: [...kept, ...output], usage };
+}
+
 const responses: DialectDefinition<ResponsesBody> = {
   name: 'responses',
   // ChatGPT's, by which Codex signs in: a JWT.
@@ -141,35 +167,26 @@ const responses: DialectDefinition<ResponsesBody> = {
       action: 'count',
       response: COUNT_RESPONSE,
     },
+    {
+      path: '/v1/responses/compact',
+      summary: 'Compact a conversation, to go on with what it comes to',
+      description:
+        'By the vendor where it does that; elsewhere the model sums the conversation up. The items that come of it are the input of the next request.',
+      native: COMPACT,
+      request: COMPACT_REQUEST,
+      response: COMPACT_RESPONSE,
+    },
   ],
   prefixes: ['/v1/responses'],
   keepAlive: ': keep-alive\n\n',
-  read: readResponsesRequest,
-  write: writeResponse,
+  read: (input) => readResponsesRequest(isCompact(input) ? withPrompt(input) : input),
+  write: (response, context) =>
+    isCompact(context.input) ? writeCompacted(response, context) : writeResponse(response, context),
   stream: streamResponse,
   count: (inputTokens) => ({ object: 'response.input_tokens', input_tokens: inputTokens }),
   native: RESPONSES_NATIVE,
   error: (error, requestId) => ({ body: error.toBody(requestId) }),
 };
-
-/** What a vendor compacts is encrypted for its account alone, and nobody else's words can be. */
-function addCompaction(api: PluginApi): void {
-  api.route({
-    ...{
-      method: 'POST',
-      path: '/v1/responses/compact',
-      auth: ['key'],
-      summary: 'Refused: no conversation is compacted here',
-    },
-    responses: { 400: { description: 'Why not.', schema: { type: 'object' } } },
-    handler() {
-      throw new GatewayError(
-        'invalid_request',
-        'This gateway does not compact conversations. Sum the conversation up by a response of its own, or send what is left of it.',
-      );
-    },
-  });
-}
 
 /** OpenAI's Responses API, which Codex and the newer SDKs use by default. */
 export default definePlugin({
@@ -209,6 +226,5 @@ export default definePlugin({
     api.dialect({ ...responses, aliases, expand, remember });
     if (websocket) serveSocket(api, responses, socket);
     if (mode !== 'off') addStoreRoutes(api, store);
-    addCompaction(api);
   },
 });

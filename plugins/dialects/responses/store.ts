@@ -11,6 +11,7 @@ import {
   readString,
   type Target,
 } from '../../../core/index.ts';
+import { sinceCompaction } from '../../formats/openai-responses/compaction.ts';
 import { inputItems } from '../../formats/openai-responses/tables.ts';
 import type { Item, ResponsesBody } from '../../formats/openai-responses/types.ts';
 
@@ -55,7 +56,7 @@ export function createResponseStore(api: StoreApi, mode: StoreMode, retention: s
       const found: Item[] = [];
       for (const [at, item] of own.entries())
         found.push(isReference(item) ? await kept.item(item, `input[${at}].id`, caller) : item);
-      const history = before ? [...before.input, ...outputOf(before)] : [];
+      const history = before ? sinceCompaction([...before.input, ...outputOf(before)]) : [];
       const expanded = { ...input, body: { ...body, input: [...history, ...found] } };
       return before?.target ? { ...expanded, follows: before.target } : expanded;
     },
@@ -63,6 +64,8 @@ export function createResponseStore(api: StoreApi, mode: StoreMode, retention: s
       if (mode === 'off' || body.store === false || !isObject(response)) return;
       const id = readString(response['id']);
       if (id === undefined || !ID.test(id) || response['status'] === 'failed') return;
+      // Its items go on by themselves.
+      if (response['object'] === 'response.compaction') return;
       try {
         await kept.add(body, response, id, { caller, target: responder?.() });
       } catch (err) {

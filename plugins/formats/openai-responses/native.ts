@@ -14,6 +14,7 @@ import {
   readString,
 } from '../../../core/index.ts';
 import { addedTo, changesOf, limitOf } from '../native-change.ts';
+import { foreignCompaction, isTrigger, summaryOf } from './compaction.ts';
 import { errorEvent, failedError } from './errors.ts';
 import { isForeign, isSealed } from './reasoning.ts';
 import { FORMAT, inputItems, pricedCache } from './tables.ts';
@@ -105,8 +106,11 @@ function inputOf(body: ResponsesBody, change: NativeChange, dropped: Set<string>
   const { input } = body;
   const [front, back] = addedTo(change.before.messages, change.after.messages);
   if (typeof input === 'string' && front.length + back.length === 0) return input;
-  const patched = inputItems(input).flatMap((item, index) => {
-    const kept = patchItem(item, change.open);
+  const items = inputItems(input);
+  const patched = items.flatMap((item, index) => {
+    // The vendor takes one at the end alone; what an earlier one came to stands behind it.
+    if (isTrigger(item) && index < items.length - 1) return [];
+    const kept = patchItem(item, change.open, `input[${index}]`);
     if (!kept) dropped.add('input.reasoning');
     if (!Array.isArray(kept?.['tools'])) return kept ? [kept] : [];
     return [{ ...kept, tools: allowedTools(kept['tools'], `input[${index}].tools`, change, dropped) }];
@@ -161,14 +165,18 @@ const UNNAMED: ReadonlySet<string> = new Set(
 );
 
 /** An item as a vendor that speaks this format may get it; undefined where it is another's reasoning. */
-function patchItem(item: Item, open: (sealed: string) => string | undefined): Item | undefined {
+function patchItem(item: Item, open: (sealed: string) => string | undefined, at: string): Item | undefined {
   const { id: _id, ...nameless } = item;
   const type = readString(item['type']) ?? 'message';
   const kept: Item = UNNAMED.has(type) ? nameless : item;
   const secret = readString(item['encrypted_content']);
+  const summary = type === 'compaction' ? summaryOf(item) : undefined;
+  if (summary !== undefined) return { type: 'message', role: 'user', content: [{ type: 'input_text', text: summary }] };
   // Without it the vendor would look for an item that it was told not to keep.
   if (secret === undefined) return type === 'reasoning' ? undefined : withValidCall(kept);
   const opened = isSealed(secret) ? open(secret) : secret;
+  // Without it there is nothing left of the conversation before.
+  if (opened === undefined && type === 'compaction') throw foreignCompaction(at);
   if (opened === undefined || isForeign(secret)) return undefined;
   return { ...kept, encrypted_content: opened };
 }

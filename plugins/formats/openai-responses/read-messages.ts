@@ -10,6 +10,7 @@ import {
   readString,
   type ToolCall,
 } from '../../../core/index.ts';
+import { COMPACT_PROMPT, endsInTrigger, summaryOf } from './compaction.ts';
 import { readReasoning } from './reasoning.ts';
 import { calledName, callIdOf, customArguments, FORMAT } from './tables.ts';
 import type { Item, ResponsesBody } from './types.ts';
@@ -136,6 +137,7 @@ export function readMessages(body: ResponsesBody, findings: Findings): ReadMessa
   else
     for (const [index, item] of readArray(input).entries())
       if (isObject(item)) readItem(reader, item, `input[${index}]`);
+  if (endsInTrigger(body)) add(reader, { role: 'user', content: COMPACT_PROMPT }, 'input', ['input']);
   endTurn(reader);
   return reader;
 }
@@ -159,6 +161,13 @@ const READERS: Readonly<Record<string, ReadItem>> = Object.freeze({
   custom_tool_call_output: addResult,
   // Its tools were read with the others.
   additional_tools: () => {},
+  compaction(reader, item, at) {
+    const summary = summaryOf(item);
+    if (summary === undefined) reader.findings.needs.push({ kind: 'native', name: 'compaction', param: at });
+    else add(reader, { role: 'user', content: summary }, at, [at]);
+  },
+  // One that ends the input is read after it; of earlier ones came what stands behind them.
+  compaction_trigger: () => {},
 });
 
 function readItem(reader: Reader, item: Item, at: string): void {
@@ -213,7 +222,7 @@ function addResult(reader: Reader, item: Item, at: string): void {
 
 /** What tools of a vendor did, for models that do not have them: told as text where it is short. */
 function addHistory(reader: Reader, item: Item, type: string, at: string): void {
-  const text = type === 'compaction' || type === 'item_reference' ? undefined : historyText(item);
+  const text = type === 'item_reference' ? undefined : historyText(item);
   if (text === undefined) reader.findings.dropped.add(`input.${plainName(type)}`);
   else if (/_(output|response)$/.test(type)) add(reader, { role: 'user', content: text }, at, [at]);
   else addPart(turnFor(reader, at), { type: 'text', text }, at);

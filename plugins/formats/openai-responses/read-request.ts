@@ -11,6 +11,7 @@ import {
   readString,
   type ToolChoice,
 } from '../../../core/index.ts';
+import { endsInTrigger, withoutForm } from './compaction.ts';
 import { type Findings, type MessagePlace, readMessages } from './read-messages.ts';
 import { readToolTable, type ToolTable } from './read-tools.ts';
 import { calledName, FORMAT, INCLUDE_ENCRYPTED, isSet, SAME_FIELDS } from './tables.ts';
@@ -36,7 +37,9 @@ const INCLUDABLE: ReadonlySet<string> = new Set([INCLUDE_ENCRYPTED, 'message.out
 const PLAIN_NAME = /^[\w.-]{1,64}$/;
 
 /** A request in this format as a canonical one. What it refers to was looked up before. */
-export function readResponsesRequest({ body }: DialectInput<ResponsesBody>): DialectRequest {
+export function readResponsesRequest({ body: sent }: DialectInput<ResponsesBody>): DialectRequest {
+  const compacts = endsInTrigger(sent);
+  const body = compacts ? withoutForm(sent) : sent;
   if (body['background'] === true)
     throw new GatewayError(
       'invalid_request',
@@ -47,11 +50,11 @@ export function readResponsesRequest({ body }: DialectInput<ResponsesBody>): Dia
     );
   const findings: Findings = { needs: referencesOf(body), dropped: new Set() };
   const { messages, places } = readMessages(body, findings);
-  if (messages.length === 0)
+  if (messages.length === (compacts ? 1 : 0))
     throw new GatewayError('invalid_request', '`input` holds nothing that a model could respond to.', {
       param: 'input',
     });
-  const table = readToolTable(body);
+  const table = readToolTable(sent);
   const { choice, needs } = readToolChoice(body, table);
   for (const type of table.hosted) if (PLAIN_NAME.test(type)) findings.dropped.add(`tools.${type}`);
   const own = ownFields(body, findings);
@@ -59,7 +62,8 @@ export function readResponsesRequest({ body }: DialectInput<ResponsesBody>): Dia
     model: body.model,
     messages,
     ...fieldsOf(body),
-    ...(table.tools.length > 0 && { tools: table.tools }),
+    // A summary needs none.
+    ...(table.tools.length > 0 && !compacts && { tools: table.tools }),
     ...(choice !== undefined && { tool_choice: choice }),
     ...(Object.keys(own).length > 0 && { dialect_fields: { [FORMAT]: own } }),
   };

@@ -131,6 +131,29 @@ export const RESPONSES_REQUEST: Schema & { readonly $id: string } = Object.freez
   },
 });
 
+/** Of a request to compact: what may be sent for a response, but for a stream, with or without an input of its own. */
+export const COMPACT_REQUEST: Schema & { readonly $id: string } = Object.freeze({
+  ...{ ...RESPONSES_REQUEST, $id: 'tollgate:CompactRequest', required: ['model'] },
+  properties: {
+    ...(RESPONSES_REQUEST['properties'] as Readonly<Record<string, Schema>>),
+    input: { type: ['string', 'array', 'null'], items: item, maxItems: MAX_MESSAGES },
+    stream: { enum: [false, null] },
+  },
+});
+
+export const COMPACT_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:CompactedResponse',
+  type: 'object',
+  required: ['id', 'object', 'created_at', 'output'],
+  properties: {
+    id: { type: 'string' },
+    object: { const: 'response.compaction' },
+    created_at: { type: 'integer', description: 'Unix time in seconds.' },
+    output: { type: 'array', items: { type: 'object', required: ['type'] } },
+    usage: nullable('object'),
+  },
+});
+
 export const RESPONSES_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:Response',
   type: 'object',

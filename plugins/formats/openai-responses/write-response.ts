@@ -14,6 +14,7 @@ import {
   type Usage,
 } from '../../../core/index.ts';
 import { transcriptOf } from '../../providers/kit/index.ts';
+import { createCompaction, endsInTrigger } from './compaction.ts';
 import type { failedError } from './errors.ts';
 import { readToolTable } from './read-tools.ts';
 import { sealReasoning } from './reasoning.ts';
@@ -103,13 +104,11 @@ export function endOf(finish: FinishReason | null, hasRefusal: boolean): Pick<Re
 }
 
 /** A whole response in this format. */
-export function writeResponse({ model, choices, usage }: ChatResponse, context: ResponsesContext): unknown {
+export function writeResponse({ model, choices, usage }: ChatResponse, context: ResponsesContext) {
   const [choice] = choices;
   const finish = choice?.finish_reason ?? null;
-  const output = createOutput(
-    createSetting(context, () => {}),
-    phaseOf(choice?.message),
-  );
+  const setting = createSetting(context, () => {});
+  const output = outputFor(context, setting, phaseOf(choice?.message));
   if (choice) writeMessage(choice.message, choice.logprobs, output);
   output.close(finish);
   return responseObject(context, {
@@ -119,6 +118,11 @@ export function writeResponse({ model, choices, usage }: ChatResponse, context: 
     usage,
     ...endOf(finish, output.hasRefusal),
   });
+}
+
+/** What comes of a call: items, or the one that a conversation is compacted to. */
+export function outputFor({ input }: ResponsesContext, setting: BlockSetting, phase?: string): Output {
+  return endsInTrigger(input.body) ? createCompaction(setting) : createOutput(setting, phase);
 }
 
 function phaseOf(message: AssistantMessage | undefined): string | undefined {

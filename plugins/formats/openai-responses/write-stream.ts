@@ -1,10 +1,10 @@
 import type { ChatChunk, DialectStream, FinishReason, GatewayError, Usage } from '../../../core/index.ts';
 import { errorEvent, failedError } from './errors.ts';
 import type { ResponsesEvent } from './types.ts';
-import { createOutput } from './write-output.ts';
 import {
   createSetting,
   endOf,
+  outputFor,
   type ResponseState,
   type ResponsesContext,
   responseId,
@@ -32,7 +32,7 @@ function createEvents(context: ResponsesContext): EventWriter<ChatChunk> {
   const emit = (type: string, fields: Readonly<Record<string, unknown>>): void => {
     events.push({ type, sequence_number: sequence++, ...fields });
   };
-  const output = createOutput(createSetting(context, emit));
+  const output = outputFor(context, createSetting(context, emit));
   const responseOf = (state: Pick<ResponseState, 'status' | 'incomplete' | 'error' | 'output'>) =>
     responseObject(context, { id: responseId(context), model, usage, ...state });
 
