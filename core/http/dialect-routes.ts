@@ -71,7 +71,7 @@ export function createDialectRoutes(
           route: row,
         };
         const keys = deps.seals.ready();
-        // Only a dialect with a native lane seals what it writes.
+        // Any other dialect seals nothing of what it writes.
         if (!dialect.native && !dialect.expand) return respond(ctx, input);
         return expand(keys, { owner, value: dialect }, input, ctx).then((expanded) => respond(ctx, expanded));
       });
@@ -137,7 +137,8 @@ async function expand(
   input: DialectInput,
   ctx: RouteContext,
 ): Promise<DialectInput> {
-  if (dialect.native) await keys;
+  // What it refers to may be sealed, and so may be what it writes.
+  await keys;
   if (!dialect.expand) return input;
   return runOwned(owner, () => dialect.expand?.(input, ctx.state.principal) ?? input);
 }

@@ -3,7 +3,6 @@ import {
   type DialectModels,
   type DialectRoute,
   definePlugin,
-  GatewayError,
   isObject,
   type JsonObject,
   type ListedModel,
@@ -110,25 +109,8 @@ export default definePlugin({
   setup(api, config) {
     api.dialect({ ...gemini, aliases: readModelNames(config) });
     addEmbeddings(api);
-    addInteractions(api);
   },
 });
-
-/** Google's Interactions API keeps conversations in the account of the key, which all callers share here. */
-function addInteractions(api: PluginApi): void {
-  for (const path of ['/v1beta/interactions', '/v1beta/interactions/*id'])
-    for (const method of path.endsWith('*id') ? (['GET', 'POST', 'DELETE'] as const) : (['POST'] as const))
-      api.route({
-        ...{ method, path, auth: ['key'], summary: 'Refused: interactions are not spoken here' },
-        responses: { 400: { description: 'Why not.', schema: { type: 'object' } } },
-        handler() {
-          throw new GatewayError(
-            'invalid_request',
-            'This gateway does not speak Google’s Interactions API, which keeps conversations at the vendor. Use models/{model}:generateContent or :streamGenerateContent.',
-          );
-        },
-      });
-}
 
 /** What a request for one embedding may hold. Source: https://ai.google.dev/api/embeddings */
 const EMBED_PROPERTIES = Object.freeze({

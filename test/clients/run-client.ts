@@ -41,6 +41,7 @@ const MODEL_OF = Object.freeze({
   responses: 'gpt-5.5',
   messages: 'claude-opus-5-5',
   gemini: 'gemini-3.8-flash',
+  interactions: 'gemini-3.8-flash',
   ollama: 'gpt-5.5',
   cohere: 'gpt-5.5',
 });

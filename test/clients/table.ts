@@ -12,7 +12,7 @@ export interface ClientRun {
   readonly title: string;
   /** Of `config/clients.json`. */
   readonly setup: string;
-  readonly format: 'chat' | 'messages' | 'responses' | 'gemini' | 'ollama' | 'cohere';
+  readonly format: 'chat' | 'messages' | 'responses' | 'gemini' | 'interactions' | 'ollama' | 'cohere';
   /** An SDK's script in `sdk/`, and what it is told to do. */
   readonly script?: string;
   readonly client?: string;
@@ -181,7 +181,13 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
   {
     id: 'google-genai',
     packages: ['@google/genai@3.1.0'],
-    runs: [{ title: '@google/genai 3.1.0', format: 'gemini', setup: 'google-genai', script: 'google-genai.mjs' }],
+    runs: [
+      { title: '@google/genai 3.1.0', format: 'gemini', setup: 'google-genai', script: 'google-genai.mjs' },
+      {
+        ...{ title: '@google/genai 3.1.0', format: 'interactions', setup: 'google-genai' },
+        script: 'google-interactions.mjs',
+      },
+    ],
   },
   sdk('google-generative-ai', '@google/generative-ai@0.24.1', 'gemini', {
     ofClient: NO_STREAM_ERRORS,

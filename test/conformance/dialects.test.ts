@@ -21,6 +21,7 @@ it('every built-in dialect passes what every dialect promises', () => {
     'chat',
     'completions',
     'gemini',
+    'interactions',
     'messages',
     'ollama',
     'portkey',

@@ -78,16 +78,4 @@ describe('clients of Portkey', () => {
     );
     expect(response.status).to.equal(200);
   });
-
-  it('Google’s interactions and OpenAI’s compaction are refused in words, in their own forms', async () => {
-    for (const [path, words] of [
-      ['/v1beta/interactions', 'generateContent'],
-      ['/v1/responses/compact', 'does not compact'],
-    ] as const) {
-      const response = await rig.gateway.post(path, { model: 'echo/echo', input: 'Hi' });
-      const { error } = (await response.json()) as { error: { message: string } };
-      expect(response.status).to.equal(400);
-      expect(error.message).to.include(words);
-    }
-  });
 });

@@ -20,7 +20,7 @@ export function dialectOptions(name: string): Omit<DialectKit, 'plugin'> {
   const vendor = VENDORS[name];
   return {
     fixtures: dialectFixtures(name),
-    config: name === 'responses' ? { store: 'off', retention: '1h' } : {},
+    config: name === 'responses' || name === 'interactions' ? { store: 'off', retention: '1h' } : {},
     ...(vendor && { vendor }),
   };
 }

@@ -175,6 +175,38 @@ const GEMINI: DialectFeatures = {
   ],
 };
 
+const generate = (generation_config: object) => ({ generation_config });
+const interactionTool = { type: 'function', name: 'lookup', parameters: SCHEMA };
+const said = (...more: object[]) => ({ input: [{ type: 'text', text: 'Look.' }, ...more] });
+
+const INTERACTIONS: DialectFeatures = {
+  plain: { input: 'Hi' },
+  features: [
+    { title: 'text, `system_instruction`', body: { system_instruction: 'Be brief.' } },
+    { title: '`max_output_tokens`', body: generate({ max_output_tokens: 99 }), field: 'max_completion_tokens' },
+    { title: '`temperature`', body: generate({ temperature: 0.5 }), field: 'temperature' },
+    { title: '`stop_sequences`', body: generate({ stop_sequences: ['END'] }), field: 'stop' },
+    { title: '`seed`', body: generate({ seed: 1 }), field: 'seed' },
+    { title: 'functions', body: { tools: [interactionTool] }, field: 'tools' },
+    {
+      title: '`tool_choice: any`',
+      body: { tools: [interactionTool], ...generate({ tool_choice: 'any' }) },
+      field: 'tool_choice',
+    },
+    { title: '`thinking_level`', body: generate({ thinking_level: 'low' }), field: 'reasoning_effort' },
+    {
+      title: '`response_format` with a JSON Schema',
+      body: { response_format: { type: 'text', mime_type: 'application/json', schema: SCHEMA } },
+      field: 'response_format',
+    },
+    { title: 'images', body: said({ type: 'image', mime_type: 'image/png', data: PNG }) },
+    { title: 'PDF files', body: said({ type: 'document', mime_type: 'application/pdf', data: PDF }) },
+    { title: 'sound', body: said({ type: 'audio', mime_type: 'audio/wav', data: 'UklGRg==' }) },
+    { title: '`safety_settings`', body: { safety_settings: [{ type: 'hate_speech', threshold: 'block_none' }] } },
+    { title: 'server tools (`google_search`)', body: { tools: [{ type: 'google_search' }] } },
+  ],
+};
+
 const COMPLETIONS: DialectFeatures = {
   plain: { prompt: 'Once upon' },
   features: [
@@ -243,6 +275,7 @@ export const DIALECT_FEATURES: Readonly<Record<string, DialectFeatures>> = Objec
   messages: MESSAGES,
   responses: RESPONSES,
   gemini: GEMINI,
+  interactions: INTERACTIONS,
   completions: COMPLETIONS,
   ollama: OLLAMA,
   // OpenAI's format, with headers of its own.

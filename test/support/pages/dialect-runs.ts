@@ -118,6 +118,7 @@ const PATHS: Readonly<Record<string, (model: string) => string>> = Object.freeze
   chat: () => '/v1/chat/completions',
   completions: () => '/v1/completions',
   gemini: (model) => `/v1beta/models/${encodeURIComponent(model)}:generateContent`,
+  interactions: () => '/v1beta/interactions',
   messages: () => '/v1/messages',
   ollama: () => '/api/chat',
   portkey: () => '/portkey/v1/chat/completions',

@@ -1,0 +1,232 @@
+import { createHash } from 'node:crypto';
+import {
+  type DialectDefinition,
+  definePlugin,
+  GatewayError,
+  isObject,
+  type JsonObject,
+  type PluginApi,
+  type Principal,
+  parseDuration,
+  type RouteContext,
+  readArray,
+  readString,
+  type Target,
+} from '../../core/index.ts';
+import { geminiError } from '../formats/google/errors.ts';
+import {
+  INTERACTION_REQUEST,
+  type InteractionBody,
+  readInteraction,
+  type Step,
+  stepsOf,
+} from '../formats/google/read-interactions.ts';
+import { SSE_KEEP_ALIVE } from '../formats/google/stream.ts';
+import { INTERACTION, streamInteraction, writeInteraction } from '../formats/google/write-interactions.ts';
+import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
+
+/** Newer clients of Google's leave out that it was a beta. */
+const PATHS = Object.freeze(['/v1beta/interactions', '/v1/interactions']);
+const ID = /^[\w-]{1,128}$/;
+const SHORT_MS = 3_600_000;
+
+/** Google's Interactions API. Source: https://ai.google.dev/api/interactions-api */
+const interactions: DialectDefinition<InteractionBody> = {
+  name: 'interactions',
+  request: INTERACTION_REQUEST,
+  response: INTERACTION,
+  routes: PATHS.map((path) => ({
+    path,
+    summary: 'An interaction in Google’s format; the model is `provider/model` or an alias',
+    description:
+      'A stream of server-sent events when `stream` is true. It is kept for what continues it, unless `store` is false.',
+  })),
+  prefixes: PATHS,
+  credentials: { headers: ['x-goog-api-key'], query: ['key'] },
+  isSubscription: (credential) => credential.startsWith('ya29.'),
+  keepAlive: SSE_KEEP_ALIVE,
+  read: readInteraction,
+  write: writeInteraction,
+  stream: streamInteraction,
+  error: geminiError,
+};
+
+/** An interaction with all that led to it. */
+interface Kept {
+  readonly input: readonly Step[];
+  readonly interaction: JsonObject;
+  /** Who made it. */
+  readonly target?: Target;
+}
+
+type Mode = 'off' | 'short' | 'on';
+
+/** Keeps interactions for those that continue them, each for the account and user that it belongs to, among what their account keeps. */
+class InteractionStore {
+  readonly #api: Pick<PluginApi, 'stores' | 'log'>;
+  readonly #mode: Mode;
+  readonly #ttlMs: number;
+
+  constructor(api: Pick<PluginApi, 'stores' | 'log'>, mode: Mode, retention: string) {
+    this.#api = api;
+    this.#mode = mode;
+    this.#ttlMs = mode === 'on' ? parseDuration(retention) : SHORT_MS;
+  }
+
+  /** Puts what came before in front of what continues it. */
+  readonly expand: NonNullable<DialectDefinition<InteractionBody>['expand']> = async (input, caller) => {
+    const { body } = input;
+    const id = readString(body['previous_interaction_id']);
+    if (id === undefined || id === '') return input;
+    if (this.#mode === 'off') throw storeIsOff();
+    const before = await this.get(caller, id);
+    if (!before) throw notKept(id);
+    const steps = [...before.input, ...(readArray(before.interaction['steps']) as readonly Step[])];
+    const expanded = { ...input, body: { ...body, input: [...steps, ...stepsOf(body['input'])] } };
+    return before.target ? { ...expanded, follows: before.target } : expanded;
+  };
+
+  readonly remember: NonNullable<DialectDefinition<InteractionBody>['remember']> = async (
+    interaction,
+    { input: { body }, responder },
+    caller,
+  ) => {
+    if (this.#mode === 'off' || body['store'] === false || !isObject(interaction)) return;
+    const id = readString(interaction['id']);
+    if (id === undefined || !ID.test(id) || interaction['status'] === 'failed') return;
+    const target = responder?.();
+    const kept: Kept = { input: stepsOf(body['input']), interaction, ...(target && { target }) };
+    const { stores, log } = this.#api;
+    try {
+      if (!(await stores.kept.set(caller.account, keyOf(caller, id), kept, this.#ttlMs)))
+        log.info({ account: caller.account }, 'an interaction is too large to be kept for those that continue it');
+    } catch (err) {
+      // It is there and paid for: the caller gets it, and learns with the next request that it is not kept.
+      log.warn({ err }, 'an interaction could not be kept for those that continue it');
+    }
+  };
+
+  async get(caller: Principal, id: string): Promise<Kept | undefined> {
+    return ID.test(id) ? this.#api.stores.kept.get<Kept>(keyOf(caller, id)) : undefined;
+  }
+
+  /** Answers whether there was one. */
+  async remove(caller: Principal, id: string): Promise<boolean> {
+    return ID.test(id) && (await this.#api.stores.kept.delete(caller.account, keyOf(caller, id)));
+  }
+}
+
+function keyOf({ account, userId }: Principal, id: string): string {
+  const owner = createHash('sha256')
+    .update(JSON.stringify([account, userId]))
+    .digest('base64url')
+    .slice(0, 22);
+  return `interactions.${owner}.${id}`;
+}
+
+function notKept(id: string): GatewayError {
+  return new GatewayError(
+    'previous_response_not_found',
+    `Nothing${ID.test(id) ? ` \`${id}\`` : ''} is kept here that this request could continue. Send all steps as \`input\`.`,
+    { param: 'previous_interaction_id' },
+  );
+}
+
+function storeIsOff(): GatewayError {
+  return new GatewayError(
+    'invalid_request',
+    '`previous_interaction_id` refers to an earlier interaction, and this gateway keeps none. Send all steps as `input`, with `store: false`; an operator who wants them kept sets `dialects: { interactions: { store: short } }`.',
+    { param: 'previous_interaction_id' },
+  );
+}
+
+function notFound(): GatewayError {
+  return new GatewayError(
+    'not_found',
+    'No interaction with this id is kept for you. It may have been deleted, or be too old.',
+  );
+}
+
+/** The routes by which callers read and delete what is kept of theirs. */
+function addStoreRoutes(api: Pick<PluginApi, 'route'>, store: InteractionStore, path: string): void {
+  const find = async ({ state, params }: RouteContext): Promise<Kept> => {
+    const kept = await store.get(state.principal, params['id'] ?? '');
+    if (!kept) throw notFound();
+    return kept;
+  };
+  api.route({
+    ...{ method: 'GET', path, auth: ['key'], summary: 'An interaction of the caller that is kept' },
+    description: 'Whole, as it was given; with `include_input=true` with all steps that led to it.',
+    query: {
+      type: 'object',
+      properties: {
+        include_input: { enum: ['true', 'false'] },
+        ...{ stream: { type: 'string', maxLength: 8 }, last_event_id: { type: 'string', maxLength: 256 } },
+      },
+    },
+    responses: { 200: { description: 'The interaction.', schema: INTERACTION } },
+    async handler(ctx) {
+      const query = new URLSearchParams(ctx.querystring);
+      if (query.get('stream') === 'true')
+        throw new GatewayError('invalid_request', 'A kept interaction has ended and comes whole: leave `stream` out.', {
+          param: 'stream',
+        });
+      const { interaction, input } = await find(ctx as RouteContext);
+      ctx.body = query.get('include_input') === 'true' ? { ...interaction, input } : interaction;
+    },
+  });
+  api.route({
+    ...{ method: 'DELETE', path, auth: ['key'], summary: 'Delete an interaction of the caller' },
+    responses: { 200: { description: 'It is deleted.', schema: { type: 'object' } } },
+    async handler(ctx) {
+      if (!(await store.remove(ctx.state.principal, ctx.params['id'] ?? ''))) throw notFound();
+      ctx.body = {};
+    },
+  });
+  api.route({
+    ...{ method: 'POST', path: `${path}/cancel`, auth: ['key'] },
+    summary: 'Refused: no interaction here runs on its own',
+    description: 'Interactions with `background` are refused, and others end when their request is left.',
+    responses: { 200: { description: 'Never.', schema: INTERACTION } },
+    async handler(ctx) {
+      await find(ctx as RouteContext);
+      throw new GatewayError(
+        'invalid_request',
+        'This interaction was not made with `background: true`, so it cannot be cancelled. To end one that runs, close its request.',
+      );
+    },
+  });
+}
+
+export default definePlugin({
+  name: 'interactions',
+  kind: 'dialect',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      store: {
+        type: 'string',
+        enum: ['off', 'short', 'on'],
+        default: 'short',
+        description:
+          'Whether interactions are kept for those that continue them: not at all, for an hour, or for `retention`. Their owners read and delete them.',
+      },
+      retention: {
+        type: 'string',
+        format: 'duration',
+        default: '720h',
+        description: 'How long `store: on` keeps an interaction.',
+      },
+      models: modelNamesSchema('gemini-3.8-flash'),
+    },
+  },
+  setup(api, config) {
+    const { store: mode, retention } = config;
+    const store = new InteractionStore(api, mode, retention);
+    const { expand, remember } = store;
+    api.dialect({ ...interactions, aliases: readModelNames(config), expand, remember });
+    if (mode !== 'off') for (const path of PATHS) addStoreRoutes(api, store, `${path}/:id`);
+  },
+});
