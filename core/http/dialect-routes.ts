@@ -117,7 +117,8 @@ async function draftOf(
   if (wrong) throw requestError(wrong, body, undefined);
   if (isObject(body) && body['stream'] === true)
     throw new GatewayError('invalid_request', 'A batch has no streams: leave `stream` out.', { param: 'stream' });
-  const input: DialectInput = { body, params: {}, query: {}, headers: withoutCredentials(ctx.headers), route };
+  const { params } = ctx;
+  const input: DialectInput = { body, params, query: {}, headers: withoutCredentials(ctx.headers), route };
   const read = await expand(deps.seals.ready(), found, input, ctx);
   const conversation = readConversation(deps, found, read, ctx);
   return draftChat(deps, conversation.callInput, takes).catch((thrown) => {

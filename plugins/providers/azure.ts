@@ -26,7 +26,8 @@ export default openaiCompatible({
   keepsStop: true,
   streamOptions: { include_obfuscation: false },
   embeddings: {},
-  operations: ['images', 'transcription'],
+  // https://learn.microsoft.com/en-us/azure/foundry/reference/rest/batches-create-batch
+  operations: ['batches', 'images', 'transcription'],
   reasoningSummary: 'auto',
   lacks: {
     'reasoning content':
@@ -77,6 +78,8 @@ export default openaiCompatible({
       ...shared,
       // Older versions refuse the field, and keep nothing that does not ask for it.
       stores: 'asked',
+      // The addresses of its batches are others there.
+      operations: ['images', 'transcription'],
       responsesPath: () => `/responses${version}`,
       path: (operation, model) =>
         operation === 'models'

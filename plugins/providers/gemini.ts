@@ -67,6 +67,9 @@ function keepNothing(body: JsonObject): NativeBody {
   return { body: { ...body, store: false }, ...(body['store'] === true && { dropped: ['store'] }) };
 }
 
+/** Batches cost half: https://ai.google.dev/gemini-api/docs/batch-api */
+const BATCH_FACTOR = 0.5;
+
 /** Google Gemini in its native format. Source: https://ai.google.dev/api */
 export default definePlugin({
   name: 'gemini',
@@ -120,6 +123,14 @@ export default definePlugin({
       ...(native && { native }),
       listModels: { request: listRequest, response: listedModels },
     });
+    // One key for all of a batch, and the operator's. Its requests were held to the effects one by one.
+    const { keys: _, ...one } = endpoint;
+    if (native)
+      api.offer('batches', {
+        ...one,
+        ...{ wire: 'gemini', factor: BATCH_FACTOR, paths: { gemini: ':generateContent' } },
+        response: (_dialect, body, call) => geminiResponse(body, call),
+      });
     api.offer('embeddings', { ...endpoint, codec: { request: geminiEmbedRequest, response: geminiEmbedResponse } });
   },
 });

@@ -8,10 +8,10 @@ import {
   readString,
   type Schema,
 } from '../../../core/index.ts';
-import { Checker, MAX_REQUESTS } from './check.ts';
+import { Checker } from './check.ts';
 import { type BatchParts, findBatch, passNotFound } from './openai-routes.ts';
 import type { BatchRecord } from './records.ts';
-import { WIRES } from './wires.ts';
+import { MAX_REQUESTS, WIRES } from './wires.ts';
 
 const CREATE: Schema = {
   type: 'object',
@@ -79,7 +79,7 @@ function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts): void {
       }
       const { headers, dropped } = checker.sent;
       const record = await begin(ctx, {
-        ...{ prefix: 'msgbatch_', checked: checker.checked },
+        checked: checker.checked,
         request: { method: 'POST', path: PATH, body: { requests: checked }, ...(headers && { headers }), dropped },
       });
       ctx.body = show(ctx, record);
@@ -144,7 +144,7 @@ function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
     async handler(context) {
       const ctx = context as RouteContext;
       const record = await findBatch(records, ctx, 'anthropic');
-      const path = `${WIRES.anthropic.path(record.vendor)}/cancel`;
+      const path = WIRES.anthropic.cancel(record.vendor);
       if (record.held !== undefined) await settler.sendForJson(record.provider, { method: 'POST', path });
       ctx.body = show(ctx, await settler.refresh(record));
     },

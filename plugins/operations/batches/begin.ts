@@ -13,7 +13,7 @@ import { heldOf, plannedFacts } from '../../policies/kit/index.ts';
 import type { BatchRequest, BatchResponse } from '../../providers/kit/index.ts';
 import { type BatchRecord, type Checked, newId, ownerOf, type Records } from './records.ts';
 import type { Settler } from './settle.ts';
-import { vendorId, WIRES } from './wires.ts';
+import { vendorId, WIRES, wireOf } from './wires.ts';
 
 /** What a batch may come to stays reserved for so long: a day for its vendor, and three to learn what came of it. */
 const HOLD_MS = 4 * 86_400_000;
@@ -33,7 +33,6 @@ export const BATCH_REQUEST: Schema & { readonly $id: string } = Object.freeze({
 
 /** A batch that is about to begin. */
 export interface Begin {
-  readonly prefix: string;
   readonly checked: Checked;
   readonly input?: string;
   /** What begins it at the vendor. */
@@ -106,7 +105,7 @@ async function sendOnce(work: Attempt<'batches'>, ticket: Ticket | undefined): P
   ticket.maybeSent = true;
   meter({ units: {}, cost: 0 });
   if (!isObject(batch)) throw new GatewayError('provider_invalid_response', 'The provider answered with no batch.');
-  vendorId(batch['id']);
+  vendorId(WIRES[work.offer.wire].idOf(batch));
   const budgets = heldOf(call)?.budgets.map(({ id, until }) => ({ id, ...(until !== undefined && { until }) }));
   return { batch, callId: call.id, facts: plannedFacts(call, work.target), ...(budgets && { budgets }) };
 }
@@ -114,18 +113,19 @@ async function sendOnce(work: Attempt<'batches'>, ticket: Ticket | undefined): P
 /** What is kept of a batch that has begun. */
 function recordOf(
   ctx: RouteContext,
-  { prefix, checked, input }: Begin,
+  { checked, input }: Begin,
   { batch, ...call }: BatchResponse,
   heldUntil: number,
 ): BatchRecord {
   const { principal } = ctx.state;
   const { held, ...summary } = checked;
+  const wire = wireOf(summary.dialect);
   const owned = {
     ...{ owner: ownerOf(principal), account: principal.account, key: keyOf(ctx), provider: summary.provider },
-    ...{ id: newId(prefix), createdAt: Math.floor(Date.now() / 1000), vendor: vendorId(batch['id']) },
+    ...{ id: newId(wire.prefix), createdAt: Math.floor(Date.now() / 1000), vendor: vendorId(wire.idOf(batch)) },
   };
   return {
-    ...{ ...owned, checked: summary, batch, ...call, heldUntil, held },
+    ...{ ...owned, checked: summary, batch: wire.kept?.(batch) ?? batch, ...call, heldUntil, held },
     ...(input !== undefined && { input }),
   };
 }
@@ -141,8 +141,7 @@ async function keep(
     await records.batches.add(record);
     await records.opened(record.id);
   } catch (error) {
-    const wire = WIRES[record.checked.dialect === 'messages' ? 'anthropic' : 'openai'];
-    const path = `${wire.path(record.vendor)}/cancel`;
+    const path = wireOf(record.checked.dialect).cancel(record.vendor);
     await settler
       .send(record.provider, { method: 'POST', path })
       .catch((err: unknown) => log.error({ err }, 'a batch that could not be kept could not be cancelled'));

@@ -10,12 +10,19 @@ import {
 import type { BatchOffer } from '../../providers/kit/index.ts';
 import { batchPrice } from './prices.ts';
 import { type Checked, hash } from './records.ts';
-
-/** The most requests of a batch: https://platform.openai.com/docs/guides/batch */
-export const MAX_REQUESTS = 50_000;
+import { MAX_REQUESTS } from './wires.ts';
 
 /** So many requests are looked at before others have their turn. */
 const AT_ONCE = 20;
+
+/** Service tiers that have no price of their own. */
+const USUAL_TIERS: ReadonlySet<string> = new Set([
+  'auto',
+  'default',
+  'standard',
+  'standard_only',
+  'service_tier_standard',
+]);
 
 /** One request of a batch, as it came. */
 export interface Line {
@@ -35,6 +42,7 @@ export class Checker {
   readonly #dropped = new Set<string>();
   #first: Pick<Checked, 'provider' | 'model' | 'requested'> | undefined;
   #headers: HttpRequest['headers'];
+  #path = '';
   #price: Price | undefined;
   #cost: number | null = 0;
   #count = 0;
@@ -81,15 +89,15 @@ export class Checker {
     const { target, requested, request, most } = await this.#api.draft(this.#ctx, this.#dialect, sent, takes);
     const { provider, model } = target;
     const offer = offers.get(provider);
-    if (offer?.paths[this.#dialect] !== request.path)
+    const path = offer?.paths[this.#dialect];
+    if (!offer || path === undefined || !request.path.endsWith(path))
       throw wrong(place, 'needs the Responses API at the provider: write it, and the batch, for `/v1/responses`');
     const first = this.#first;
     this.#first ??= { provider, model, requested };
     if (first && (first.provider !== provider || first.model !== model))
       throw wrong(place, 'names another model than the first one: a batch has one model');
     const body = request.body as Readonly<Record<string, unknown>>;
-    const tier = body['service_tier'] ?? 'auto';
-    if (tier !== 'auto' && tier !== 'default' && tier !== 'standard_only')
+    if (!USUAL_TIERS.has(String(body['service_tier'] ?? body['serviceTier'] ?? 'auto').toLowerCase()))
       throw wrong(place, 'asks for a `service_tier`, and a batch has a price of its own: leave it out');
     if (!first) {
       this.#price = batchPrice(
@@ -97,6 +105,7 @@ export class Checker {
         offer.factor,
       );
       this.#headers = request.headers;
+      this.#path = request.path;
     }
     for (const name of request.dropped ?? []) this.#dropped.add(name);
     const { cost } = most(this.#price);
@@ -114,9 +123,9 @@ export class Checker {
     };
   }
 
-  /** Headers that requests of this batch are sent with, and fields that the vendor does not get. */
-  get sent(): { readonly headers: HttpRequest['headers']; readonly dropped: readonly string[] } {
-    return { headers: this.#headers, dropped: [...this.#dropped] };
+  /** Where and with which headers requests of this batch are sent by themselves, and fields that the vendor does not get. */
+  get sent(): { readonly path: string; readonly headers: HttpRequest['headers']; readonly dropped: readonly string[] } {
+    return { path: this.#path, headers: this.#headers, dropped: [...this.#dropped] };
   }
 }
 

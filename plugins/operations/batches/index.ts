@@ -2,11 +2,12 @@ import { definePlugin, isObject, parseDuration, parseSize, readString } from '..
 import type { BatchResponse } from '../../providers/kit/index.ts';
 import { addAnthropicRoutes } from './anthropic-routes.ts';
 import { BATCH_REQUEST, createBeginning, estimateBatch } from './begin.ts';
+import { addGoogleRoutes } from './google-routes.ts';
 import { addOpenAiRoutes } from './openai-routes.ts';
 import { createRecords } from './records.ts';
 import { Settler } from './settle.ts';
 
-/** Batches at vendors that have them, in OpenAI's format (with its files) and Anthropic's: begun, reserved, and settled request by request. */
+/** Batches at vendors that have them, in OpenAI's format (with its files), Anthropic's and Google's: begun, reserved, and settled request by request. */
 export default definePlugin({
   name: 'batches',
   kind: 'operation',
@@ -44,6 +45,7 @@ export default definePlugin({
     const parts = { records, settler, begin, maxBytes: parseSize(config.maxFileSize) };
     addOpenAiRoutes(api, parts);
     addAnthropicRoutes(api, parts);
+    addGoogleRoutes(api, parts);
     api.onReady(() => {
       let running: Promise<void> | undefined;
       const look = (): void => {

@@ -276,7 +276,7 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
     description: 'Each as it was when it was looked at last; one that is asked for by its id is looked at anew.',
     responses: { 200: { description: 'A page of batches.', schema: listOf(BATCH) } },
     async handler(ctx) {
-      ctx.body = await page(ctx as RouteContext, batches, 20, show, ({ checked }) => checked.dialect !== 'messages');
+      ctx.body = await page(ctx as RouteContext, batches, 20, show, ({ id }) => id.startsWith(WIRES.openai.prefix));
     },
   });
   api.route({
@@ -297,7 +297,7 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
       if (record.held !== undefined)
         await settler.sendForJson(record.provider, {
           method: 'POST',
-          path: `${WIRES.openai.path(record.vendor)}/cancel`,
+          path: WIRES.openai.cancel(record.vendor),
         });
       const now = await settler.refresh(record);
       await keepOutputs(records, now);
@@ -334,7 +334,7 @@ async function beginOfFile(
     ...(isObject(metadata) && { metadata }),
   };
   return begin(ctx, {
-    ...{ prefix: 'batch_', checked, input: String(input) },
+    ...{ checked, input: String(input) },
     request: { method: 'POST', path: '/batches', body },
   });
 }
@@ -343,10 +343,10 @@ async function beginOfFile(
 export async function findBatch(
   { batches }: Records,
   ctx: RouteContext,
-  wire: 'openai' | 'anthropic',
+  wire: keyof typeof WIRES,
 ): Promise<BatchRecord> {
   const id = idOf(ctx);
-  return batches.own(ctx.state.principal, id.startsWith(wire === 'openai' ? 'batch_' : 'msgbatch_') ? id : '');
+  return batches.own(ctx.state.principal, id.startsWith(WIRES[wire].prefix) ? id : '');
 }
 
 export function idOf({ params }: RouteContext): string {

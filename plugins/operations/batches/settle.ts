@@ -67,10 +67,20 @@ export class Settler {
   }
 
   /** The body of a response, as JSON. */
-  async sendForJson(provider: string, request: Parameters<PluginApi['sendTo']>[2]): Promise<JsonObject> {
-    const value = parseJson((await (await this.send(provider, request)).readAll(MAX_BATCH_BYTES)).toString('utf8'));
+  async sendForJson(
+    provider: string,
+    request: Parameters<PluginApi['sendTo']>[2],
+    maxBytes = MAX_BATCH_BYTES,
+  ): Promise<JsonObject> {
+    const value = parseJson((await (await this.send(provider, request)).readAll(maxBytes)).toString('utf8'));
     if (isObject(value)) return value;
     throw new StreamFailure({ class: 'upstream_error', message: 'answered with something that is no JSON object' });
+  }
+
+  /** What the vendor says of a batch now. */
+  readBatch({ provider, vendor }: BatchRecord): Promise<JsonObject> {
+    const { path, maxBytes } = WIRES[this.#offerOf(provider).wire];
+    return this.sendForJson(provider, { method: 'GET', path: path(vendor) }, maxBytes);
   }
 
   /** Asks the vendor, and keeps what it says; an ended batch is settled before this resolves. Throws what the vendor failed with. */
@@ -79,7 +89,7 @@ export class Settler {
     const wire = WIRES[this.#offerOf(record.provider).wire];
     let batch: JsonObject;
     try {
-      batch = await this.sendForJson(record.provider, { method: 'GET', path: wire.path(record.vendor) });
+      batch = await this.readBatch(record);
     } catch (error) {
       const expiresAt = wire.expiresAt(record.batch) ?? record.createdAt * 1000 + 86_400_000;
       const isLost = error instanceof VendorFailure && error.status === 404;
@@ -89,7 +99,7 @@ export class Settler {
       return this.#end(record, wire.lost(record.batch, Date.now()), facts);
     }
     if (wire.hasEnded(batch)) return this.#settle(record, batch);
-    const known = { ...record, batch };
+    const known = { ...record, batch: wire.kept?.(batch) ?? batch };
     await this.#records.batches.put(known);
     return known;
   }
@@ -134,17 +144,20 @@ export class Settler {
     let unreadable = 0;
     let strange = 0;
     const pay = (key: string, metered: Metered) => payLine(this.#api, record, key, metered);
-    if (path !== undefined)
-      for await (const line of readLines((await this.send(record.provider, { method: 'GET', path })).body)) {
-        const { id, body } = line ? wire.result(line) : { id: undefined, body: undefined };
-        const key = id === undefined ? '' : hash(id);
-        if (id === undefined) unreadable += 1;
-        else if (seen.has(key) || !Object.hasOwn(held, key)) strange += 1;
-        else {
-          seen.add(key);
-          if (body) await pay(key, readResult(this.#api, offer, checked, body, held[key]));
-        }
+    const rows =
+      path === undefined
+        ? (wire.inline?.(batch) ?? [])
+        : readLines((await this.send(record.provider, { method: 'GET', path })).body);
+    for await (const line of rows) {
+      const { id, body } = line ? wire.result(line) : { id: undefined, body: undefined };
+      const key = id === undefined ? '' : hash(id);
+      if (id === undefined) unreadable += 1;
+      else if (seen.has(key) || !Object.hasOwn(held, key)) strange += 1;
+      else {
+        seen.add(key);
+        if (body) await pay(key, readResult(this.#api, offer, checked, body, held[key]));
       }
+    }
     // Which requests those were can't be known: as many as there were have cost what was held for them.
     for (const [key, most] of Object.entries(held)) {
       if (unreadable === 0) break;
@@ -157,7 +170,9 @@ export class Settler {
         { batch: record.id, strange },
         'a provider sent results twice, or of requests that the batch has not',
       );
-    return this.#end(record, batch, { durationMs: Math.max(0, Date.now() - record.facts.startedAt) });
+    return this.#end(record, wire.kept?.(batch) ?? batch, {
+      durationMs: Math.max(0, Date.now() - record.facts.startedAt),
+    });
   }
 
   /** What cannot be learnt any more has cost what was held. */
@@ -204,7 +219,7 @@ function readResult(
   } catch (error) {
     if (!isStreamFailure(error)) throw error;
     // An error owes nothing; what was written and cannot be read does.
-    return isObject(body['usage']) ? guessed : { units: {}, cost: 0 };
+    return isObject(body['usage'] ?? body['usageMetadata']) ? guessed : { units: {}, cost: 0 };
   }
 }
 

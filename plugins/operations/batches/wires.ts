@@ -2,12 +2,23 @@ import { isObject, type JsonObject, readArray, readObject, readString, StreamFai
 
 /** How a vendor's batches are asked for, and what it says of them. */
 export interface Wire {
+  /** How ids begin here. */
+  readonly prefix: string;
+  /** The id of a batch at its vendor, which is checked before it goes into a path. */
+  idOf(batch: JsonObject): unknown;
   /** The paths of a batch below the base URL; its id is safe in a path. */
   path(id: string): string;
+  cancel(id: string): string;
+  /** The most bytes of what a vendor says of a batch; 1 MB unless set. */
+  readonly maxBytes?: number;
+  /** What of it is kept here; all of it unless set. */
+  kept?(batch: JsonObject): JsonObject;
   /** Whether all that comes of a batch is there. */
   hasEnded(batch: JsonObject): boolean;
   /** When a batch is given up by its vendor, in Unix milliseconds; undefined where it does not say. */
   expiresAt(batch: JsonObject): number | undefined;
+  /** What came of it, where it stands in the batch itself, a row each as `result` reads it. */
+  inline?(batch: JsonObject): Iterable<JsonObject>;
   /** Where the responses are, once it has ended; undefined where there are none. */
   results(batch: JsonObject): string | undefined;
   /** One line of them: the body of a response, where it was one. */
@@ -32,6 +43,9 @@ export const LOST = 'The provider no longer knows this batch. Nothing was charge
 
 /** Source: https://platform.openai.com/docs/api-reference/batch */
 const openai: Wire = {
+  prefix: 'batch_',
+  idOf: ({ id }) => id,
+  cancel: (id) => `/batches/${id}/cancel`,
   path: (id) => `/batches/${id}`,
   hasEnded: ({ status }) => ENDS.has(status),
   expiresAt: ({ expires_at: seconds }) => (typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : undefined),
@@ -51,6 +65,9 @@ const openai: Wire = {
 
 /** Source: https://platform.claude.com/docs/en/api/messages/batches */
 const anthropic: Wire = {
+  prefix: 'msgbatch_',
+  idOf: ({ id }) => id,
+  cancel: (id) => `/v1/messages/batches/${id}/cancel`,
   path: (id) => `/v1/messages/batches/${id}`,
   hasEnded: ({ processing_status: status }) => status === 'ended',
   expiresAt({ expires_at: time }) {
@@ -72,7 +89,68 @@ const anthropic: Wire = {
   },
 };
 
-export const WIRES = Object.freeze({ openai, anthropic });
+/** The most requests of a batch: https://platform.openai.com/docs/guides/batch */
+export const MAX_REQUESTS = 50_000;
+
+/** How long Google works on a batch: https://ai.google.dev/gemini-api/docs/batch-api */
+const GOOGLE_MS = 2 * 86_400_000;
+
+/** Batches are operations, with what came of them inside. Source: https://ai.google.dev/api/batch-api */
+const gemini: Wire = {
+  prefix: 'gembatch-',
+  idOf: ({ name }) => readString(name)?.replace(/^batches\//, ''),
+  path: (id) => `/batches/${id}`,
+  cancel: (id) => `/batches/${id}:cancel`,
+  maxBytes: 64 * 1024 * 1024,
+  hasEnded: ({ done, metadata }) =>
+    done === true || /_(?:SUCCEEDED|FAILED|CANCELLED|EXPIRED)$/.test(String(readObject(metadata)['state'])),
+  kept({ response: _response, ...batch }) {
+    const { output: _output, inputConfig: _input, ...metadata } = readObject(batch['metadata']);
+    return { ...batch, metadata };
+  },
+  expiresAt({ metadata }) {
+    const at = Date.parse(readString(readObject(metadata)['createTime']) ?? '');
+    return Number.isNaN(at) ? undefined : at + GOOGLE_MS;
+  },
+  *inline(batch) {
+    const rows = googleResults(batch).map(readObject);
+    for (const [index, row] of rows.entries()) yield { ...row, index };
+    // What succeeded and is not there was worked on all the same: rows that cannot be read.
+    const { successfulRequestCount: told } = readObject(readObject(batch['metadata'])['batchStats']);
+    const missing =
+      Math.min(Number(told ?? 0), MAX_REQUESTS) - rows.filter(({ response }) => isObject(response)).length;
+    for (let at = 0; at < missing; at += 1) yield {};
+  },
+  results: () => undefined,
+  result({ index, response }) {
+    return {
+      id: typeof index === 'number' ? String(index) : undefined,
+      body: isObject(response) ? response : undefined,
+    };
+  },
+  lost: (batch, now) => ({
+    ...batch,
+    ...{ done: true, error: { code: 5, message: LOST, status: 'NOT_FOUND' } },
+    metadata: {
+      ...readObject(batch['metadata']),
+      ...{ state: 'BATCH_STATE_FAILED', endTime: new Date(now).toISOString() },
+    },
+  }),
+};
+
+/** The responses of a batch of Google's, in the order of its requests. */
+export function googleResults({ response, metadata }: JsonObject): readonly unknown[] {
+  const { inlinedResponses: inlined } = readObject(isObject(response) ? response : readObject(metadata)['output']);
+  return readArray(readObject(inlined)['inlinedResponses']);
+}
+
+export const WIRES = Object.freeze({ openai, anthropic, gemini });
+
+/** The wire of the requests of a dialect. */
+export function wireOf(dialect: string): Wire {
+  if (dialect === 'messages') return anthropic;
+  return dialect === 'gemini' ? gemini : openai;
+}
 
 /** The longest line of a file of results: as much as one response may have. */
 const MAX_LINE = 32 * 1024 * 1024;

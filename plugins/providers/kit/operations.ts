@@ -149,8 +149,8 @@ export interface BatchResponse {
 
 /** What a provider registers that takes batches. */
 export interface BatchOffer extends Offer {
-  readonly wire: 'openai' | 'anthropic';
-  /** The formats of its requests, by dialect: the path that such a request is sent to by itself, below the base URL. */
+  readonly wire: 'openai' | 'anthropic' | 'gemini';
+  /** The formats of its requests, by dialect: how the path ends that such a request is sent to by itself, below the base URL. */
   readonly paths: Readonly<Record<string, string>>;
   /** What tokens cost as a part of what they cost in a call by itself; fees are not less. A tier `batch` of a price comes before it. */
   readonly factor: number;

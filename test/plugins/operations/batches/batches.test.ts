@@ -30,6 +30,7 @@ describe('batches at vendors', () => {
           ...{ apiKey: 'sk-ant-operator-1234567890', baseUrl: vendor.url },
           prices: { 'claude-opus-5': PRICE },
         },
+        azure: { apiKey: 'azure-operator-secret', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5-batch': PRICE } },
         echo: {},
       },
       models: { fast: ['echo/echo', 'openai/gpt-5.5'] },
@@ -253,6 +254,16 @@ describe('batches at vendors', () => {
     // One by its usage, one that told none, and one for the line that is none.
     expect(Number(spent)).to.be.closeTo(0.004 + 2 * held, 1e-9);
     expect(gateway.logText()).to.include('a provider sent results twice');
+  });
+
+  it('of Azure are OpenAI’s, at the address of the resource', async () => {
+    const { client, batch, user, id } = await begin([line('a', { model: 'azure/gpt-5.5-batch' })]);
+    expect(JSON.parse(vendor.files.get(vendor.batches.get(id).input_file_id) ?? '').body.model).to.equal(
+      'gpt-5.5-batch',
+    );
+    vendor.end(id, [result('a')]);
+    expect((await client.batches.retrieve(batch.id)).status).to.equal('completed');
+    expect(await books(user)).to.include({ held: '0.00', spent: COST });
   });
 
   it('are looked at by the gateway itself, also when nobody asks', async () => {

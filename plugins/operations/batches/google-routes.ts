@@ -1,0 +1,254 @@
+import {
+  GatewayError,
+  isObject,
+  type JsonObject,
+  type PluginApi,
+  type RouteContext,
+  readArray,
+  readObject,
+  readString,
+  type Schema,
+} from '../../../core/index.ts';
+import { Checker, wrong } from './check.ts';
+import { type BatchParts, findBatch, passNotFound } from './openai-routes.ts';
+import type { BatchRecord } from './records.ts';
+import { googleResults, MAX_REQUESTS, WIRES } from './wires.ts';
+
+/** Google's bound of requests that are sent with a batch: https://ai.google.dev/gemini-api/docs/batch-api */
+const MAX_INLINE_BYTES = 20 * 1024 * 1024;
+
+/** A field by both of its names, as Google's servers take it. */
+const both = (camel: string, snake: string, schema: Schema): Readonly<Record<string, Schema>> => ({
+  [camel]: schema,
+  [snake]: schema,
+});
+
+const METADATA: Schema = {
+  type: ['object', 'null'],
+  maxProperties: 16,
+  additionalProperties: { type: 'string', maxLength: 512 },
+};
+
+const REQUESTS: Schema = {
+  type: 'object',
+  required: ['requests'],
+  additionalProperties: false,
+  properties: {
+    requests: {
+      type: 'array',
+      minItems: 1,
+      maxItems: MAX_REQUESTS,
+      items: {
+        type: 'object',
+        required: ['request'],
+        additionalProperties: false,
+        properties: {
+          request: { type: 'object', description: 'What `models/{model}:generateContent` takes.' },
+          metadata: METADATA,
+        },
+      },
+    },
+  },
+};
+
+const INPUT: Schema = {
+  type: 'object',
+  additionalProperties: false,
+  properties: { requests: REQUESTS, ...both('fileName', 'file_name', { type: 'string', maxLength: 256 }) },
+};
+
+const CREATE: Schema = {
+  type: 'object',
+  required: ['batch'],
+  additionalProperties: false,
+  properties: {
+    batch: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        model: { type: 'string', maxLength: 256 },
+        ...both('displayName', 'display_name', { type: 'string', maxLength: 256 }),
+        ...both('inputConfig', 'input_config', INPUT),
+        priority: { type: ['string', 'integer'], description: 'Left out and told: all callers share what it acts on.' },
+      },
+    },
+  },
+};
+
+const OPERATION: Schema = {
+  type: 'object',
+  required: ['name', 'metadata'],
+  properties: { name: { type: 'string' }, done: { type: 'boolean' }, metadata: { type: 'object' } },
+};
+
+const PAGE_QUERY = Object.freeze({
+  type: 'object',
+  properties: {
+    pageSize: { type: 'string', pattern: '^\\d{1,4}$' },
+    pageToken: { type: 'string', maxLength: 128 },
+  },
+});
+
+const PATH = '/v1beta/batches';
+
+/** Google's batches of generateContent. Source: https://ai.google.dev/api/batch-api */
+export function addGoogleRoutes(api: PluginApi, parts: BatchParts): void {
+  addBeginRoute(api, parts);
+  addReadRoutes(api, parts);
+  addEndRoutes(api, parts);
+}
+
+function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts): void {
+  api.route({
+    ...{ method: 'POST', path: '/v1beta/models/*model\\:batchGenerateContent', auth: ['key'], isIdempotent: true },
+    ...{
+      summary: 'Begin a batch in Gemini’s format',
+      body: CREATE,
+      maxBodyBytes: Math.min(maxBytes, MAX_INLINE_BYTES),
+    },
+    description:
+      'Each of its requests is held to what one by itself is. The most that they may come to, at the price of batches, is reserved until the batch ends; requests that fail cost nothing.',
+    responses: { 200: { description: 'The batch, as an operation.', schema: OPERATION } },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      const { batch } = ctx.state.body as { readonly batch: JsonObject };
+      const checker = new Checker(api, ctx, 'gemini', 'gemini');
+      const requests: object[] = [];
+      for (const [at, { request, metadata }] of requestsOf(batch).entries()) {
+        const place = `requests[${at}]`;
+        const body = Buffer.from(JSON.stringify(request));
+        const checked = await checker.add({ customId: String(at), body, place });
+        requests.push({ request: checked, ...(isObject(metadata) && { metadata }) });
+      }
+      const { path, headers, dropped } = checker.sent;
+      const displayName = readString(batch['displayName'] ?? batch['display_name']) ?? 'batch';
+      const record = await begin(ctx, {
+        checked: checker.checked,
+        request: {
+          ...{ method: 'POST', path: path.replace(/:generateContent$/, ':batchGenerateContent') },
+          body: { batch: { displayName, inputConfig: { requests: { requests } } } },
+          ...(headers && { headers }),
+          dropped: [...dropped, ...(batch['priority'] === undefined ? [] : ['batch.priority'])],
+        },
+      });
+      ctx.body = show(record);
+    },
+  });
+}
+
+/** The requests of a batch. Throws for those that lie in a file. */
+function requestsOf(batch: JsonObject): readonly JsonObject[] {
+  const input = readObject(batch['inputConfig'] ?? batch['input_config']);
+  if ((input['fileName'] ?? input['file_name']) !== undefined)
+    throw new GatewayError(
+      'invalid_request',
+      'Files of Google’s Files API lie in the operator’s account, which all callers share. Send the requests themselves as `inputConfig.requests`; those that are too many for one batch in several.',
+      { param: 'batch.inputConfig.fileName' },
+    );
+  const requests = readArray(readObject(input['requests'])['requests']).filter(isObject);
+  if (requests.length === 0) throw wrong('`batch.inputConfig.requests`', 'holds no requests');
+  return requests;
+}
+
+/** What the caller sees of batches: a list, and one with what came of it. */
+function addReadRoutes(api: PluginApi, { records, settler }: BatchParts): void {
+  api.route({
+    ...{ method: 'GET', path: PATH, auth: ['key'], summary: 'The batches in Gemini’s format of the caller' },
+    query: PAGE_QUERY,
+    description: 'Each as it was when it was looked at last; one that is asked for by its name is looked at anew.',
+    responses: {
+      200: { description: 'A page of operations.', schema: { type: 'object', required: ['operations'] } },
+    },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      const query = Object.fromEntries(new URLSearchParams(ctx.querystring));
+      const limit = Math.min(Math.max(Number(query['pageSize'] ?? 20), 1), 200);
+      const { rows, hasMore } = await records.batches.list(ctx.state.principal, limit, query['pageToken'] || undefined);
+      const operations = rows.filter(({ id }) => id.startsWith(WIRES.gemini.prefix)).map((row) => show(row));
+      const last = rows.at(-1);
+      ctx.body = { operations, ...(hasMore && last && { nextPageToken: last.id }) };
+    },
+  });
+  api.route({
+    ...{ method: 'GET', path: `${PATH}/:id`, auth: ['key'], summary: 'A batch in Gemini’s format of the caller' },
+    description: 'Once it has ended with what came of its requests, in their order.',
+    responses: { 200: { description: 'The operation.', schema: OPERATION } },
+    async handler(context) {
+      const ctx = context as RouteContext;
+      const record = await settler.refresh(await findBatch(records, ctx, 'gemini'));
+      ctx.body = show(record, await resultsOf(record, settler));
+    },
+  });
+}
+
+/** What came of a batch that has ended; undefined where that is nothing. */
+async function resultsOf(
+  record: BatchRecord,
+  settler: Pick<BatchParts['settler'], 'readBatch'>,
+): Promise<readonly unknown[] | undefined> {
+  if (record.held !== undefined || record.batch['error'] !== undefined) return undefined;
+  const results = googleResults(await settler.readBatch(record));
+  return results.length > 0 ? results : undefined;
+}
+
+/** What ends batches: to cancel one, and to delete one that has ended. */
+function addEndRoutes(api: PluginApi, { records, settler }: BatchParts): void {
+  api.route({
+    ...{ method: 'POST', path: `${PATH}/:id\\:cancel`, auth: ['key'], summary: 'Cancel a batch in Gemini’s format' },
+    description: 'What was responded to by then is charged, and can be read.',
+    ...{ body: { type: 'object' } as Schema, bodyOptional: true },
+    responses: { 200: { description: 'Nothing.', schema: { type: 'object' } } },
+    async handler(context) {
+      const record = await findBatch(records, context as RouteContext, 'gemini');
+      const path = WIRES.gemini.cancel(record.vendor);
+      if (record.held !== undefined) await settler.sendForJson(record.provider, { method: 'POST', path });
+      await settler.refresh(record);
+      context.body = {};
+    },
+  });
+  api.route({
+    ...{ method: 'DELETE', path: `${PATH}/:id`, auth: ['key'], summary: 'Delete a batch in Gemini’s format' },
+    description: 'One that has ended, here and at the provider.',
+    responses: { 200: { description: 'It is deleted.', schema: { type: 'object' } } },
+    async handler(context) {
+      const record = await settler.refresh(await findBatch(records, context as RouteContext, 'gemini'));
+      if (record.held !== undefined)
+        throw new GatewayError('invalid_request', 'This batch has not ended. Cancel it, and delete it then.');
+      const path = WIRES.gemini.path(record.vendor);
+      await settler.send(record.provider, { method: 'DELETE', path }).catch(passNotFound);
+      await records.batches.remove(record);
+      context.body = {};
+    },
+  });
+}
+
+const SHOWN = Object.freeze(['displayName', 'createTime', 'updateTime', 'endTime', 'state', 'batchStats']);
+
+/** What the vendor says of a batch, by our name of it and the model as the caller named it. */
+function show({ id, batch, checked, held }: BatchRecord, results?: readonly unknown[]): JsonObject {
+  const name = `batches/${id}`;
+  const metadata = readObject(batch['metadata']);
+  const inlined = results && { inlinedResponses: { inlinedResponses: results } };
+  const error = readObject(batch['error']);
+  return {
+    name,
+    metadata: {
+      '@type': 'type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatch',
+      ...{ name, model: `models/${checked.requested}` },
+      ...Object.fromEntries(
+        SHOWN.flatMap((field) => (metadata[field] === undefined ? [] : [[field, metadata[field]] as const])),
+      ),
+      ...(inlined && { output: inlined }),
+    },
+    ...(held === undefined && { done: true }),
+    ...(batch['error'] !== undefined && {
+      error: { code: error['code'] ?? 13, message: readString(error['message']) ?? '' },
+    }),
+    ...(inlined && {
+      response: {
+        '@type': 'type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatchOutput',
+        ...inlined,
+      },
+    }),
+  };
+}

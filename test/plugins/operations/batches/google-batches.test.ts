@@ -1,0 +1,269 @@
+import { type BatchJob, GoogleGenAI } from '@google/genai';
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../../../support/vendors/scripted-upstream.ts';
+import { eventually } from '../../../support/wait.ts';
+import type { Loose } from './batch-vendor.ts';
+
+const PRICE = { input: 5, output: 30 };
+/** 1,000 tokens in and 100 out, at half of that. */
+const COST = '0.004';
+
+/** A vendor with batches as Google publishes them: https://ai.google.dev/api/batch-api */
+interface GoogleVendor {
+  readonly upstream: ScriptedUpstream;
+  readonly batches: Map<string, Loose>;
+  /** Ends the batch that was begun last with these results. */
+  end(results: readonly object[], state?: string, successes?: number): string;
+}
+
+async function startGoogleVendor(): Promise<GoogleVendor> {
+  const batches = new Map<string, Loose>();
+  const upstream = await startScriptedUpstream(async (wire) => {
+    const { method, path, json } = wire.request;
+    const send = (bytes: Buffer) => wire.send(bytes);
+    const [id = '', action] = (path.split('/')[3] ?? '').split(':');
+    const known = batches.get(id);
+    if (path.endsWith(':batchGenerateContent')) {
+      const { batch } = json() as Loose;
+      const name = `batches/v${batches.size + 1}`;
+      const now = new Date().toISOString();
+      const metadata = {
+        ...{ '@type': 'x', model: 'models/gemini-3.8-flash', displayName: batch.displayName, name },
+        ...{ state: 'BATCH_STATE_PENDING', createTime: now, updateTime: now, inputConfig: batch.inputConfig },
+        batchStats: { requestCount: String(batch.inputConfig.requests.requests.length) },
+      };
+      batches.set(name.slice('batches/'.length), { name, metadata });
+      return send(answer(200, { name, metadata }));
+    }
+    if (!known) return send(answer(404, { error: { code: 404, message: 'No such batch', status: 'NOT_FOUND' } }));
+    if (method === 'DELETE') batches.delete(id);
+    if (action === 'cancel') known.metadata.state = 'BATCH_STATE_CANCELLED';
+    return send(answer(200, method === 'GET' ? known : {}));
+  });
+  return {
+    ...{ upstream, batches },
+    end(results, state = 'BATCH_STATE_SUCCEEDED', successes) {
+      const [id = '', batch] = [...batches].at(-1) ?? [];
+      const inlined = { inlinedResponses: { inlinedResponses: results } };
+      Object.assign(batch, { done: true, response: { '@type': 'y', ...inlined } });
+      Object.assign(batch.metadata, { state, output: inlined, endTime: new Date().toISOString() });
+      if (successes !== undefined) batch.metadata.batchStats.successfulRequestCount = String(successes);
+      return id;
+    },
+  };
+}
+
+const responded = (prompt: number | null = 1000, written = 100): object => ({
+  response: {
+    candidates: [{ content: { role: 'model', parts: [{ text: 'Hello' }] }, finishReason: 'STOP', index: 0 }],
+    modelVersion: 'gemini-3.8-flash',
+    ...(prompt !== null && {
+      usageMetadata: { promptTokenCount: prompt, candidatesTokenCount: written, totalTokenCount: prompt + written },
+    }),
+  },
+});
+const failed = { error: { code: 3, message: 'Bad', status: 'INVALID_ARGUMENT' } };
+const asked = (text = 'Hi') => ({ contents: [{ role: 'user', parts: [{ text }] }], config: { maxOutputTokens: 100 } });
+
+describe('batches at Google', () => {
+  let vendor: GoogleVendor;
+  let gateway: TestGateway;
+  let users = 0;
+  const configOf = (url: string) => ({
+    billing: 'enforce',
+    providers: {
+      gemini: { apiKey: 'operators-secret', baseUrl: `${url}/v1beta`, prices: { 'gemini-3.8-flash': PRICE } },
+      echo: {},
+    },
+    models: { quick: ['echo/echo', 'gemini/gemini-3.8-flash'] },
+  });
+  before(async () => {
+    vendor = await startGoogleVendor();
+    gateway = await startGateway(configOf(vendor.upstream.url));
+  });
+  after(async () => {
+    await gateway?.stop();
+    await vendor?.upstream.close();
+  });
+
+  async function newClient(usd = '10', ...options: readonly string[]) {
+    users += 1;
+    const user = `batcher-${users}`;
+    const { api_key: key } = await gateway.command<Loose>('keys', 'create', '--user', user, ...options);
+    if (usd !== '0') await gateway.command('accounts', 'credit', user, usd);
+    const client = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: gateway.url } });
+    return { key, user, client };
+  }
+  const books = async (user: string, of = gateway): Promise<Loose> => {
+    const { held_usd: held, spent_usd: spent } = await of.command<Loose>('accounts', 'show', user);
+    return { held, spent };
+  };
+  async function begin(requests: readonly object[] = [asked()], model = 'gemini/gemini-3.8-flash', usd?: string) {
+    const owner = await newClient(usd);
+    const job = await owner.client.batches.create({
+      model,
+      src: requests as object[],
+      config: { displayName: 'Mine' },
+    });
+    return { ...owner, job, name: job.name ?? '' };
+  }
+  const failure = (work: Promise<unknown>): Promise<Loose> =>
+    work.then(
+      () => ({ message: 'it did not fail' }),
+      (error: unknown) => error,
+    );
+  const post = (key: string, requests: readonly object[], path = 'gemini/gemini-3.8-flash') =>
+    gateway.post(
+      `/v1beta/models/${path}:batchGenerateContent`,
+      { batch: { display_name: 'x', input_config: { requests: { requests } } } },
+      { authorization: `Bearer ${key}` },
+    );
+
+  it('are begun, listed, read, cancelled and deleted by Google’s client, by names of the gateway', async () => {
+    const { client, job, name, user } = await begin(
+      [asked('one'), { ...asked('two'), metadata: { key: 'b' } }],
+      'quick',
+    );
+    expect(job).to.include({ displayName: 'Mine', state: 'JOB_STATE_PENDING', model: 'models/quick' });
+    const sent = vendor.upstream.requests.findLast(({ path }) => path.endsWith(':batchGenerateContent'));
+    expect(sent?.path).to.equal('/v1beta/models/gemini-3.8-flash:batchGenerateContent');
+    const batch = (sent?.json() as Loose)?.batch;
+    expect(batch.inputConfig.requests.requests).to.containSubset([
+      {
+        request: { contents: [{ parts: [{ text: 'one' }] }], generationConfig: { maxOutputTokens: 100 }, store: false },
+      },
+      { request: { contents: [{ parts: [{ text: 'two' }] }] }, metadata: { key: 'b' } },
+    ]);
+    const vendors = vendor.end([responded(), { ...responded(1, 1), metadata: { key: 'b' } }]);
+    const ended = await client.batches.get({ name });
+    expect(ended.state).to.equal('JOB_STATE_SUCCEEDED');
+    expect(
+      ended.dest?.inlinedResponses?.map(({ response }) => response?.candidates?.[0]?.content?.parts?.[0]?.text),
+    ).to.deep.equal(['Hello', 'Hello']);
+    expect(JSON.stringify(ended)).to.not.include(`batches/${vendors}"`);
+    // 2.5 + 15 millionths of a dollar for the second.
+    expect(await books(user)).to.deep.equal({ held: '0.00', spent: '0.0040175' });
+    const listed: BatchJob[] = [];
+    for await (const each of await client.batches.list()) listed.push(each);
+    expect(listed.map((each) => each.name)).to.deep.equal([name]);
+    await client.batches.delete({ name });
+    expect(vendor.batches.has(vendors)).to.equal(false);
+    expect((await failure(client.batches.get({ name }))).status).to.equal(404);
+  });
+
+  it('reserve what their requests may come to at half the price, and charge what each response used, once', async () => {
+    const { client, name, user } = await begin([asked(), asked(), asked()]);
+    expect(Number((await books(user)).held)).to.be.within(3 * 0.0015, 3 * 0.0016);
+    vendor.end([responded(), failed, responded(1, 1)]);
+    await Promise.all(Array.from({ length: 5 }, () => client.batches.get({ name })));
+    expect(await books(user)).to.deep.equal({ held: '0.00', spent: '0.0040175' });
+    const { data } = await gateway.command<Loose>('calls', '--user', user, '--limit', '10');
+    const tiers = (data as Loose[]).map(({ service_tier: tier }) => tier).filter((tier) => tier === 'batch');
+    expect(tiers).to.have.length(2);
+  });
+
+  it('charge as it was held what came without a usage, and what succeeded and is not there', async () => {
+    const { client, name, user } = await begin([asked(), asked(), asked(), asked()]);
+    const held = Number((await books(user)).held) / 4;
+    vendor.end([responded(), responded(null), failed], 'BATCH_STATE_SUCCEEDED', 3);
+    await client.batches.get({ name });
+    const { spent, held: left } = await books(user);
+    expect(left).to.equal('0.00');
+    expect(Number(spent)).to.be.closeTo(0.004 + 2 * held, 1e-9);
+  });
+
+  it('that are cancelled are charged for what was responded to, and failed ones nothing', async () => {
+    const { client, name, user } = await begin([asked(), asked()]);
+    expect((await failure(client.batches.delete({ name }))).status).to.equal(400);
+    vendor.end([responded()], 'BATCH_STATE_RUNNING');
+    await client.batches.cancel({ name });
+    expect((await client.batches.get({ name })).state).to.equal('JOB_STATE_CANCELLED');
+    expect(await books(user)).to.deep.equal({ held: '0.00', spent: COST });
+    const other = await begin();
+    vendor.end([], 'BATCH_STATE_FAILED');
+    await other.client.batches.get({ name: other.name });
+    expect(await books(other.user)).to.deep.equal({ held: '0.00', spent: '0.00' });
+  });
+
+  it('that Google loses fail after their time, and cost nothing', async () => {
+    const { client, name, user } = await begin();
+    const [id = '', known] = [...vendor.batches].at(-1) ?? [];
+    vendor.batches.delete(id);
+    expect((await failure(client.batches.get({ name }))).status).to.be.greaterThan(399);
+    expect((await books(user)).held).to.not.equal('0.00');
+    const created = new Date(Date.now() - 50 * 3_600_000).toISOString();
+    vendor.batches.set(id, { ...known, metadata: { ...known.metadata, createTime: created } });
+    await client.batches.get({ name });
+    vendor.batches.delete(id);
+    expect((await client.batches.get({ name })).state).to.equal('JOB_STATE_FAILED');
+    expect(await books(user)).to.deep.equal({ held: '0.00', spent: '0.00' });
+  });
+
+  it('are others’ secret, and refused where the balance does not cover them', async () => {
+    const { name } = await begin();
+    const { client } = await newClient();
+    for (const work of [
+      () => client.batches.get({ name }),
+      () => client.batches.cancel({ name }),
+      () => client.batches.delete({ name }),
+    ])
+      expect((await failure(work())).status).to.equal(404);
+    expect(vendor.batches.size).to.be.greaterThan(0);
+    const poor = await newClient('0.0001');
+    const model = 'gemini/gemini-3.8-flash';
+    expect((await failure(poor.client.batches.create({ model, src: [asked()] }))).status).to.equal(402);
+  });
+
+  it('are refused at the first request that may not be, in Google’s form, before anything is sent', async () => {
+    const { key } = await newClient('10', '--models', 'gemini/gemini-3.8-flash');
+    const before = vendor.upstream.requests.length;
+    const good = { request: { contents: [{ parts: [{ text: 'Hi' }] }] } };
+    const cases: readonly (readonly [Loose, RegExp, number])[] = [
+      [{ request: { ...good.request, tools: [{ googleSearch: {} }] } }, /requests\[1\]: .*googleSearch/, 403],
+      [{ request: { ...good.request, cachedContent: 'cachedContents/x' } }, /requests\[1\]: .*account/, 400],
+      [{ request: { ...good.request, model: 'models/gemini-4-argon' } }, /requests\[1\]: .*model/, 400],
+      [{ request: { ...good.request, serviceTier: 'flex' } }, /requests\[1\]: `service_tier`/, 400],
+      [
+        { request: { contents: [{ parts: [{ fileData: { fileUri: 'http://10.0.0.1/a', mimeType: 'image/png' } }] }] } },
+        /https/,
+        400,
+      ],
+      [{ request: {} }, /requests\[1\]: .*contents/, 400],
+    ];
+    for (const [bad, words, status] of cases) {
+      const response = await post(key, [good, bad]);
+      const { error } = (await response.json()) as Loose;
+      expect(error.message).to.match(words);
+      expect([response.status, error.code], error.message).to.deep.equal([status, status]);
+    }
+    const dear = await post(key, [good], 'gemini/gemini-4-argon');
+    expect(dear.status).to.equal(403);
+    const { api_key } = await gateway.command<Loose>('keys', 'create', '--user', 'any');
+    const other = await post(api_key, [good], 'echo/echo');
+    expect(((await other.json()) as Loose).error.message).to.include('takes no batches');
+    const file = await gateway.post(
+      '/v1beta/models/gemini/gemini-3.8-flash:batchGenerateContent',
+      { batch: { displayName: 'x', inputConfig: { fileName: 'files/abc' } } },
+      { authorization: `Bearer ${key}` },
+    );
+    expect(((await file.json()) as Loose).error.message).to.include('operator’s account');
+    expect(vendor.upstream.requests).to.have.length(before);
+  });
+
+  it('are looked at by the gateway itself, also when nobody asks, and after it has started anew', async () => {
+    const quick = await startGateway({
+      ...configOf(vendor.upstream.url),
+      operations: { batches: { lookEvery: '20ms' } },
+    });
+    try {
+      await quick.command('accounts', 'credit', 'local', '1');
+      const client = new GoogleGenAI({ apiKey: quick.key, httpOptions: { baseUrl: quick.url } });
+      await client.batches.create({ model: 'gemini/gemini-3.8-flash', src: [asked()] });
+      vendor.end([responded()]);
+      await eventually(async () => expect(await books('local', quick)).to.deep.equal({ held: '0.00', spent: COST }));
+    } finally {
+      await quick.stop();
+    }
+  });
+});
