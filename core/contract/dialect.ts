@@ -30,6 +30,8 @@ export interface PathAlias {
   readonly path: string;
   /** Headers in which the credential may be there too, in lower case. */
   readonly credentials?: readonly string[];
+  /** The request header, in lower case, by which this format is meant where another one has the same path; without it the path is not this one. */
+  readonly header?: string;
 }
 
 /** A request as it came in over HTTP, its body checked by the route's schema and frozen. */

@@ -332,12 +332,12 @@ interface PathRules {
   readonly lists: readonly DialectDefinition[];
   readonly places: CredentialPlaces;
   /** The path that is meant, where it is another one, and the model that it names. */
-  readonly meant?: { readonly path: string; readonly model: string | undefined };
+  readonly meant?: { readonly path: string; readonly model: string | undefined; readonly isSure: boolean };
 }
 
 /** What dialects say of paths. */
 export interface DialectPrefixes {
-  rulesAt(path: string): PathRules;
+  rulesAt(path: string, headers?: IncomingHttpHeaders): PathRules;
   /** Names of query parameters that hold a credential somewhere. */
   readonly queryNames: ReadonlySet<string>;
 }
@@ -370,11 +370,12 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
   );
   const aliases = dialects.flatMap(({ pathAliases = [] }) => pathAliases);
   return {
-    rulesAt(path) {
-      for (const { pattern, path: start, credentials } of aliases) {
+    rulesAt(path, sent = {}) {
+      for (const { pattern, path: start, credentials, header } of aliases) {
         const found = pattern.exec(path);
-        if (!found) continue;
-        const meant = { path: start + path.slice(found[0].length), model: decoded(found.groups?.['model']) };
+        const isSure = header !== undefined;
+        if (!found || (isSure && sent[header] === undefined)) continue;
+        const meant = { path: start + path.slice(found[0].length), model: decoded(found.groups?.['model']), isSure };
         const { places, ...rules } = this.rulesAt(meant.path);
         const headers = credentials ? [...new Set([...places.headers, ...credentials])] : places.headers;
         return { ...rules, places: { ...places, headers }, meant };

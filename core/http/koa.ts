@@ -101,7 +101,7 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
     try {
       // What is known of a path is noted before any middleware of plugins sees the request.
       const path = normalisePath(ctx.path);
-      const { dialect, lists, places, meant } = prefixes.rulesAt(path);
+      const { dialect, lists, places, meant } = prefixes.rulesAt(path, ctx.headers);
       state.places = places;
       state.dialect = (lists.length > 0 ? dialectOfList(lists, ctx.headers) : undefined) ?? dialect;
       // Who misspells the path needs the note too.
@@ -109,7 +109,7 @@ export function createKoa(middleware: readonly Koa.Middleware[], deps: KoaDeps):
       cutUrlCredentials(ctx, prefixes.queryNames, (each) => places.query.includes(each.name) || isUrlCredential(each));
       if (AMBIGUOUS.test(req.url ?? ''))
         throw new GatewayError('invalid_request', 'The path of a URL must not hold "#" or "\\"; write %23 or %5C.');
-      if (meant && paths && !paths.isKnown(path) && paths.isForModels(meant.path)) {
+      if (meant && paths && (meant.isSure || !paths.isKnown(path)) && paths.isForModels(meant.path)) {
         state.alias = { path, model: meant.model };
         ctx.path = meant.path;
       } else if (path !== ctx.path && paths?.isForModels(path)) ctx.path = path;

@@ -87,7 +87,11 @@ const gemini: DialectDefinition<GeminiBody> = {
   routes: [...routesOf('v1beta'), ...routesOf('v1')],
   prefixes: ['/v1beta'],
   // Older SDKs write `models/` before names without a slash only: AI SDK, LangChain, @google/generative-ai.
-  pathAliases: [{ pattern: /^\/v1(?:beta)?\/(?!models\/|v1)(?=.+:[A-Za-z]+$)/, path: '/v1beta/models/' }],
+  pathAliases: [
+    // Newer SDKs leave out that it was a beta, where OpenAI has the same paths.
+    { pattern: /^\/v1\/batches(?=\/|$)/, path: '/v1beta/batches', header: 'x-goog-api-key' },
+    { pattern: /^\/v1(?:beta)?\/(?!models\/|v1)(?=.+:[A-Za-z]+$)/, path: '/v1beta/models/' },
+  ],
   credentials: { headers: ['x-goog-api-key'], query: ['key'] },
   // OAuth of Gemini CLI and Google Cloud.
   isSubscription: (credential) => credential.startsWith('ya29.'),

@@ -93,14 +93,14 @@ const PATH = '/v1beta/batches';
 
 /** Google's batches of generateContent. Source: https://ai.google.dev/api/batch-api */
 export function addGoogleRoutes(api: PluginApi, parts: BatchParts): void {
-  addBeginRoute(api, parts);
+  for (const version of ['v1beta', 'v1']) addBeginRoute(api, parts, version);
   addReadRoutes(api, parts);
   addEndRoutes(api, parts);
 }
 
-function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts): void {
+function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts, version: string): void {
   api.route({
-    ...{ method: 'POST', path: '/v1beta/models/*model\\:batchGenerateContent', auth: ['key'], isIdempotent: true },
+    ...{ method: 'POST', path: `/${version}/models/*model\\:batchGenerateContent`, auth: ['key'], isIdempotent: true },
     ...{
       summary: 'Begin a batch in Gemini’s format',
       body: CREATE,

@@ -152,6 +152,26 @@ describe('batches at Google', () => {
     expect((await failure(client.batches.get({ name }))).status).to.equal(404);
   });
 
+  it('are those of newer clients too, whose paths OpenAI’s clients have as well', async () => {
+    const { key, user } = await newClient();
+    const client = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: gateway.url, apiVersion: 'v1' } });
+    const { name = '' } = await client.batches.create({ model: 'gemini/gemini-3.8-flash', src: [asked()] });
+    const listed: unknown[] = [];
+    for await (const each of await client.batches.list()) listed.push(each.name);
+    expect(listed).to.deep.equal([name]);
+    vendor.end([responded()]);
+    await client.batches.cancel({ name });
+    expect(await client.batches.get({ name })).to.deep.include({ state: 'JOB_STATE_CANCELLED', name });
+    expect(await books(user)).to.deep.equal({ held: '0.00', spent: COST });
+    const openai = gateway.openai(key);
+    expect((await openai.batches.list()).data).to.deep.equal([]);
+    expect((await failure(openai.batches.retrieve(name.replace('batches/', '')))).status).to.equal(404);
+    await client.batches.delete({ name });
+    const gone = await failure(client.batches.get({ name }));
+    expect(gone.status).to.equal(404);
+    expect(gone.message).to.include('NOT_FOUND');
+  });
+
   it('reserve what their requests may come to at half the price, and charge what each response used, once', async () => {
     const { client, name, user } = await begin([asked(), asked(), asked()]);
     expect(Number((await books(user)).held)).to.be.within(3 * 0.0015, 3 * 0.0016);
