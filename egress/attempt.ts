@@ -30,6 +30,9 @@ export interface UpstreamResponse extends AttemptResponse {
   release(): void;
 }
 
+/** A websocket that is open. */
+type OpenSocket = { send(text: string): Promise<void> };
+
 interface AttemptOptions {
   readonly timeouts: Timeouts;
   /** Ends the attempt at once, whatever it is doing. */
@@ -52,6 +55,8 @@ export class Attempt implements UpstreamResponse {
   /** When its last deadline passes. */
   readonly dueMs: number;
   source: Source | undefined;
+  /** Where the attempt has become a websocket. */
+  socket: OpenSocket | undefined;
   /** Why it failed; undefined while it goes on and when all went well. */
   error: UpstreamError | undefined;
   readonly #options: AttemptOptions;
@@ -148,6 +153,11 @@ export class Attempt implements UpstreamResponse {
       if (isEncoded) this.destroy();
       this.#resolve(this);
     }
+  }
+
+  get send(): AttemptResponse['send'] {
+    const { socket } = this;
+    return socket && ((text) => socket.send(text));
   }
 
   get body(): AsyncIterable<Buffer> {

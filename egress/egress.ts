@@ -84,7 +84,8 @@ function recorded(upstream: Upstream, { folder, times, log, listSecrets }: Recor
   };
   return {
     async send(endpoint, request, options) {
-      if (endpoint.transport) return await upstream.send(endpoint, request, options);
+      if (options.transport ?? options.websocket ?? endpoint.transport)
+        return await upstream.send(endpoint, request, options);
       note(secretsOf(endpoint, request));
       const startedMs = performance.now();
       const chunks: Buffer[] = [];
@@ -321,7 +322,8 @@ function replayed(upstream: Upstream, folder: string, times: boolean, listSecret
     },
     upstream: {
       async send(endpoint, request, options) {
-        if (endpoint.transport) return await upstream.send(endpoint, request, options);
+        if (options.transport ?? endpoint.transport) return await upstream.send(endpoint, request, options);
+        if (options.websocket) throw new GatewayError('not_found', NO_WEBSOCKETS);
         const known = find(
           describeRequest(endpoint, request, createCut([...listSecrets(), ...secretsOf(endpoint, request)])),
         );
@@ -340,6 +342,7 @@ function replayed(upstream: Upstream, folder: string, times: boolean, listSecret
 }
 
 const NOTHING_LEAVES = 'exchanges are replayed: nothing leaves this gateway';
+const NO_WEBSOCKETS = 'Exchanges are replayed here, and websockets are not among them.';
 const NO_RESPONSE = Object.freeze({ failure: 'upstream_error', phase: 'firstByte', sent: true } as const);
 
 /** Which code tells an attempt that a deadline had passed. */

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
+import type { SentBy } from '../core/contract/operation.ts';
 import type { Log } from '../core/contract/plugin.ts';
 import type { Credential, Endpoint, HttpRequest, ResponseHeaders, Timeouts, Way } from '../core/contract/provider.ts';
 import { type Address, joinPath, parseBaseUrl } from './address.ts';
@@ -15,6 +16,7 @@ import {
   UpstreamError,
   type UpstreamResponse,
 } from './attempt.ts';
+import { openWebsocket } from './websocket.ts';
 
 export { UpstreamError, type UpstreamResponse };
 
@@ -50,7 +52,7 @@ interface UpstreamOptions {
   readonly log: Log;
 }
 
-interface SendOptions {
+interface SendOptions extends SentBy {
   /** Ends the attempt at once, whatever it is doing. */
   readonly signal: AbortSignal;
   /** Replaces single clocks for this attempt. */
@@ -82,16 +84,19 @@ export function createUpstream({ log, ...options }: UpstreamOptions): Upstream {
   let isClosed = false;
 
   return {
-    send(endpoint, request, { signal, deadlines, heldUntil, maxBytes = limits.maxResponseBytes }) {
+    send(endpoint, request, { signal, deadlines, heldUntil, maxBytes = limits.maxResponseBytes, ...by }) {
       if (isClosed) return Promise.reject(new UpstreamError(CLOSING, ABORTED));
       const own = endpoint.timeouts || deadlines;
-      const timeouts = own ? { ...defaults, ...endpoint.timeouts, ...deadlines } : defaults;
-      const options = { timeouts, signal, maxBytes, budget, heldUntil };
+      const set = own ? { ...defaults, ...endpoint.timeouts, ...deadlines } : defaults;
+      const { websocket, transport = endpoint.transport } = by;
+      const timeouts = websocket ? { ...set, totalMs: websocket.totalMs } : set;
+      const options = { timeouts, signal, maxBytes: websocket ? Infinity : maxBytes, budget, heldUntil };
       return new Promise((resolve, reject) => {
         const attempt = new Attempt(options, running, resolve, reject);
         if (attempt.error) return;
         try {
-          if (endpoint.transport) void sendByTransport(endpoint.transport, request, attempt);
+          if (transport) void sendByTransport(transport, request, attempt);
+          else if (websocket) void openWebsocket(endpoint, prepareRequest(endpoint, request), websocket, attempt);
           else {
             const prepared = prepareRequest(endpoint, request);
             const pool = `${timeouts.connectMs} ${prepared.place}`;

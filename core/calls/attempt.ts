@@ -3,6 +3,7 @@ import type { Target } from '../contract/call.ts';
 import { type ErrorCode, GatewayError, isGatewayError, rewordError } from '../contract/errors.ts';
 import type { AttemptReport } from '../contract/hooks.ts';
 import { deepFreeze, measureJson, parseErrorBody, RESPONSE_BOUNDS, readObject } from '../contract/json.ts';
+import type { SentBy } from '../contract/operation.ts';
 import {
   type CodecCall,
   type Endpoint,
@@ -39,6 +40,7 @@ export async function sendAttempt(
   target: Target,
   offered: Endpoint,
   requested: HttpRequest,
+  by?: SentBy,
 ): Promise<UpstreamResponse> {
   const isOwn = call.client?.ownSubscription === true;
   const { endpoint, request } = isOwn
@@ -64,7 +66,7 @@ export async function sendAttempt(
   try {
     const options = {
       signal: record.attemptSignal ?? call.signal,
-      heldUntil: call.ended,
+      ...{ heldUntil: call.ended, ...by },
       ...(record.timeouts && { deadlines: record.timeouts }),
     };
     let response = await deps.upstream.send(endpoint, outgoing, options);

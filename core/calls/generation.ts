@@ -51,6 +51,7 @@ import type { Call, CallInput } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
+import { assertEffects, effectsOf } from './ingress.ts';
 import { estimateCall, limitOutput } from './meter.ts';
 import { callOperation } from './operation.ts';
 import {
@@ -384,6 +385,10 @@ export function createServices(deps: CallDeps): CallServices {
       } catch (error) {
         throw readFailedAttempt(error, { provider: name, model: '' }, offer).error;
       }
+    },
+    async checkEffects(operation, target, body, principal) {
+      const needs = effectsOf(deps.partsOf(operation).offers.get(target.provider)?.effects, target, { path: '', body });
+      await assertEffects(deps, { principal, operation }, needs, [target]);
     },
     estimate: estimateCall.bind(undefined, deps),
     limitOutput,

@@ -3,7 +3,7 @@ import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
 import { reportedCost } from '../../models/prices.ts';
 import type { Operation, RequestOf, ResponseOf, Target } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { Attempt, CallResult, Metered, OperationDefinition } from '../contract/operation.ts';
+import type { Attempt, CallResult, Metered, OperationDefinition, SentBy } from '../contract/operation.ts';
 import type { OperationContext } from '../contract/plugin.ts';
 import type { HttpRequest, Offer } from '../contract/provider.ts';
 import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseNotes, sendAttempt } from './attempt.ts';
@@ -109,8 +109,8 @@ class AttemptWork {
     this.#offer = offer;
   }
 
-  async #send(http: HttpRequest): Promise<UpstreamResponse> {
-    const response = await sendAttempt(this.#deps, this.#call, this.#target, this.#offer, http);
+  async #send(http: HttpRequest, by?: SentBy): Promise<UpstreamResponse> {
+    const response = await sendAttempt(this.#deps, this.#call, this.#target, this.#offer, http, by);
     this.#dropped = http.dropped ?? [];
     this.#call.record.dropped = http.dropped?.length ? http.dropped : undefined;
     this.#upstream = response;
@@ -127,7 +127,7 @@ class AttemptWork {
       request: requestOfTarget,
       codecCall: codecCallOf(call, this.#target),
       abortSignal: call.signal,
-      send: (http) => this.#send(http),
+      send: (http, by) => this.#send(http, by),
       sendForJson: async (http) => readJson(await this.#send(http)),
       meter: (metered) => {
         call.record.metered = this.#charged(metered);

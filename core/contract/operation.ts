@@ -12,7 +12,7 @@ import type {
 } from './call.ts';
 import type { ChatMessage, ChatResponse, Usage } from './chat.ts';
 import type { Schema } from './json.ts';
-import type { CodecCall, HttpRequest, ModelInfo, Price, ResponseHeaders } from './provider.ts';
+import type { CodecCall, HttpRequest, ModelInfo, Price, ResponseHeaders, Transport } from './provider.ts';
 
 /** What a provider's HTTP response looks like to an operation. */
 export interface AttemptResponse {
@@ -26,6 +26,16 @@ export interface AttemptResponse {
   readAll(maxBytes?: number): Promise<Buffer>;
   /** Hangs up. Harmless after the end. */
   destroy(): void;
+  /** Of a websocket: sends a text frame, and resolves when it has gone out. {@link body} are the frames that come, one a chunk. */
+  readonly send?: ((text: string) => Promise<void>) | undefined;
+}
+
+/** How a request is sent that is not one by itself. */
+export interface SentBy {
+  /** It opens a websocket, whose messages have so many bytes at most and which lives so long at most; the response has status 101. */
+  readonly websocket?: { readonly maxMessageBytes: number; readonly totalMs: number };
+  /** It goes by what is open already, in place of the network. */
+  readonly transport?: Transport;
 }
 
 /** A target and what is known of it. */
@@ -76,7 +86,7 @@ export interface Attempt<O extends Operation = Operation> extends TargetFacts<O>
   readonly codecCall: CodecCall;
   readonly abortSignal: AbortSignal;
   /** Sends a request to the target's endpoint: `send` hooks, deadlines, key, limits of size. Throws what is to be told. */
-  send(request: HttpRequest): Promise<AttemptResponse>;
+  send(request: HttpRequest, by?: SentBy): Promise<AttemptResponse>;
   /** The same for a response that is JSON: its value, parsed. */
   sendForJson(request: HttpRequest): Promise<unknown>;
   /** Says what the call came to, as far as is known; the last word before the end counts. */

@@ -15,6 +15,7 @@ import type {
   RequestOf,
   RoutingState,
   Services,
+  Target,
 } from './call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
 import type { Command } from './command.ts';
@@ -31,7 +32,7 @@ import type {
   OperationDefinition,
 } from './operation.ts';
 import type { HttpRequest, ModelInfo, ModelTable, Provider } from './provider.ts';
-import type { RefusalWatcher, Route, RouteContext, UpgradeHandler } from './route.ts';
+import type { RefusalWatcher, Route, RouteContext, UpgradeHandler, UpgradeOptions } from './route.ts';
 import type { AccountDocuments, Ledger, Records, Store } from './store.ts';
 import type { Figure, Log, StoreWatcher, TagRules } from './units.ts';
 
@@ -176,7 +177,7 @@ export interface PluginApi {
   readonly settings: GatewaySettings;
   route<const Body extends object>(route: Route<Body>): void;
   /** Serves websockets at a path: of callers with a key of models. One instance owns a path. */
-  upgrade(path: string, handler: UpgradeHandler): void;
+  upgrade(path: string, handler: UpgradeHandler, options?: UpgradeOptions): void;
   /** A schema that others may `$ref` by its `$id`. */
   schema(schema: Schema & { readonly $id: string }): void;
   /** Joins the team under its name. */
@@ -236,6 +237,8 @@ export interface PluginApi {
   draft(ctx: RouteContext, dialect: string, body: Buffer, takes: (provider: string) => boolean): Promise<ChatDraft>;
   /** Sends a request that is no call to a provider's endpoint for an operation. Resolves with whatever status comes. */
   sendTo(operation: Operation, provider: string, request: HttpRequest, signal?: AbortSignal): Promise<AttemptResponse>;
+  /** Throws for what would make a target of an operation do, as it is sent, what this caller may not have done: the gate of every request. */
+  checkEffects(operation: Operation, target: Target, body: object, principal: Principal): Promise<void>;
   /** What instances registered for an operation, by instance name; complete once the gateway listens. Keys of vendors are cut out, unless with the permission `credentials`. */
   offers<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>>;
   /** The most this call may come to over its targets, by the price table; with `maxTokens`, if a chat had this limit of output. */

@@ -200,6 +200,12 @@ export interface Upgrade {
   post(body: string, signal: AbortSignal): Promise<IncomingMessage>;
 }
 
+/** What else a path that takes websockets wants. */
+export interface UpgradeOptions {
+  /** The beginning of a subprotocol with a key behind it, for pages, which can set no header. It is taken out before anyone sees it. */
+  readonly keyProtocol?: string;
+}
+
 /** Takes the connection over, or throws a `GatewayError` before it wrote anything: core refuses the upgrade with that. */
 export type UpgradeHandler = (upgrade: Upgrade) => void | Promise<void>;
 

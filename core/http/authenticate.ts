@@ -317,6 +317,22 @@ function cut(
   return { url: `${url.slice(0, start)}${rest}${end < 0 ? '' : url.slice(end)}`, found };
 }
 
+const PROTOCOLS = 'sec-websocket-protocol';
+
+/** Takes a key out of the subprotocols of an upgrade, where pages put it: for all that comes after it stands in `authorization`. */
+export function takeProtocolKey(request: IncomingMessage, prefix: string): void {
+  const { headers } = request;
+  const all = (headers[PROTOCOLS] ?? '').split(',').map((each) => each.trim());
+  const [key, ...more] = all.filter((each) => each.startsWith(prefix)).map((each) => each.slice(prefix.length));
+  if (key === undefined) return;
+  replaceHeader(request, PROTOCOLS, all.filter((each) => !each.startsWith(prefix)).join(', '));
+  if (headers[PROTOCOLS] === '') delete headers[PROTOCOLS];
+  const bearer = `Bearer ${key}`;
+  if (more.length > 0 || (headers.authorization ?? bearer) !== bearer)
+    throw ambiguous('The upgrade has different credentials, in its subprotocols or "authorization". Send one of them.');
+  headers.authorization = bearer;
+}
+
 function replaceHeader(request: IncomingMessage, name: string, value: string): void {
   request.headers[name] = value;
   const { rawHeaders } = request;

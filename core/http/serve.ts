@@ -258,6 +258,7 @@ function upgradeRules(
         path,
         dialect: dialects.find(({ routes }) => routes.some((row) => row.path === path)),
         handler: ownUpgrade(registry.upgrades.get(path)),
+        keyProtocol: registry.keyProtocols.get(path),
       };
     },
     async authenticate(req, ip) {

@@ -8,6 +8,7 @@ import type { DialectDefinition } from '../contract/dialect.ts';
 import { errorHeaders, GatewayError, toGatewayError } from '../contract/errors.ts';
 import type { Log } from '../contract/plugin.ts';
 import type { CallerMemory, UpgradeHandler } from '../contract/route.ts';
+import { takeProtocolKey } from './authenticate.ts';
 import { endWithResponse } from './error-answer.ts';
 import { feedConnection, postLocally } from './inner-requests.ts';
 import { clientAddress } from './lifecycle.ts';
@@ -22,6 +23,7 @@ export interface UpgradeRules {
     readonly path: string;
     readonly dialect?: DialectDefinition | undefined;
     readonly handler?: UpgradeHandler | undefined;
+    readonly keyProtocol?: string | undefined;
   };
   /** Who asks for it; throws a 401 or 403. */
   authenticate(request: IncomingMessage, address: string): Promise<Principal>;
@@ -80,7 +82,8 @@ export class Upgrades {
     const { server, basePath, memory, maxMessageBytes: maxBytes } = this.#deps;
     if (!cutBasePath(request, basePath)) throw outsideError(basePath);
     const { find, origins, trustProxy, authenticate } = this.#deps.rules();
-    const { path, dialect, handler } = find(pathOf(request));
+    const { path, dialect, handler, keyProtocol } = find(pathOf(request));
+    if (keyProtocol !== undefined) takeProtocolKey(request, keyProtocol);
     if (!dialect && !handler) throw new GatewayError('unknown_url', `There is no websocket at ${path.slice(0, 200)}.`);
     if (!handler) throw switchedOff();
     if (this.#deps.isDraining()) throw shuttingDown();

@@ -105,6 +105,7 @@ function callApi(
   | 'call'
   | 'draft'
   | 'sendTo'
+  | 'checkEffects'
   | 'offers'
   | 'estimate'
   | 'limitOutput'
@@ -118,6 +119,7 @@ function callApi(
     call: (operation, request, context) => services().call(operation, request, context),
     draft: (ctx, dialect, body, takes) => services().draft(ctx, dialect, body, takes),
     sendTo: (operation, provider, request, signal) => services().sendTo(operation, provider, request, signal),
+    checkEffects: (...args) => services().checkEffects(...args),
     offers: (operation) =>
       allow.has('credentials') ? registry.offersOf(operation) : withoutKeys(registry.offersOf(operation)),
     estimate: (call, maxTokens) => services().estimate(call, maxTokens),
@@ -218,7 +220,7 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance, wa
   };
   return {
     route: (route) => registry.addRoute(name, route as unknown as Route),
-    upgrade: (path, handler) => registry.addUpgrade(name, path, handler),
+    upgrade: (path, handler, options) => registry.addUpgrade(name, path, handler, options),
     schema(schema) {
       assertSchema(name, 'a schema', schema);
       registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema);
@@ -339,6 +341,7 @@ export interface CallServices {
   /** Filled in where requests of clients are read. */
   draft: PluginApi['draft'];
   readonly sendTo: PluginApi['sendTo'];
+  readonly checkEffects: PluginApi['checkEffects'];
   estimate(call: Call, maxTokens?: number): Metered;
   limitOutput(call: Call, tokens: number): void;
   models(principal?: Principal): readonly ModelRow[];

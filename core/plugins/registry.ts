@@ -22,6 +22,7 @@ import {
   type Route,
   type SignInLink,
   type UpgradeHandler,
+  type UpgradeOptions,
 } from '../contract/plugin.ts';
 import type { Offer } from '../contract/provider.ts';
 import type { Figure, StoreWatcher } from '../contract/units.ts';
@@ -137,6 +138,8 @@ export class Registry {
   readonly commands: Table<Command> = new Map();
   readonly routes: Table<Route> = new Map();
   readonly upgrades: Table<UpgradeHandler> = new Map();
+  /** The subprotocols with keys that those paths take. */
+  readonly keyProtocols = new Map<string, string>();
   readonly schemas: Table<Schema> = new Map();
   readonly shared: Table<string> = new Map();
   readonly figures: Table<Figure> = new Map();
@@ -201,11 +204,12 @@ export class Registry {
     this.claim(this.routes, 'route', shape, owner, route, `${route.method} ${route.path}`);
   }
 
-  addUpgrade(owner: string, path: string, handler: UpgradeHandler): void {
+  addUpgrade(owner: string, path: string, handler: UpgradeHandler, { keyProtocol }: UpgradeOptions = {}): void {
     // oxlint-disable-next-line typescript/no-unnecessary-condition -- a plugin may be JavaScript
     if (typeof handler !== 'function' || !path?.startsWith?.('/'))
       throw new PluginError(owner, 'api.upgrade() takes a path that begins with /, and a function');
     this.claim(this.upgrades, 'websocket', path, owner, handler);
+    if (keyProtocol !== undefined) this.keyProtocols.set(path, keyProtocol);
   }
 
   /** Refuses plugins' routes that core has itself: which of two would respond must not be a matter of chance. */

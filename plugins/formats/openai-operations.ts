@@ -3,6 +3,7 @@ import {
   isObject,
   type JsonObject,
   type Offer,
+  type ProviderEffects,
   readArray,
   readCount,
   readObject,
@@ -16,6 +17,7 @@ import {
   type ModerationRequest,
   type ModerationResponse,
   multipartBody,
+  type RealtimeOffer,
   type RerankRequest,
   type RerankResponse,
   readCost,
@@ -39,9 +41,32 @@ export function offerOperations(api: Pick<ApiOfKind['provider'], 'offer'>, endpo
   if (operations.includes('batches')) api.offer('batches', batchOffer(endpoint, vendor));
   if (operations.includes('images')) api.offer('images', { ...endpoint, codec: imagesCodec(vendor) });
   if (operations.includes('moderations')) api.offer('moderations', { ...endpoint, codec: moderationsCodec(vendor) });
+  if (operations.includes('realtime')) api.offer('realtime', realtimeOffer(endpoint));
   if (operations.includes('rerank')) api.offer('rerank', { ...endpoint, codec: rerankCodec(vendor) });
   if (operations.includes('transcription'))
     api.offer('transcription', { ...endpoint, codec: transcriptionCodec(vendor) });
+}
+
+/**
+ * What fields of a session, of a response and of a new item make the vendor do.
+ * Source: https://platform.openai.com/docs/api-reference/realtime-client-events, https://platform.openai.com/docs/guides/realtime-mcp
+ */
+const REALTIME_EFFECTS: ProviderEffects = Object.freeze({
+  audio: [{ does: 'model', at: 'input.transcription.model', note: 'writes down what is said' }],
+  item: [{ does: 'tool', at: 'type', values: /^mcp_/, name: 'mcp' }],
+  prompt: [{ does: 'stores', note: 'a prompt of the operator’s account' }],
+  tools: [{ does: 'tool', at: '[].type', values: /^(?!function$)/ }],
+  tracing: [{ does: 'stores', note: 'traces in the operator’s account' }],
+});
+
+function realtimeOffer(endpoint: Offer): RealtimeOffer {
+  // One key for all of a session.
+  const { keys: _, passThroughAuth: __, ...one } = endpoint;
+  return {
+    ...one,
+    effects: REALTIME_EFFECTS,
+    path: (model) => `/realtime?model=${encodeURIComponent(model)}`,
+  };
 }
 
 /** Batches cost half: https://platform.openai.com/docs/guides/batch */

@@ -12,7 +12,7 @@ import {
   type RequestOf,
   type StreamTransform,
 } from '../../core/index.ts';
-import { refuseBatches } from './kit/guard.ts';
+import { refuseBatches, refuseRealtime } from './kit/guard.ts';
 import { lengthOf } from './kit/judged-texts.ts';
 import { requestVerdict, SERVICE } from './kit/service.ts';
 
@@ -159,6 +159,7 @@ export default definePlugin({
       const files = Object.entries(request).filter(([name]) => FILES.some((file) => file === name));
       return { ...withoutFiles(given as object), ...Object.fromEntries(files) } as RequestOf<'chat'>;
     };
+    if (hooks.includes('prepare') || hooks.includes('receive')) refuseRealtime(api);
     if (hooks.includes('admit')) api.hook('admit', async (call) => void (await send(call, 'admit', {})));
     if (hooks.includes('prepare')) {
       api.hook('prepare', prepare);

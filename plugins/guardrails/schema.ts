@@ -10,7 +10,7 @@ import {
   STANDARD_FORMATS,
   type StreamTransform,
 } from '../../core/index.ts';
-import { refuseBatches } from './kit/guard.ts';
+import { refuseBatches, refuseRealtime } from './kit/guard.ts';
 
 /** Formats that are checked; any other is a hint. */
 const FORMATS = Object.freeze(
@@ -82,6 +82,7 @@ export default definePlugin({
       throw refuse(`${error?.schemaPath ?? '#'} ${error?.message ?? 'is not kept'}`);
     };
     refuseBatches(api);
+    refuseRealtime(api);
     api.hook('receive', {
       operations: ['chat'],
       handler(_call, { choices }) {

@@ -27,7 +27,7 @@ export default openaiCompatible({
   streamOptions: { include_obfuscation: false },
   embeddings: {},
   // https://learn.microsoft.com/en-us/azure/foundry/reference/rest/batches-create-batch
-  operations: ['batches', 'images', 'transcription'],
+  operations: ['batches', 'images', 'realtime', 'transcription'],
   reasoningSummary: 'auto',
   lacks: {
     'reasoning content':
@@ -78,7 +78,7 @@ export default openaiCompatible({
       ...shared,
       // Older versions refuse the field, and keep nothing that does not ask for it.
       stores: 'asked',
-      // The addresses of its batches are others there.
+      // The addresses of its batches are others there, and its realtime websocket has other events too.
       operations: ['images', 'transcription'],
       responsesPath: () => `/responses${version}`,
       path: (operation, model) =>

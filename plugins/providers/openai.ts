@@ -27,7 +27,7 @@ export default openaiCompatible({
   // Without the padding every frame is what callers get, and the stream is half as long.
   streamOptions: { include_obfuscation: false },
   embeddings: {},
-  operations: ['batches', 'images', 'moderations', 'transcription'],
+  operations: ['batches', 'images', 'moderations', 'realtime', 'transcription'],
   reasoningSummary: 'auto',
   notes: [
     'Deep research models search the web in every call, by the vendor’s own tool; its fees are not in the ledger.',

@@ -192,7 +192,7 @@ export interface Differences extends UsageRules {
   /** Present when the vendor has embeddings; rules as for chat. */
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
   /** Which other operations the vendor has, in OpenAI's form; `rerank` in the form of Cohere and Jina. */
-  readonly operations?: readonly ('batches' | 'images' | 'moderations' | 'rerank' | 'transcription')[];
+  readonly operations?: readonly ('batches' | 'images' | 'moderations' | 'realtime' | 'rerank' | 'transcription')[];
   /**
    * The path of OpenAI's Responses API where the vendor has it for a model; callers of that format are passed on to it, and requests
    * for which a variant says so.

@@ -28,6 +28,22 @@ export function guardTexts(api: PluginApi, guard: Guard): void {
   });
   api.hook('stream', { operations: ['chat'], handler: (call) => guard(call, 'response')?.stream() });
   refuseBatches(api, (call) => guard(call, 'response') !== undefined);
+  refuseRealtime(api, (call) => (guard(call, 'request') ?? guard(call, 'response')) !== undefined);
+}
+
+/** Refuses realtime websockets, whose sound and words go by without anyone who looks through them. */
+export function refuseRealtime(api: PluginApi, looks: (call: Call) => boolean = () => true): void {
+  api.hook('prepare', {
+    operations: ['realtime'],
+    handler(call) {
+      if (!looks(call)) return undefined;
+      throw new GatewayError(
+        'permission_denied',
+        `The policy "${api.instance}" of this gateway looks at what is said, and cannot on a realtime websocket. Use /v1/chat/completions.`,
+        { refusedBy: api.instance },
+      );
+    },
+  });
 }
 
 /** Refuses batches, whose responses come as a file that nobody looks through; `looks` says whether those of a call are looked at. */

@@ -7,7 +7,7 @@ import {
   type PluginApi,
   type StreamTransform,
 } from '../../../core/index.ts';
-import { refusal, refuseBatches, type Side } from './guard.ts';
+import { refusal, refuseBatches, refuseRealtime, type Side } from './guard.ts';
 import { type TextPlace, type TextTransform, textTransform } from './text-transform.ts';
 
 /** A text that is judged. */
@@ -104,6 +104,7 @@ export function judgeTexts(
     const said = new Map(meant.map((text, at) => [text, verdict.texts[at] ?? text.text]));
     return putTexts(all.map((text) => said.get(text) ?? text.text)).request(request);
   };
+  refuseRealtime(api);
   if (sides.includes('request')) {
     api.hook('prepare', prepare);
     api.hook('prepare', { operations: ['count'], handler: prepare });

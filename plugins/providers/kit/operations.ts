@@ -1,10 +1,12 @@
 import type {
+  AttemptResponse,
   CallFacts,
   ChatResponse,
   CodecCall,
   HttpRequest,
   JsonObject,
   Offer,
+  Target,
   UploadedFile,
 } from '../../../core/index.ts';
 import type { FormFile } from './multipart.ts';
@@ -158,8 +160,46 @@ export interface BatchOffer extends Offer {
   response(dialect: string, body: unknown, call: CodecCall): ChatResponse;
 }
 
+/** What opens a realtime websocket at a vendor, or what comes on one: all that is known of a response before it is written. */
+export interface RealtimeRequest {
+  readonly model: string;
+  /**
+   * `open`: the websocket itself. `response`: one that is held before it begins. `begun`: one that the vendor began by itself, and
+   * `transcription`: what was said by the caller, written down. Those two are owed when they are known.
+   */
+  readonly kind: 'open' | 'response' | 'begun' | 'transcription';
+  /** What the gateway has of it. */
+  readonly ticket: string;
+  /** The tokens that the model is to read, estimated. */
+  readonly text: number;
+  readonly audio: number;
+  readonly images: number;
+  /** The tokens that it may write at most; null for as many as the model can. */
+  readonly output: number | null;
+  /** Whether it may speak. */
+  readonly speaks: boolean;
+}
+
+/** What came of it. */
+export interface RealtimeResponse {
+  /** The websocket that was opened, and where. */
+  readonly socket?: Pick<AttemptResponse, 'send' | 'body' | 'destroy'>;
+  readonly target?: Target;
+}
+
+/** What a provider registers whose vendor has OpenAI's realtime websocket. */
+export interface RealtimeOffer extends Offer {
+  /** Below the base URL. */
+  path(model: string): string;
+}
+
 declare module '../../../core/contract/call.ts' {
   interface Operations {
+    readonly realtime: {
+      readonly request: RealtimeRequest;
+      readonly response: RealtimeResponse;
+      readonly offer: RealtimeOffer;
+    };
     readonly batches: { readonly request: BatchRequest; readonly response: BatchResponse; readonly offer: BatchOffer };
     readonly moderations: {
       readonly request: ModerationRequest;

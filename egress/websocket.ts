@@ -1,0 +1,152 @@
+import { type RawData, WebSocket } from 'ws';
+import type { SentBy } from '../core/contract/operation.ts';
+import type { CredentialRequest, Endpoint, ResponseHeaders } from '../core/contract/provider.ts';
+import type { Attempt, Source } from './attempt.ts';
+import { agentsOf } from './way.ts';
+
+/** A request that is to become a websocket, with the headers of its endpoint and its key. */
+interface WebsocketRequest extends Omit<CredentialRequest, 'url'> {
+  readonly origin: string;
+  readonly path: string;
+}
+
+/** How many bytes may wait for their reader before the vendor is not listened to any more. */
+const MAX_WAITING_BYTES = 1024 * 1024;
+
+/** How long a vendor may take to close its side. */
+const CLOSE_MS = 2000;
+
+/** Opens a websocket as an attempt: its head is that of the upgrade, its body the text frames, one a chunk; a refusal is a response like any other. */
+export async function openWebsocket(
+  { credential, way }: Endpoint,
+  request: WebsocketRequest,
+  bounds: NonNullable<SentBy['websocket']>,
+  attempt: Attempt,
+): Promise<void> {
+  try {
+    const made = await credential?.headers?.({ ...request, url: request.origin + request.path });
+    if (!attempt.error) connect({ ...request, headers: { ...request.headers, ...made } }, way, bounds, attempt);
+  } catch (error) {
+    attempt.refuse(error);
+  }
+}
+
+function connect(
+  { origin, path, headers }: WebsocketRequest,
+  way: Endpoint['way'],
+  { maxMessageBytes }: NonNullable<SentBy['websocket']>,
+  attempt: Attempt,
+): void {
+  const agent = agentsOf(way)?.[origin.startsWith('https:') ? 'https' : 'http'];
+  const socket = new WebSocket(origin.replace(/^http/, 'ws') + path, {
+    ...{ headers, maxPayload: maxMessageBytes, perMessageDeflate: false, followRedirects: false },
+    ...(agent && { agent }),
+  });
+  const source = new SocketSource(socket);
+  attempt.source = source;
+  const { connectMs, firstByteMs } = attempt.timeouts;
+  const timer = setTimeout(() => attempt.expire('firstByte'), connectMs + firstByteMs).unref();
+  let head: ResponseHeaders = {};
+  socket.on('upgrade', (response) => {
+    head = textsOf(response.headers);
+  });
+  socket.on('open', () => {
+    clearTimeout(timer);
+    attempt.socket = source;
+    attempt.open(101, head);
+  });
+  socket.on('unexpected-response', (_request, response) => {
+    clearTimeout(timer);
+    const parts = response[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    attempt.source = {
+      isSent: () => true,
+      read: async () => (await parts.next()).value as Buffer | undefined,
+      stop: () => void response.destroy(),
+    };
+    attempt.open(response.statusCode ?? 0, textsOf(response.headers));
+  });
+  socket.on('error', (error) => {
+    clearTimeout(timer);
+    if (source.isOpen) source.end(error);
+    else attempt.explain(error, 'connect');
+  });
+}
+
+function textsOf(headers: Readonly<Record<string, string | string[] | undefined>>): ResponseHeaders {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value && String(value)]));
+}
+
+/** The frames of a websocket, which is read no further than they are taken. */
+class SocketSource implements Source {
+  isOpen = false;
+  readonly #socket: WebSocket;
+  readonly #frames: Buffer[] = [];
+  #waitingBytes = 0;
+  #error: Error | undefined;
+  #isOver = false;
+  #wake: (() => void) | undefined;
+
+  constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.on('open', () => {
+      this.isOpen = true;
+    });
+    socket.on('message', (data, isBinary) => (isBinary ? this.end(new Error(NO_TEXT)) : this.#take(data)));
+    socket.on('close', (code) => this.end(code === 1000 ? undefined : new Error(`it closed the websocket (${code})`)));
+  }
+
+  isSent(): boolean {
+    return this.isOpen;
+  }
+
+  read(): Buffer | undefined | Promise<Buffer | undefined> {
+    const frame = this.#frames.shift();
+    if (frame) {
+      this.#waitingBytes -= frame.length;
+      if (this.#socket.isPaused && this.#waitingBytes <= MAX_WAITING_BYTES) this.#socket.resume();
+      return frame;
+    }
+    if (this.#error) throw this.#error;
+    if (this.#isOver) return undefined;
+    return new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    }).then(() => this.read());
+  }
+
+  /** Resolves when it has gone into the connection. */
+  send(text: string): Promise<void> {
+    return new Promise((resolve, reject) => this.#socket.send(text, (error) => (error ? reject(error) : resolve())));
+  }
+
+  /** No further frame comes. */
+  end(error?: Error): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#error = error;
+    this.#wake?.();
+    this.stop();
+  }
+
+  stop(): void {
+    if (!this.isOpen) {
+      this.#socket.terminate();
+      return;
+    }
+    this.#socket.resume();
+    this.#socket.close(1000);
+    setTimeout(() => this.#socket.terminate(), CLOSE_MS).unref();
+  }
+
+  #take(data: RawData): void {
+    if (this.#isOver) return;
+    const frame = Buffer.isBuffer(data)
+      ? data
+      : Buffer.concat([data].flat().map((part) => Buffer.from(part as Buffer)));
+    this.#frames.push(frame);
+    this.#waitingBytes += frame.length;
+    if (this.#waitingBytes > MAX_WAITING_BYTES) this.#socket.pause();
+    this.#wake?.();
+  }
+}
+
+const NO_TEXT = 'it sent a binary frame';

@@ -1,0 +1,103 @@
+import {
+  GatewayError,
+  isObject,
+  isPublicHost,
+  type JsonObject,
+  readArray,
+  readObject,
+  readString,
+} from '../../../core/index.ts';
+
+/** The events that clients send. */
+const EVENTS: ReadonlySet<unknown> = new Set([
+  ...['session.update', 'response.create', 'response.cancel', 'output_audio_buffer.clear'],
+  ...['input_audio_buffer.append', 'input_audio_buffer.commit', 'input_audio_buffer.clear'],
+  ...['conversation.item.create', 'conversation.item.retrieve', 'conversation.item.truncate'],
+  'conversation.item.delete',
+]);
+
+/** Names that act, in whatever case a vendor may read them. */
+const NAMES: readonly string[] = Object.freeze([
+  ...[
+    'audio',
+    'input',
+    'item',
+    'max_output_tokens',
+    'model',
+    'prompt',
+    'response',
+    'session',
+    'tools',
+    'tracing',
+    'type',
+  ],
+]);
+
+/** Refuses an event that nobody knows here, since it may begin what costs, and names that act in another case. */
+export function assertEvent(event: JsonObject): void {
+  if (!EVENTS.has(event['type'])) throw invalid('type', 'is no event that is taken here');
+  assertNames(event);
+}
+
+/** What of a session decides what its responses may cost; at first what a vendor does by itself. */
+export class Settings {
+  output: number | null = null;
+  /** Whether responses are spoken, and whether the vendor begins them by itself. */
+  speaks = true;
+  responds = true;
+  /** Whether sound comes in as G.711. */
+  isCompressed = false;
+
+  /** As the vendor says that it is. */
+  read({ max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
+    const { turn_detection: detects, format } = readObject(readObject(audio)['input']);
+    if (most !== undefined) this.output = outputOf(most);
+    if (writes !== undefined) this.speaks = readArray(writes).includes('audio');
+    this.responds = isObject(detects) && detects['create_response'] !== false;
+    this.isCompressed = /^audio\/pcm[ua]$/.test(readString(readObject(format)['type']) ?? '');
+  }
+
+  /** As a client wants it: until the vendor says what is, the dearer one holds. */
+  widen({ max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
+    const { turn_detection: detects } = readObject(readObject(audio)['input']);
+    if (most !== undefined && !fits(outputOf(most), this.output)) this.output = outputOf(most);
+    if (readArray(writes).includes('audio')) this.speaks = true;
+    if (isObject(detects)) this.responds = true;
+  }
+}
+
+/** The tokens that a limit allows; null for as many as the model can write. */
+export function outputOf(limit: unknown): number | null {
+  return typeof limit === 'number' && Number.isFinite(limit) && limit > 0 ? Math.ceil(limit) : null;
+}
+
+/** Whether one limit is within another one. */
+export function fits(output: number | null, most: number | null): boolean {
+  return most === null || (output !== null && output <= most);
+}
+
+export function invalid(param: string, problem: string): GatewayError {
+  return new GatewayError('invalid_request', `\`${param}\` ${problem}.`, { param });
+}
+
+/** Refuses what acts under a name in another case. */
+function assertNames(event: JsonObject): void {
+  for (const fields of [event, readObject(event['session']), readObject(event['response']), readObject(event['item'])])
+    for (const name of Object.keys(fields)) {
+      const plain = name.toUpperCase().toLowerCase();
+      if (plain !== name && NAMES.includes(plain)) throw invalid(name, `is \`${plain}\` in another case: write that`);
+    }
+}
+
+/** Refuses addresses that the vendor must not be sent to. */
+export function assertImages({ content }: JsonObject, at: string): void {
+  for (const [index, part] of readArray(content).entries()) {
+    const url = readString(readObject(part)['image_url']);
+    if (url === undefined || url.startsWith('data:')) continue;
+    const { protocol, hostname, username } = URL.canParse(url)
+      ? new URL(url)
+      : { protocol: '', hostname: '', username: '' };
+    if (protocol !== 'https:' || username !== '' || !isPublicHost(hostname))
+      throw invalid(`${at}.content[${index}].image_url`, 'must be a data URL, or an https URL of a public host');
+  }
+}

@@ -1,0 +1,374 @@
+import { randomUUID } from 'node:crypto';
+import { type WebSocket, WebSocketServer } from 'ws';
+import {
+  type ApiOfKind,
+  definePlugin,
+  GatewayError,
+  isObject,
+  type PluginApi,
+  parseDuration,
+  parseSize,
+  type Schema,
+  StreamFailure,
+  toGatewayError,
+  type Upgrade,
+} from '../../../core/index.ts';
+import type { RealtimeRequest, RealtimeResponse } from '../../providers/kit/index.ts';
+import { invalid } from './events.ts';
+import { type Run, Session } from './session.ts';
+import { estimateRealtime } from './usage.ts';
+
+const PATH = '/v1/realtime';
+
+/** Where a page puts its key, as OpenAI's SDK for browsers does. */
+const KEY_PROTOCOL = 'openai-insecure-api-key.';
+
+/** How many websockets there may be, and how often those that are open are looked at, in milliseconds. */
+const LIMITS = Object.freeze({ perKey: 16, perUser: 64, perProcess: 2000, lookMs: 5000, looksPerPing: 6 });
+
+const count = { type: 'integer', minimum: 0 } as const;
+
+const REQUEST: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:RealtimeRequest',
+  type: 'object',
+  required: ['model', 'kind', 'ticket', 'text', 'audio', 'images', 'output', 'speaks'],
+  properties: {
+    model: { type: 'string', minLength: 1, maxLength: 256 },
+    kind: { enum: ['open', 'response', 'begun', 'transcription'] },
+    ticket: { type: 'string' },
+    ...{ text: count, audio: count, images: count },
+    output: { type: ['integer', 'null'], minimum: 0 },
+    speaks: { type: 'boolean' },
+  },
+});
+
+/** Speech and text both ways by OpenAI's realtime websocket: each response is a call, held before it begins and charged by its usage. */
+export default definePlugin({
+  name: 'realtime',
+  kind: 'operation',
+  apiVersion: 1,
+  configSchema: {
+    type: 'object',
+    additionalProperties: false,
+    properties: {
+      maxDuration: {
+        type: 'string',
+        format: 'duration',
+        default: '60m',
+        description: 'How long a websocket may live; OpenAI ends its own after 60 minutes.',
+      },
+      idleTimeout: {
+        type: 'string',
+        format: 'duration',
+        default: '10m',
+        description: 'After how long a websocket is closed on which nothing comes, from either side.',
+      },
+      maxEventSize: {
+        type: ['string', 'integer'],
+        format: 'size',
+        default: '16mb',
+        description: 'The largest event, from either side; `server.bodyLimit` where that is less.',
+      },
+    },
+  },
+  setup(api, config) {
+    const bounds: Bounds = {
+      maxMs: parseDuration(config.maxDuration),
+      idleMs: parseDuration(config.idleTimeout),
+      maxBytes: parseSize(config.maxEventSize),
+    };
+    const sessions = api.keep(
+      'sessions',
+      () => new Sessions(),
+      (kept) => kept.close(),
+    );
+    api.operation({
+      ...{ name: 'realtime', request: REQUEST, estimate: estimateRealtime },
+      attempt: (work) => sessions.run(work),
+      isResponse: (value): value is RealtimeResponse => isObject(value),
+    });
+    api.upgrade(PATH, (upgrade) => sessions.open(api, bounds, upgrade), { keyProtocol: KEY_PROTOCOL });
+    addRoutes(api);
+    api.onReady(() => sessions.serve(api));
+    api.onClose(() => sessions.leave(api));
+  },
+});
+
+/** What is asked by other means than a websocket, and what to do instead. */
+function addRoutes(api: ApiOfKind['operation']): void {
+  api.route({
+    ...{
+      method: 'GET',
+      path: PATH,
+      auth: ['key'],
+      summary: 'Realtime by websocket; the model is `provider/model` or an alias',
+    },
+    description:
+      'OpenAI’s realtime websocket: `GET /v1/realtime?model=…` with `upgrade: websocket`, and events as text frames. Without the upgrade it is 426.',
+    query: { type: 'object', properties: { model: { type: 'string' } }, additionalProperties: true },
+    responses: { 101: 'The websocket.' },
+    handler() {
+      throw new GatewayError('upgrade_required', `${PATH} is a websocket: send "upgrade: websocket".`, {
+        headers: { upgrade: 'websocket' },
+      });
+    },
+  });
+  for (const [path, what] of [
+    [
+      'client_secrets',
+      'Keys for one session are not made here: give pages a key of this gateway with a budget and an end.',
+    ],
+    ['calls', 'Realtime by WebRTC is not served here.'],
+    ['sessions', 'Keys for one session are not made here: give pages a key of this gateway with a budget and an end.'],
+  ] as const)
+    api.route({
+      ...{ method: 'POST', path: `${PATH}/${path}`, auth: ['key'], summary: 'Not served; the error says what is' },
+      description: what,
+      responses: { 404: `${what} The websocket is.` },
+      errorNote: () => `${what} Open the websocket at ${PATH}?model=….`,
+      handler() {
+        throw new GatewayError('not_found', `There is no ${PATH}/${path}.`);
+      },
+    });
+}
+
+interface Bounds {
+  readonly maxMs: number;
+  readonly idleMs: number;
+  readonly maxBytes: number;
+}
+
+type OwnApi = ApiOfKind['operation'];
+
+/** A websocket that is open, or being opened. */
+interface Entry {
+  readonly upgrade: Upgrade;
+  readonly key: string;
+  readonly bounds: Bounds;
+  readonly endsAt: number;
+  session?: Session;
+  socket?: WebSocket;
+  looks: number;
+  isAlive: boolean;
+}
+
+/** The websockets of this process; they outlive a change of the configuration. */
+class Sessions {
+  /** Of configurations that serve, the latest last. */
+  readonly #apis: OwnApi[] = [];
+  readonly #open = new Set<Entry>();
+  /** What works on the calls that are made, by their tickets. */
+  readonly #runs = new Map<string, Run>();
+  readonly #timer = setInterval(() => this.#look(), LIMITS.lookMs).unref();
+
+  serve(api: OwnApi): void {
+    this.#apis.push(api);
+    for (const session of this.#sessions()) void session.renew();
+  }
+
+  /** Ends what was made with a configuration that ends. */
+  async leave(api: OwnApi): Promise<void> {
+    const at = this.#apis.indexOf(api);
+    if (at === -1) return;
+    const isServing = at === this.#apis.length - 1;
+    this.#apis.splice(at, 1);
+    if (isServing) await Promise.all(this.#sessions().map((session) => session.renew()));
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    const off = new GatewayError('upgrade_required', 'Realtime is switched off here.');
+    const sessions = this.#sessions();
+    for (const session of sessions) session.end(off, 1012, 'realtime is off');
+    await Promise.all(sessions.map(({ done }) => done));
+  }
+
+  #sessions(): readonly Session[] {
+    return [...this.#open].flatMap(({ session }) => session ?? []);
+  }
+
+  run: Run = (work) => {
+    const run = this.#runs.get(work.request.ticket);
+    if (!run) throw new GatewayError('provider_unavailable', 'The realtime websocket of this call is closed.');
+    return run(work);
+  };
+
+  /** Opens a websocket at the vendor, then that of the client. Throws what a chat of this caller would be refused with. */
+  async open(api: OwnApi, bounds: Bounds, upgrade: Upgrade): Promise<void> {
+    const { request, stream, head, principal, signal } = upgrade;
+    const model = readModel(request.url);
+    assertServed(api, model);
+    const entry: Entry = {
+      ...{ upgrade, key: principal.keyId ?? principal.userId, bounds, looks: 0, isAlive: true },
+      endsAt: Date.now() + bounds.maxMs,
+    };
+    this.#assertRoom(entry);
+    const requestId = `req_${randomUUID()}`;
+    const hungUp = new AbortController();
+    this.#open.add(entry);
+    stream.once('close', () => {
+      if (entry.session) return;
+      hungUp.abort();
+      this.#open.delete(entry);
+    });
+    const maxBytes = Math.min(bounds.maxBytes, upgrade.maxBytes);
+    const opening: Run = async (work) => {
+      const { target, offer, meter } = work;
+      const websocket = { maxMessageBytes: maxBytes, totalMs: bounds.maxMs + LIMITS.lookMs };
+      const response = await work.send({ path: offer.path(target.model) }, { websocket });
+      meter({ units: {}, cost: 0 });
+      if (response.send) return { socket: response, target };
+      response.destroy();
+      throw new StreamFailure({ class: 'upstream_error', message: 'opened no websocket' });
+    };
+    const nothing = { text: 0, audio: 0, images: 0, output: 0, speaks: false };
+    try {
+      const opened = await this.#call(
+        api,
+        { upgrade, requestId, signal: hungUp.signal },
+        { model, kind: 'open', ...nothing },
+        opening,
+      );
+      const { socket: vendor, target } = opened.response;
+      if (!vendor || !target)
+        throw new GatewayError('internal_error', 'A hook has replaced the websocket of the provider.');
+      const acceptor = new WebSocketServer({
+        ...{ noServer: true, perMessageDeflate: false, maxPayload: maxBytes, maxFragments: 4096 },
+        handleProtocols: (offered) => (offered.has('realtime') ? 'realtime' : false),
+      });
+      acceptor.handleUpgrade(request, stream, head, (socket) => {
+        const log = api.log.child({ request_id: requestId });
+        const session = new Session(socket, {
+          ...{ upgrade, vendor, target, requested: model, log, redact: api.redact },
+          api: () => this.#current(),
+          call: (wanted, run, stop, other) => {
+            const own = { upgrade, requestId: `req_${randomUUID()}`, signal: stop };
+            const to = { targets: [other ?? target], ...(other === undefined && { requested: model }) };
+            const sent = { ...wanted, model: (other ?? target).model };
+            return this.#call(this.#current(), { ...own, ...to }, sent, run);
+          },
+        });
+        this.#watch(entry, socket, session, log);
+        const drain = (): void => void session.drain(toGatewayError(signal.reason));
+        signal.addEventListener('abort', drain, { once: true });
+        socket.once('close', () => signal.removeEventListener('abort', drain));
+        if (signal.aborted) drain();
+      });
+    } catch (thrown) {
+      this.#open.delete(entry);
+      throw thrown;
+    }
+  }
+
+  #watch(entry: Entry, socket: WebSocket, session: Session, log: OwnApi['log']): void {
+    const { address: ip } = entry.upgrade;
+    Object.assign(entry, { socket, session });
+    log.info({ path: PATH, ip, key: entry.key }, 'websocket opened');
+    socket.on('pong', () => {
+      entry.isAlive = true;
+    });
+    // A bad frame: the library closes with the right code itself.
+    socket.on('error', () => {});
+    socket.once('close', (code) => log.info({ path: PATH, ip, key: entry.key, code }, 'websocket closed'));
+    void session.done.then(() => this.#open.delete(entry));
+  }
+
+  async #call(
+    api: OwnApi,
+    {
+      upgrade,
+      ...context
+    }: Pick<Parameters<PluginApi['call']>[2], 'requestId' | 'signal' | 'targets' | 'requested'> & {
+      readonly upgrade: Upgrade;
+    },
+    request: Omit<RealtimeRequest, 'ticket'>,
+    run: Run,
+  ) {
+    const ticket = randomUUID();
+    const isOwed = request.kind === 'begun' || request.kind === 'transcription';
+    this.#runs.set(ticket, run);
+    try {
+      return await api.call(
+        'realtime',
+        { ...request, ticket },
+        { principal: upgrade.principal, ...context, ...(isOwed && { skip: ['rpm', 'concurrency'] as const }) },
+      );
+    } finally {
+      this.#runs.delete(ticket);
+    }
+  }
+
+  #current(): OwnApi {
+    const api = this.#apis.at(-1);
+    if (!api) throw new GatewayError('shutting_down', 'The gateway is shutting down.');
+    return api;
+  }
+
+  #assertRoom({ key, upgrade }: Entry): void {
+    const { perKey, perUser, perProcess } = LIMITS;
+    const all = [...this.#open];
+    const retryAfterMs = 5000;
+    if (all.filter((each) => each.key === key).length >= perKey)
+      throw new GatewayError('rate_limited', `This key has ${perKey} realtime websockets open, the most it may.`, {
+        retryAfterMs,
+      });
+    const { userId } = upgrade.principal;
+    if (all.filter((each) => each.upgrade.principal.userId === userId).length >= perUser)
+      throw new GatewayError('rate_limited', `This user has ${perUser} realtime websockets open, the most one may.`, {
+        retryAfterMs,
+      });
+    if (all.length >= perProcess)
+      throw new GatewayError('overloaded', 'The gateway has as many websockets as it takes.', { retryAfterMs });
+  }
+
+  /** Ends what is too old, or silent, or of a key that is no longer good. */
+  #look(): void {
+    const now = Date.now();
+    for (const entry of this.#open) {
+      const { session, socket, bounds, endsAt, upgrade } = entry;
+      if (!session || !socket) continue;
+      entry.looks += 1;
+      if (now > endsAt)
+        session.end(expired('session_expired: this websocket is as old as it may get.'), 1000, 'as old as it may get');
+      else if (now - session.lastEventAt > bounds.idleMs)
+        session.end(expired('Nothing came for too long.'), 1000, 'idle');
+      else if (entry.looks % LIMITS.looksPerPing === 0) {
+        if (!entry.isAlive && !socket.isPaused) socket.terminate();
+        entry.isAlive = false;
+        socket.ping();
+      }
+      upgrade.recheck().catch((thrown: unknown) => {
+        const error = toGatewayError(thrown);
+        // A store that does not answer says nothing about the key.
+        if (error.code === 'upgrade_required') session.end(error, 1012, 'realtime is off');
+        else if (error.status === 401 || error.status === 403) session.end(error);
+      });
+    }
+  }
+}
+
+function expired(message: string): GatewayError {
+  return new GatewayError('request_timeout', `${message} Open another one.`);
+}
+
+function readModel(url = '/'): string {
+  const query = new URL(url, 'http://localhost').searchParams;
+  const model = query.get('model');
+  if (query.has('call_id'))
+    throw invalid('call_id', 'is of a call by WebRTC, and those are not served here: name a `model`');
+  if (!model || model.length > 256) throw invalid('model', `is to be named: ${PATH}?model=openai/gpt-realtime-2`);
+  return model;
+}
+
+/** Refuses a provider without realtime by its name. */
+function assertServed(api: OwnApi, model: string): void {
+  const provider = model.split('/', 1)[0] ?? '';
+  const offers = api.offers('realtime');
+  if (!model.includes('/') || offers.has(provider) || !api.catalog.has(provider) || api.alias(model)) return;
+  const others = [...offers.keys()];
+  throw new GatewayError(
+    'unsupported_provider',
+    `The provider "${provider}" has no realtime websocket here; ${others.length > 0 ? `these have: ${others.join(', ')}` : 'none that is configured has'}.`,
+    { param: 'model' },
+  );
+}

@@ -1,0 +1,447 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { WebSocket } from 'ws';
+import {
+  type Attempt,
+  GatewayError,
+  type Hold,
+  isObject,
+  type JsonObject,
+  type Log,
+  type PluginApi,
+  parseJson,
+  readArray,
+  readObject,
+  readString,
+  type Target,
+  toGatewayError,
+  type Upgrade,
+} from '../../../core/index.ts';
+import type { RealtimeRequest, RealtimeResponse } from '../../providers/kit/index.ts';
+import { assertEvent, assertImages, fits, invalid, outputOf, Settings } from './events.ts';
+import { endTurns, Turn } from './turn.ts';
+import { meterTranscription, type Tokens, tokensAfter, tokensOfItem, tokensOfSound } from './usage.ts';
+
+type Api = Pick<PluginApi, 'call' | 'checkEffects' | 'catalog'>;
+
+/** Works on a call. */
+export type Run = (work: Attempt<'realtime'>) => Promise<RealtimeResponse>;
+
+export interface SessionDeps {
+  readonly upgrade: Upgrade;
+  readonly vendor: NonNullable<RealtimeResponse['socket']>;
+  readonly target: Target;
+  /** The model as the client named it. */
+  readonly requested: string;
+  readonly log: Log;
+  readonly redact: PluginApi['redact'];
+  /** The gateway as it is configured now. */
+  api(): Api;
+  /** Makes a call of this session, on which `run` works. */
+  call(
+    request: Omit<RealtimeRequest, 'model' | 'ticket'>,
+    run: Run,
+    signal: AbortSignal,
+    target?: Target,
+  ): Promise<unknown>;
+}
+
+/** Bytes that may wait for one side before the other is read no further. */
+const MAX_BUFFERED = 1024 * 1024;
+/** How long one side may take nothing, and how often that is looked at, in milliseconds. */
+const STUCK_MS = 60_000;
+const LOOK_MS = 20;
+/** How long a response that is left may take to say what it came to. */
+const GRACE_MS = 2000;
+/** How long what a response may cost is held while nobody speaks, before it is held anew. */
+const LISTEN_MS = 240_000;
+/** Tokens of what is said before the vendor responds: a minute. */
+const SPEECH = 600;
+/** Responses at once, and events in a row that are refused, after which the session ends. */
+const MAX_TURNS = 8;
+const MAX_REFUSED = 20;
+
+/** What ends a session, and the code that it is closed with; anything else is told, and it goes on. */
+const CLOSE_CODES: ReadonlyMap<number, number> = new Map([
+  [401, 1008],
+  [402, 1008],
+  [404, 1008],
+]);
+
+/** One client and its vendor: what passes between them, and what it costs. */
+export class Session {
+  /** When anything came last, by either side. */
+  lastEventAt = Date.now();
+  readonly #deps: SessionDeps;
+  readonly #client: WebSocket;
+  readonly #calls = new Map<Turn, Promise<unknown>>();
+  /** What was written down of the caller's words and is being charged. */
+  readonly #booked = new Set<Promise<unknown>>();
+  /** The model that does so, as the client has named it. */
+  #transcriber: string | undefined;
+  /** The turn that waits for the vendor to begin a response by itself. */
+  #listening: Turn | undefined;
+  #listenUntil: NodeJS.Timeout | undefined;
+  /** What the model has to read. */
+  #tokens: Tokens = { text: 0, audio: 0, images: 0 };
+  readonly #settings = new Settings();
+  #refused = 0;
+  #work: Promise<void> = Promise.resolve();
+  #waitingBytes = 0;
+  /** Why no further response is begun. */
+  #draining: GatewayError | undefined;
+  #ending: GatewayError | undefined;
+  /** The bytes of an event that is not complete. */
+  readonly #arriving: Hold;
+  #hasLeft = false;
+  #onDone: () => void = () => {};
+  /** Resolves when all is over and booked. */
+  readonly done = new Promise<void>((resolve) => {
+    this.#onDone = resolve;
+  });
+
+  constructor(client: WebSocket, deps: SessionDeps) {
+    this.#client = client;
+    this.#deps = deps;
+    const { memory, stream } = deps.upgrade;
+    this.#arriving = memory.book();
+    stream.prependListener('data', ({ length }: Buffer) => this.#grow(this.#arriving, length));
+    client.on('message', (data, isBinary) => this.#take(String(data), isBinary));
+    client.once('close', () => void this.#leave());
+    void this.#listenToVendor();
+  }
+
+  get isIdle(): boolean {
+    return this.#calls.size === (this.#listening ? 1 : 0);
+  }
+
+  /** Ends the session with an error that the client is told, and why. */
+  end(error: GatewayError, code = 1008, reason: string = error.code): void {
+    if (this.#ending) return;
+    this.#ending = error;
+    this.#tell(error);
+    this.#client.close(code, reason);
+    setTimeout(() => this.#client.terminate(), GRACE_MS).unref();
+  }
+
+  /** The same once no response runs. */
+  async drain(error: GatewayError): Promise<void> {
+    this.#draining = error;
+    this.#listening?.release();
+    await Promise.allSettled(this.#calls.values());
+    this.end(error, 1001);
+  }
+
+  /** Lets go of what was made by a configuration that ends: what listens is held anew by the next one. */
+  async renew(): Promise<void> {
+    this.#listening?.release();
+    await endTurns([...this.#calls.keys()], [...this.#calls.values(), ...this.#booked], GRACE_MS);
+  }
+
+  /** One after the other, in their order; the connection is read no further meanwhile. */
+  #take(text: string, isBinary: boolean): void {
+    this.lastEventAt = Date.now();
+    if (isBinary) this.#client.close(1003, 'text frames only');
+    if (isBinary || this.#ending) return;
+    this.#arriving.resize(0);
+    const hold = this.#deps.upgrade.memory.book();
+    if (!this.#grow(hold, text.length)) {
+      hold.release();
+      return;
+    }
+    this.#waitingBytes += text.length;
+    if (this.#waitingBytes > MAX_BUFFERED) this.#client.pause();
+    this.#work = this.#work
+      .then(() => this.#pass(text, (bytes) => hold.grow(bytes)))
+      .finally(() => {
+        hold.release();
+        this.#waitingBytes -= text.length;
+        if (this.#client.isPaused && this.#waitingBytes <= MAX_BUFFERED) this.#client.resume();
+      });
+  }
+
+  /** Books what came; where there is no room for it, the session ends. */
+  #grow(hold: Hold, bytes: number): boolean {
+    try {
+      hold.grow(bytes * this.#deps.upgrade.memory.heapPerByte);
+      return true;
+    } catch (thrown) {
+      this.end(toGatewayError(thrown), 1013);
+      return false;
+    }
+  }
+
+  async #pass(text: string, reserve: (bytes: number) => void): Promise<void> {
+    if (this.#ending || this.#hasLeft) return;
+    let eventId: string | undefined;
+    try {
+      const event = await this.#deps.upgrade.memory.parse(text, reserve);
+      if (!isObject(event)) throw new GatewayError('invalid_json', 'An event must be a JSON object.');
+      eventId = readString(event['event_id']);
+      await this.#send(event);
+      this.#refused = 0;
+    } catch (thrown) {
+      this.#refuse(toGatewayError(thrown), eventId);
+    }
+  }
+
+  async #send(event: JsonObject): Promise<void> {
+    const { type } = event;
+    assertEvent(event);
+    if (type === 'session.update') return this.#write(await this.#update(event));
+    if (type === 'response.create') return this.#respond(event);
+    if (type === 'conversation.item.create') {
+      assertImages(readObject(event['item']), 'item');
+      await this.#check(event);
+      this.#add(tokensOfItem(readObject(event['item']), this.#settings.isCompressed));
+    } else if (type === 'input_audio_buffer.append') {
+      await this.#listen();
+      this.#add({ text: 0, audio: tokensOfSound(event['audio'], this.#settings.isCompressed), images: 0 });
+    }
+    return this.#write(event);
+  }
+
+  /** The session as the vendor gets it: it has the model that it was opened with. */
+  async #update(event: JsonObject): Promise<JsonObject> {
+    const { model, ...session } = readObject(event['session']);
+    const { requested, target } = this.#deps;
+    if (model !== undefined && model !== requested && model !== target.model)
+      throw invalid('session.model', `is the one that the websocket was opened with, "${requested}"; open another one`);
+    if ((session['type'] ?? 'realtime') !== 'realtime')
+      throw invalid('session.type', 'must be "realtime": other sessions are not served here');
+    await this.#check(session);
+    this.#settings.widen(session);
+    this.#add(tokensOfItem(session, this.#settings.isCompressed));
+    return { ...event, session };
+  }
+
+  /** Begins the call of a client's `response.create`, or goes on with the one that listens. */
+  async #respond(event: JsonObject): Promise<void> {
+    if (this.#draining) throw this.#draining;
+    const { max_output_tokens: named, output_modalities: writes, ...response } = readObject(event['response']);
+    for (const [at, item] of readArray(response['input']).entries())
+      assertImages(readObject(item), `response.input[${at}]`);
+    const output = named === undefined ? this.#settings.output : outputOf(named);
+    const own = { event_id: `event_${randomUUID()}`, ...event };
+    const listening = this.#listening;
+    const extra = tokensOfItem(response, this.#settings.isCompressed);
+    if (listening && fits(output, listening.output) && !response['input']) {
+      this.#stopListening();
+      listening.take(own);
+      await Promise.race([listening.sent.promise, this.#calls.get(listening)]);
+      return;
+    }
+    listening?.release();
+    this.#stopListening();
+    if (this.#calls.size >= MAX_TURNS)
+      throw new GatewayError('rate_limited', `${MAX_TURNS} responses run on this websocket, the most that may.`, {
+        retryAfterMs: 1000,
+      });
+    const speaks = writes === undefined ? this.#settings.speaks : readArray(writes).includes('audio');
+    const turn = new Turn((each) => this.#write(each), output, own);
+    const call = this.#begin(turn, 'response', extra, speaks);
+    await Promise.race([turn.sent.promise, call]);
+  }
+
+  /** Holds what a response may cost that the vendor begins by itself once it has heard enough. */
+  async #listen(): Promise<void> {
+    if (!this.#settings.responds || this.#listening || this.#calls.size > 0) return;
+    if (this.#draining) throw this.#draining;
+    const turn = new Turn((each) => this.#write(each), this.#settings.output);
+    const call = this.#begin(turn, 'response', { text: 0, audio: SPEECH, images: 0 }, this.#settings.speaks);
+    this.#listening = turn;
+    try {
+      await Promise.race([turn.admitted.promise, call]);
+    } catch (thrown) {
+      // Sound that cannot be responded to is not passed on.
+      this.end(toGatewayError(thrown), toGatewayError(thrown).status === 402 ? 1008 : 1013);
+      throw thrown;
+    }
+    this.#listenUntil = setTimeout(() => {
+      turn.release();
+      if (this.#listening === turn) this.#stopListening();
+    }, LISTEN_MS).unref();
+  }
+
+  #stopListening(): void {
+    clearTimeout(this.#listenUntil);
+    this.#listening = undefined;
+  }
+
+  /** Begins the call of a turn; a key that was revoked meanwhile begins none. */
+  #begin(turn: Turn, kind: 'response' | 'begun', more: Tokens, speaks: boolean): Promise<unknown> {
+    const { upgrade, call } = this.#deps;
+    const { text, audio, images } = this.#tokens;
+    const most = { text: text + more.text, audio: audio + more.audio, images: images + more.images };
+    const begun = upgrade
+      .recheck()
+      .then(() => call({ kind, ...most, output: turn.output, speaks }, (work) => turn.run(work), turn.signal));
+    this.#calls.set(turn, begun);
+    const end = (): void => {
+      this.#calls.delete(turn);
+      if (this.#listening === turn) this.#stopListening();
+    };
+    begun.then(end, (thrown: unknown) => {
+      end();
+      // What was refused before it was sent is told by whoever waits for it.
+      if (turn.responseId !== undefined && !this.#ending && !turn.isRefused) this.#notice(toGatewayError(thrown));
+    });
+    return begun;
+  }
+
+  /** An error of a response that has begun: the vendor has told of its failure, unless money or a key ends the session. */
+  #notice(error: GatewayError): void {
+    const code = CLOSE_CODES.get(error.status);
+    if (code === undefined) return;
+    void this.#deps.vendor.send?.(JSON.stringify({ type: 'response.cancel' })).catch(() => {});
+    this.end(error, code);
+  }
+
+  async #listenToVendor(): Promise<void> {
+    let broken: unknown;
+    try {
+      for await (const frame of this.#deps.vendor.body) {
+        this.lastEventAt = Date.now();
+        await this.#receive(Buffer.from(frame).toString('utf8'));
+      }
+    } catch (thrown) {
+      broken = thrown;
+    }
+    const error = new GatewayError('provider_unavailable', 'The provider has closed the websocket.', { cause: broken });
+    for (const turn of this.#calls.keys()) turn.break(error);
+    if (this.#hasLeft) return;
+    this.#deps.log.warn({ err: broken }, 'a provider closed a realtime websocket');
+    this.end(error, 1011);
+  }
+
+  async #receive(text: string): Promise<void> {
+    const event = parseJson(text);
+    if (!isObject(event)) throw new TypeError('an event that is no JSON object');
+    const shown = this.#note(event) ?? text;
+    if (this.#client.readyState !== this.#client.OPEN) return;
+    this.#client.send(shown);
+    await this.#drained();
+  }
+
+  /** What an event of the vendor means here; the text to pass on, where it is another one. */
+  #note(event: JsonObject): string | undefined {
+    const type = readString(event['type']) ?? '';
+    if (type === 'session.created' || type === 'session.updated') {
+      this.#settings.read(readObject(event['session']));
+      if (!this.#settings.responds) this.#listening?.release();
+    } else if (type === 'response.created') this.#match(readString(readObject(event['response'])['id']) ?? '');
+    else if (type === 'response.done') this.#finish(readObject(event['response']));
+    else if (type === 'conversation.item.input_audio_transcription.completed') this.#transcribed(event);
+    else if (type === 'error') return this.#failed(event);
+    else if (type.startsWith('response.')) {
+      const id = event['response_id'];
+      for (const turn of this.#calls.keys()) if (turn.responseId === id) turn.note(type.endsWith('.delta'));
+    }
+    return undefined;
+  }
+
+  /** Finds the turn of a response: the first that the client asked for, else the one that listens, else it is owed as it comes. */
+  #match(id: string): void {
+    const asked = [...this.#calls.keys()].find((turn) => turn.isAsked);
+    const listening = this.#listening;
+    const turn = asked ?? listening ?? new Turn((each) => this.#write(each), this.#settings.output);
+    if (turn === listening) this.#stopListening();
+    turn.begin(id);
+    if (!this.#calls.has(turn))
+      this.#begin(turn, 'begun', { text: 0, audio: 0, images: 0 }, this.#settings.speaks).catch(() => {});
+  }
+
+  #finish(response: JsonObject): void {
+    const { id, usage, conversation_id: conversation } = response;
+    if (conversation !== null) this.#tokens = tokensAfter(readObject(usage)) ?? this.#tokens;
+    for (const turn of this.#calls.keys()) if (turn.responseId === id) turn.finish(response);
+  }
+
+  /** An error of the vendor's, without what is not for the caller; one about a `response.create` ends that. */
+  #failed(event: JsonObject): string {
+    const error = readObject(event['error']);
+    const about = readString(error['event_id']);
+    const turn = [...this.#calls.keys()].find((each) => about !== undefined && each.eventId === about && each.isAsked);
+    turn?.refuse();
+    return this.#deps.redact(JSON.stringify(event));
+  }
+
+  /** What was said by the caller, written down by a model of its own: owed, whatever is left. */
+  #transcribed({ usage }: JsonObject): void {
+    const { target, api, call, log } = this.#deps;
+    const model = this.#transcriber ?? target.model;
+    const own = { provider: target.provider, model };
+    const { catalog } = api();
+    const metered = meterTranscription(readObject(usage), catalog.priceOf(own, catalog.find(own.provider, model)));
+    const run: Run = async (work) => {
+      const transport = async () => ({ status: 200, headers: {}, body: (async function* () {})() });
+      await (await work.send({ path: '/realtime' }, { transport })).readAll();
+      work.meter(metered);
+      return {};
+    };
+    const request = { kind: 'transcription', text: 0, audio: 0, images: 0, output: 0, speaks: false } as const;
+    const booked = call(request, run, new AbortController().signal, own)
+      .catch((err: unknown) => log.error({ err }, 'what a transcription cost could not be charged'))
+      .finally(() => this.#booked.delete(booked));
+    this.#booked.add(booked);
+  }
+
+  /** The gate: what a body makes the vendor do is held to what this caller may. */
+  async #check(body: JsonObject): Promise<void> {
+    const { api, target, upgrade } = this.#deps;
+    await api().checkEffects('realtime', target, body, upgrade.principal);
+    const { model } = readObject(readObject(readObject(body['audio'])['input'])['transcription']);
+    this.#transcriber = readString(model) ?? this.#transcriber;
+  }
+
+  #add({ text, audio, images }: Tokens): void {
+    this.#tokens.text += text;
+    this.#tokens.audio += audio;
+    this.#tokens.images += images;
+  }
+
+  async #write(event: JsonObject): Promise<void> {
+    await this.#deps.vendor.send?.(JSON.stringify(event));
+  }
+
+  /** Waits while the client takes less than it is sent; one that takes nothing ends the session. */
+  async #drained(): Promise<void> {
+    const until = performance.now() + STUCK_MS;
+    while (this.#client.bufferedAmount > MAX_BUFFERED && this.#client.readyState === this.#client.OPEN) {
+      if (performance.now() > until) return this.#client.terminate();
+      await pause(LOOK_MS);
+    }
+  }
+
+  /** Tells a client what was refused; what is about money or the key ends the session. */
+  #refuse(error: GatewayError, eventId?: string): void {
+    if (this.#ending || this.#hasLeft) return;
+    const code = CLOSE_CODES.get(error.status);
+    this.#refused += 1;
+    if (code !== undefined) this.end(error, code);
+    else if (this.#refused >= MAX_REFUSED) this.end(error, 1008, 'too many events that are refused');
+    else this.#tell(error, eventId);
+  }
+
+  /** In OpenAI's format. */
+  #tell({ code, message, param, type }: GatewayError, eventId?: string): void {
+    if (this.#client.readyState !== this.#client.OPEN) return;
+    const error = { type, code, message, param: param ?? null, event_id: eventId ?? null };
+    this.#client.send(JSON.stringify({ type: 'error', event_id: `event_${randomUUID()}`, error }));
+  }
+
+  /** The client is gone: what runs is cancelled, and may say what it came to; then the vendor is left. */
+  async #leave(): Promise<void> {
+    this.#hasLeft = true;
+    const { vendor } = this.#deps;
+    this.#listening?.release();
+    this.#stopListening();
+    const running = [...this.#calls.keys()];
+    if (running.some(({ responseId, isAsked }) => responseId !== undefined || isAsked))
+      vendor.send?.(JSON.stringify({ type: 'response.cancel' })).catch(() => {});
+    await endTurns(running, [...this.#calls.values(), ...this.#booked], GRACE_MS);
+    this.#arriving.release();
+    vendor.destroy();
+    this.#onDone();
+  }
+}

@@ -1,0 +1,192 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import {
+  type Attempt,
+  GatewayError,
+  type HttpRequest,
+  type JsonObject,
+  readObject,
+  readString,
+  StreamFailure,
+  type TransportResponse,
+} from '../../../core/index.ts';
+import type { RealtimeResponse } from '../../providers/kit/index.ts';
+import { heldFor, meterResponse } from './usage.ts';
+
+/** A promise that is resolved from outside. */
+class Deferred<T> {
+  resolve: (value: T) => void = () => {};
+  readonly promise = new Promise<T>((resolve) => {
+    this.resolve = resolve;
+  });
+}
+
+/** What is told of each event, so that a response that goes on does not fall silent. */
+const PULSE = Buffer.from([0]);
+
+/** How a turn writes to its vendor. */
+type Write = (event: JsonObject) => Promise<void>;
+
+/**
+ * One response of a session, which is one call: from when what it may cost is held until its usage is known. It is begun by the client's
+ * `response.create`, or by the vendor once it has heard enough.
+ */
+export class Turn {
+  /** The tokens that it may write at most; null for as many as the model can. */
+  readonly output: number | null;
+  /** The id that the vendor gave the response. */
+  responseId: string | undefined;
+  /** Resolves when the call was let in: what it may cost is held. */
+  readonly admitted = new Deferred<void>();
+  /** Resolves when the client's event has gone to the vendor. */
+  readonly sent = new Deferred<void>();
+  /** Whether the vendor said itself why there is no response. */
+  isRefused = false;
+  readonly #write: Write;
+  readonly #stop = new AbortController();
+  #event: JsonObject | undefined;
+  /** Whether it is to go on: false where nothing came of it. */
+  readonly #begun = new Deferred<boolean>();
+  #wasSent = false;
+  #hasWritten = false;
+  #done: JsonObject | undefined;
+  #broken: Error | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(write: Write, output: number | null, event?: JsonObject) {
+    this.#write = write;
+    this.output = output;
+    if (event) this.take(event);
+  }
+
+  /** Ends the call of a turn that comes to no end. */
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** The id of the client's event that it was begun by. */
+  get eventId(): string | undefined {
+    return readString(this.#event?.['event_id']);
+  }
+
+  /** Whether the client has asked for it, and no response was seen. */
+  get isAsked(): boolean {
+    return this.#event !== undefined && this.responseId === undefined;
+  }
+
+  /** Uses it for a client's `response.create`. */
+  take(event: JsonObject): void {
+    this.#event = event;
+    this.#begun.resolve(true);
+  }
+
+  /** The vendor has begun the response. */
+  begin(responseId: string): void {
+    this.responseId = responseId;
+    this.#begun.resolve(true);
+    this.#pulse();
+  }
+
+  /** An event of the response; `isContent` where it has some of it. */
+  note(isContent: boolean): void {
+    this.#hasWritten ||= isContent;
+    this.#pulse();
+  }
+
+  /** The response as `response.done` has it. */
+  finish(response: JsonObject): void {
+    this.#done = response;
+    this.#begun.resolve(true);
+    this.#pulse();
+  }
+
+  /** The vendor said by an error that there is no response. */
+  refuse(): void {
+    this.isRefused = true;
+    this.finish({ status: 'failed' });
+  }
+
+  /** Nothing came of it, and nothing is owed; harmless for one that has begun. */
+  release(): void {
+    this.#begun.resolve(false);
+  }
+
+  /** The vendor is gone: what was begun costs what was held. */
+  break(error: Error): void {
+    this.#broken = error;
+    this.release();
+    this.#pulse();
+  }
+
+  /** Ends the call whatever it does. */
+  abort(): void {
+    this.release();
+    this.#stop.abort();
+  }
+
+  /** Works on the call. */
+  async run(work: Attempt<'realtime'>): Promise<RealtimeResponse> {
+    if (this.#isSent())
+      throw new GatewayError('provider_unavailable', 'The provider broke off in the middle of a response.');
+    this.admitted.resolve();
+    if (!(await this.#begun.promise)) return {};
+    const { request, price, meter } = work;
+    try {
+      const body = readObject(this.#event?.['response']);
+      const response = await work.send({ path: '/realtime', body }, { transport: (sent) => this.#send(sent) });
+      await response.readAll();
+    } catch (error) {
+      if (this.#isSent()) meter(heldFor(request, work));
+      throw error;
+    }
+    const { usage, status, status_details: details } = this.#done ?? {};
+    const told = meterResponse(readObject(usage), price);
+    const hasFailed = status === 'failed';
+    if (told || !hasFailed || this.#hasWritten) meter(told ?? heldFor(request, work));
+    const code = readString(readObject(readObject(details)['error'])['code']) ?? 'the response failed';
+    if (hasFailed) throw new StreamFailure({ class: 'invalid_request', message: code });
+    return {};
+  }
+
+  async #send({ body }: HttpRequest): Promise<TransportResponse> {
+    this.#wasSent = true;
+    const event = this.#event;
+    if (event) await this.#write(event['response'] === undefined ? event : { ...event, response: body });
+    this.sent.resolve();
+    return { status: 200, headers: {}, body: this.#pulses() };
+  }
+
+  async *#pulses(): AsyncGenerator<Uint8Array> {
+    while (!this.#done) {
+      if (this.#broken) throw this.#broken;
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+      yield PULSE;
+    }
+  }
+
+  #isSent(): boolean {
+    return this.#wasSent;
+  }
+
+  #pulse(): void {
+    this.#wake?.();
+  }
+}
+
+/** Waits for turns that are about to end, for a bounded time, and ends those that did not. */
+export async function endTurns(
+  turns: readonly Turn[],
+  calls: Iterable<Promise<unknown>>,
+  graceMs: number,
+): Promise<void> {
+  const all = Promise.allSettled(calls);
+  const stop = new AbortController();
+  const late = pause(graceMs, undefined, { ref: false, signal: stop.signal }).then(
+    () => {
+      for (const turn of turns) turn.abort();
+    },
+    () => {},
+  );
+  await all;
+  stop.abort();
+  await late;
+}

@@ -1,0 +1,125 @@
+import {
+  type CostPart,
+  costOf,
+  type JsonObject,
+  type Metered,
+  type Price,
+  readArray,
+  readCount,
+  readObject,
+  readString,
+  type TargetFacts,
+} from '../../../core/index.ts';
+import type { RealtimeRequest } from '../../providers/kit/index.ts';
+
+/** What a model may write that says nothing of it: the largest number that a session may name. */
+const DEFAULT_OUTPUT = 4096;
+
+/** The unit of models that are charged by time. */
+const SECONDS = 'seconds';
+
+/** What OpenAI counts for an image at most, about. */
+const TOKENS_PER_IMAGE = 1600;
+
+/** Tokens by what they are. */
+export interface Tokens {
+  text: number;
+  audio: number;
+  images: number;
+}
+
+/** The most that a response may cost: all that the model may read and write, by their own rates. What is owed already is not held again. */
+export function estimateRealtime(request: RealtimeRequest, { model, price }: TargetFacts<'realtime'>): Metered {
+  const { kind, output, speaks } = request;
+  if (kind === 'open') return { units: {}, cost: 0 };
+  if (kind !== 'response') return { units: {}, cost: price ? 0 : undefined };
+  const window = model?.contextWindow ?? Number.POSITIVE_INFINITY;
+  const audio = Math.min(request.audio, window);
+  const images = Math.min(request.images, window - audio);
+  const read = audio + images + Math.min(request.text, window - audio - images);
+  const most = model?.maxOutput ?? DEFAULT_OUTPUT;
+  const written = Math.min(output ?? most, most);
+  const usage = {
+    ...{ prompt_tokens: read, completion_tokens: written, total_tokens: read + written },
+    prompt_tokens_details: { audio_tokens: audio, image_tokens: images },
+    ...(speaks && { completion_tokens_details: { audio_tokens: written } }),
+  };
+  return { units: { prompt_tokens: read, completion_tokens: written }, cost: costOf(usage, price) };
+}
+
+/** What was held for a response whose usage nobody told. */
+export function heldFor(request: RealtimeRequest, facts: TargetFacts<'realtime'>): Metered {
+  return { ...estimateRealtime({ ...request, kind: 'response' }, facts), estimated: true };
+}
+
+/** What a response came to by the vendor's usage; undefined where it told none. */
+export function meterResponse(usage: JsonObject, price: Price | undefined): Metered | undefined {
+  const input = readCount(usage['input_tokens']);
+  const output = readCount(usage['output_tokens']);
+  if (input === undefined || output === undefined || input + output === 0) return undefined;
+  const read = readObject(usage['input_token_details']);
+  const cached = readObject(read['cached_tokens_details']);
+  const wrote = readObject(usage['output_token_details']);
+  const count = (from: JsonObject, name: string): number => readCount(from[name]) ?? 0;
+  const parts: CostPart[] = [];
+  const told = {
+    ...{ prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+    prompt_tokens_details: {
+      cached_tokens: count(read, 'cached_tokens'),
+      audio_tokens: count(read, 'audio_tokens'),
+      ...(cached['audio_tokens'] !== undefined && { cached_audio_tokens: count(cached, 'audio_tokens') }),
+      image_tokens: Math.max(0, count(read, 'image_tokens') - count(cached, 'image_tokens')),
+    },
+    completion_tokens_details: { audio_tokens: count(wrote, 'audio_tokens') },
+  };
+  const cost = costOf(told, price, undefined, undefined, parts);
+  return { units: { prompt_tokens: input, completion_tokens: output }, cost, parts };
+}
+
+/** What it cost to write down what a caller said. */
+export function meterTranscription(usage: JsonObject, price: Price | undefined): Metered {
+  const parts: CostPart[] = [];
+  const seconds = usage['seconds'];
+  if (typeof seconds === 'number' && seconds >= 0) {
+    const units = { [SECONDS]: Math.ceil(seconds) };
+    const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    return { units, cost: costOf({ ...none, units }, price, undefined, undefined, parts), parts };
+  }
+  return meterResponse(usage, price) ?? { units: {}, cost: undefined, estimated: true };
+}
+
+/** All that a session's model has read and written by the end of a response: what it reads for the next one. */
+export function tokensAfter(usage: JsonObject): Tokens | undefined {
+  const input = readCount(usage['input_tokens']);
+  if (input === undefined) return undefined;
+  const read = readObject(usage['input_token_details']);
+  const wrote = readObject(usage['output_token_details']);
+  const audio = readCount(read['audio_tokens']) ?? 0;
+  const images = readCount(read['image_tokens']) ?? 0;
+  const spoken = readCount(wrote['audio_tokens']) ?? 0;
+  const written = (readCount(usage['output_tokens']) ?? spoken) - spoken;
+  return { audio: audio + spoken, images, text: Math.max(0, input - audio - images) + Math.max(0, written) };
+}
+
+/** Bytes of sound for one token, a tenth of a second: of 16 bits at 24 kHz, and of G.711. Source: https://platform.openai.com/docs/guides/realtime-costs */
+const BYTES_PER_TOKEN = 4800;
+const G711_BYTES_PER_TOKEN = 800;
+
+/** The tokens of sound in base64. */
+export function tokensOfSound(base64: unknown, isCompressed: boolean): number {
+  const bytes = ((readString(base64)?.length ?? 0) * 3) / 4;
+  return Math.ceil(bytes / (isCompressed ? G711_BYTES_PER_TOKEN : BYTES_PER_TOKEN));
+}
+
+/** The tokens of what is put before the model: a new item, a session, or what a response is to be made of. */
+export function tokensOfItem(value: JsonObject, isCompressed: boolean): Tokens {
+  const tokens = { text: 0, audio: 0, images: 0 };
+  let rest = JSON.stringify(value).length;
+  for (const part of [value, ...readArray(value['input'])].flatMap((item) => readArray(readObject(item)['content']))) {
+    const { audio, image_url: image } = readObject(part);
+    tokens.audio += tokensOfSound(audio, isCompressed);
+    if (image !== undefined) tokens.images += TOKENS_PER_IMAGE;
+    rest -= (readString(audio)?.length ?? 0) + (readString(image)?.length ?? 0);
+  }
+  return { ...tokens, text: Math.ceil(rest / 4) };
+}

@@ -1,0 +1,572 @@
+import path from 'node:path';
+import { expect } from 'chai';
+import OpenAI from 'openai';
+import { OpenAIRealtimeWS } from 'openai/realtime/ws';
+import { loadConfig } from '../../config/load-config.ts';
+import { settledBooks } from '../support/clients/books.ts';
+import { openRealtime, refusedRealtime } from '../support/clients/realtime-client.ts';
+import { portOf } from '../support/clients/tls-client.ts';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { createSelfSigned } from '../support/identity/self-signed.ts';
+import {
+  type Event,
+  type RealtimeVendor,
+  respond,
+  responseEvents,
+  SESSION,
+  startRealtimeVendor,
+  usageOf,
+  type VendorSession,
+} from '../support/vendors/realtime-vendor.ts';
+import { until } from '../support/wait.ts';
+
+/** Prices in micro-dollars a token, so that all sums are whole. */
+const PRICE = {
+  ...{ input: 4, output: 24, cached_input: 1, image_input: 5 },
+  ...{ audio_input: 32, cached_audio_input: 2, audio_output: 64 },
+};
+const CREATE = { type: 'response.create' };
+const MANUAL = {
+  type: 'session.update',
+  session: { type: 'realtime', audio: { input: { turn_detection: null } } },
+};
+
+describe('the realtime websocket', () => {
+  let vendor: RealtimeVendor;
+  let gateway: TestGateway | undefined;
+
+  beforeEach(async () => {
+    vendor = await startRealtimeVendor();
+  });
+  afterEach(async () => {
+    await gateway?.stop();
+    gateway = undefined;
+    await vendor.close();
+  });
+
+  const start = async (config: Record<string, unknown> = {}, provider: object = {}): Promise<TestGateway> => {
+    gateway = await startGateway({
+      providers: {
+        openai: { apiKey: 'sk-operator-0123456789', baseUrl: `${vendor.url}/v1`, prices: { '*': PRICE }, ...provider },
+        anthropic: { apiKey: 'x' },
+      },
+      models: { voice: 'openai/gpt-realtime-2' },
+      ...config,
+    });
+    return gateway;
+  };
+  const theVendor = async (at = 0): Promise<VendorSession> => {
+    await until('the vendor has a websocket', () => vendor.sessions.length > at);
+    return vendor.sessions[at] as VendorSession;
+  };
+  const records = async (own: TestGateway) =>
+    ((await own.command<{ data: Event[] }>('calls', '--limit', '50')).data ?? []).filter(
+      ({ operation }) => operation === 'realtime',
+    );
+
+  it('passes text both ways, opened with the operator’s key and the model behind an alias', async () => {
+    const own = await start();
+    const client = await openRealtime(own, { model: 'voice' });
+    const created = await client.got('session.created');
+    expect(created['session']).to.deep.equal(SESSION);
+    client.send({
+      type: 'conversation.item.create',
+      item: { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hi' }] },
+    });
+    client.send(CREATE);
+    expect((await client.got('response.output_text.delta'))['delta']).to.equal('fine');
+    await client.got('response.done');
+    const session = await theVendor();
+    expect(session.url).to.equal('/v1/realtime?model=gpt-realtime-2');
+    expect(session.headers.authorization).to.equal('Bearer sk-operator-0123456789');
+    expect(session.events.map(({ type }) => type)).to.deep.equal(['conversation.item.create', 'response.create']);
+    // 100 tokens read at 4, 10 written at 24.
+    expect((await settledBooks(own.url, own.key)).spent).to.equal(640);
+    client.socket.close();
+    await until('the vendor is left', () => session.code !== undefined);
+  });
+
+  it('serves OpenAI’s own client over TLS, with a call of a function and its result', async () => {
+    const certificate = createSelfSigned();
+    gateway = await startGateway(
+      {
+        server: { port: 0, drainTimeout: '2s', tls: { cert: 'tls.crt', key: 'tls.key' } },
+        providers: { openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1` } },
+      },
+      { files: { 'tls.crt': certificate.cert, 'tls.key': certificate.key } },
+    );
+    const call = { name: 'weather', call_id: 'call_1', arguments: '{"city":"Oslo"}' };
+    let asked = 0;
+    vendor.onEvent = (event, session) => {
+      if (event['type'] !== 'response.create') return respond(event, session);
+      asked += 1;
+      session.send(
+        ...responseEvents(`resp_${asked}`, {
+          ...(asked === 1 ? { call } : { text: 'Rain.' }),
+          usage: usageOf({ text_tokens: 10 }, { text_tokens: 5 }),
+        }),
+      );
+    };
+    const client = new OpenAI({ apiKey: gateway.key, baseURL: `https://localhost:${portOf(gateway.url)}/v1` });
+    const realtime = new OpenAIRealtimeWS(
+      { model: 'openai/gpt-realtime-2', options: { ca: certificate.cert } },
+      client,
+    );
+    const text = await new Promise<string>((resolve, reject) => {
+      realtime.on('error', reject);
+      realtime.on('session.created', () => {
+        realtime.send({
+          type: 'session.update',
+          session: {
+            type: 'realtime',
+            output_modalities: ['text'],
+            tools: [{ type: 'function', name: 'weather', parameters: { type: 'object' } }],
+          },
+        });
+        realtime.send({ type: 'response.create' });
+      });
+      realtime.on('response.function_call_arguments.done', ({ call_id }) => {
+        realtime.send({
+          type: 'conversation.item.create',
+          item: { type: 'function_call_output', call_id, output: 'rain' },
+        });
+      });
+      realtime.on('response.done', ({ response }) => {
+        if (response.id === 'resp_1')
+          realtime.send({ type: 'response.create', response: { instructions: 'Be short.' } });
+        else realtime.close();
+      });
+      realtime.on('response.output_text.delta', ({ delta }) => resolve(delta));
+    });
+    expect(text).to.equal('Rain.');
+    const { events } = await theVendor();
+    expect(events.map(({ type }) => type)).to.deep.equal([
+      ...['session.update', 'response.create', 'conversation.item.create', 'response.create'],
+    ]);
+    expect(events[3]).to.deep.include({ response: { instructions: 'Be short.' } });
+  });
+
+  it('passes sound on byte for byte, and charges each kind of token by its own rate', async () => {
+    const own = await start();
+    const sound = Array.from({ length: 40 }, (_, at) => Buffer.alloc(4800, at).toString('base64'));
+    const usage = usageOf(
+      {
+        ...{ text_tokens: 1000, audio_tokens: 2000, image_tokens: 300, cached_tokens: 1500 },
+        cached_tokens_details: { text_tokens: 500, audio_tokens: 1000, image_tokens: 0 },
+      },
+      { text_tokens: 50, audio_tokens: 800 },
+    );
+    vendor.onEvent = (event, session) => {
+      if (event['type'] === 'input_audio_buffer.commit')
+        session.send(...responseEvents('resp_heard', { audio: sound, usage }));
+    };
+    const client = await openRealtime(own);
+    await client.got('session.created');
+    for (const audio of sound) client.send({ type: 'input_audio_buffer.append', audio });
+    client.send({ type: 'input_audio_buffer.commit' });
+    await client.got('response.done');
+    const heard = client.events.filter(({ type }) => type === 'response.output_audio.delta');
+    expect(heard.map(({ delta }) => delta)).to.deep.equal(sound);
+    const { events } = await theVendor();
+    expect(events.flatMap(({ audio }) => audio ?? [])).to.deep.equal(sound);
+    // 500 of text at 4, 500 cached at 1; 1,000 of sound at 32, 1,000 cached at 2; 300 of images at 5; 50 at 24 and 800 at 64.
+    const cost = 500 * 4 + 500 + 1000 * 32 + 1000 * 2 + 300 * 5 + 50 * 24 + 800 * 64;
+    expect((await settledBooks(own.url, own.key)).spent).to.equal(cost);
+  });
+
+  it('takes the key of a page from its subprotocol, and tells it to nobody', async () => {
+    const own = await start({ server: { port: 0, cors: { origins: ['https://app.example'] } } });
+    const client = await openRealtime(own, {
+      header: false,
+      protocols: ['realtime', `openai-insecure-api-key.${own.key}`],
+    });
+    expect(client.socket.protocol).to.equal('realtime');
+    client.send(CREATE);
+    await client.got('response.done');
+    const session = await theVendor();
+    expect(JSON.stringify([session.headers, session.events, client.texts])).not.to.include(own.key);
+    expect(own.logText()).not.to.include(own.key);
+    client.socket.close();
+  });
+
+  it('refuses before it opens what a chat is refused, in the one format', async () => {
+    const own = await start();
+    const { api_key: small } = await own.command<{ api_key: string }>(
+      'keys',
+      'create',
+      '--user',
+      'u_1',
+      '--models',
+      'openai/gpt-5.4',
+    );
+    const of = (key: string) => ({ authorization: `Bearer ${key}` });
+    const path = '/v1/realtime?model=openai/gpt-realtime-2';
+    for (const [status, code, at, headers] of [
+      [401, 'invalid_api_key', path, of('tg_wrong')],
+      [401, 'missing_api_key', path, {}],
+      [403, 'model_not_allowed', path, of(small)],
+      [400, 'invalid_request', '/v1/realtime', undefined],
+      [400, 'invalid_request', '/v1/realtime?call_id=rtc_1', undefined],
+      [404, 'unsupported_provider', '/v1/realtime?model=anthropic/claude-opus-4-8', undefined],
+      [404, 'unsupported_model', '/v1/realtime?model=openai/nothing', undefined],
+    ] as const) {
+      const refused = await refusedRealtime(own, at, headers);
+      expect([refused.status, refused.error['code']], at).to.deep.equal([status, code]);
+    }
+    const { error } = await refusedRealtime(own, '/v1/realtime?model=anthropic/claude-opus-4-8');
+    expect(error['message']).to.equal('The provider "anthropic" has no realtime websocket here; these have: openai.');
+    const plain = await own.get(path);
+    expect(plain.status).to.equal(426);
+    for (const each of ['client_secrets', 'calls', 'sessions']) {
+      const response = await own.post(`/v1/realtime/${each}`, {});
+      const body = (await response.json()) as { error: { message: string } };
+      expect(response.status, each).to.equal(404);
+      expect(body.error.message).to.include('Open the websocket at /v1/realtime?model=');
+    }
+    expect(vendor.sessions).to.have.length(0);
+  });
+
+  it('tells what the vendor refuses a handshake with as it does for a chat', async () => {
+    const own = await start();
+    const error = { message: 'Incorrect API key provided: sk-operator-0123456789.', type: 'x', code: 'x' };
+    for (const [status, expected, code] of [
+      [401, 503, 'provider_auth_failed'],
+      [404, 404, 'unsupported_model'],
+      [500, 503, 'provider_unavailable'],
+    ] as const) {
+      vendor.refusal = {
+        status,
+        body: {
+          error: status === 404 ? { ...error, message: 'The model does not exist.', code: 'model_not_found' } : error,
+        },
+      };
+      const refused = await refusedRealtime(own);
+      expect([refused.status, refused.error['code']]).to.deep.equal([expected, code]);
+      expect(JSON.stringify(refused.error)).not.to.include('sk-operator');
+    }
+    expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
+  });
+
+  describe('holds events to what this caller may', () => {
+    const refused = async (event: Event | string, config?: Record<string, unknown>): Promise<Event> => {
+      const own = await start(config);
+      const client = await openRealtime(own);
+      await client.got('session.created');
+      if (typeof event === 'string') client.socket.send(event);
+      else client.send(event);
+      const told = await client.got('error');
+      client.send(CREATE);
+      await client.got('response.done');
+      const session = await theVendor();
+      expect(session.events.map(({ type }) => type)).to.deep.equal(['response.create']);
+      client.socket.close();
+      return told['error'] as Event;
+    };
+    const mcp = [{ type: 'mcp', server_label: 'x', server_url: 'https://evil.example' }];
+    const image = (image_url: string) => ({
+      type: 'conversation.item.create',
+      item: { type: 'message', role: 'user', content: [{ type: 'input_image', image_url }] },
+    });
+    const cases: readonly (readonly [title: string, event: Event | string, code: string, param: string | null])[] = [
+      [
+        'tools of the vendor’s in a session',
+        { type: 'session.update', event_id: 'e', session: { type: 'realtime', tools: mcp } },
+        'permission_denied',
+        'tools',
+      ],
+      [
+        'tools of the vendor’s in a response',
+        { ...CREATE, event_id: 'e', response: { tools: mcp } },
+        'permission_denied',
+        'tools',
+      ],
+      [
+        'another model',
+        { type: 'session.update', event_id: 'e', session: { type: 'realtime', model: 'gpt-5.4' } },
+        'invalid_request',
+        'session.model',
+      ],
+      [
+        'a session of another kind',
+        { type: 'session.update', session: { type: 'transcription' } },
+        'invalid_request',
+        'session.type',
+      ],
+      [
+        'a prompt of the operator’s account',
+        { type: 'session.update', session: { prompt: { id: 'pmpt_1' } } },
+        'invalid_request',
+        'prompt',
+      ],
+      [
+        'traces in the operator’s account',
+        { type: 'session.update', session: { tracing: 'auto' } },
+        'invalid_request',
+        'tracing',
+      ],
+      [
+        'an approval of a tool',
+        { type: 'conversation.item.create', item: { type: 'mcp_approval_response', approve: true } },
+        'permission_denied',
+        'item',
+      ],
+      [
+        'an image on an inner network',
+        image('http://169.254.169.254/x.png'),
+        'invalid_request',
+        'item.content[0].image_url',
+      ],
+      ['an event that nobody knows', { type: 'output.everything' }, 'invalid_request', 'type'],
+      ['a name in another case', { type: 'session.update', session: { Tools: mcp } }, 'invalid_request', 'Tools'],
+      [
+        'a name that reaches a prototype',
+        '{"type":"response.create","__proto__":{"a":1}}',
+        'invalid_json',
+        '__proto__',
+      ],
+      [
+        'what is nested too deeply',
+        `{"type":"response.create","response":${'{"a":'.repeat(100)}1${'}'.repeat(101)}`,
+        'invalid_json',
+        null,
+      ],
+      ['what is no JSON', '{', 'invalid_json', null],
+    ];
+    for (const [title, event, code, param] of cases)
+      it(`and refuses ${title}, after which the session goes on`, async () => {
+        const error = await refused(event);
+        expect([error['code'], error['param']]).to.deep.equal([code, param]);
+        if (typeof event !== 'string') expect(error['event_id']).to.equal(event['event_id'] ?? null);
+      });
+
+    it('and lets tools pass that a plan allows, and a model to write down what is said', async () => {
+      const own = await start({ plans: { open: { serverTools: ['mcp'] } }, defaultPlan: 'open' });
+      const client = await openRealtime(own);
+      client.send({
+        type: 'session.update',
+        session: {
+          type: 'realtime',
+          model: 'gpt-realtime-2',
+          tools: mcp,
+          audio: { input: { transcription: { model: 'gpt-4o-transcribe' } } },
+        },
+      });
+      await client.got('session.updated');
+      const { events } = await theVendor();
+      expect(events[0]?.['session']).to.not.have.property('model');
+      expect(events[0]?.['session']).to.deep.include({ tools: mcp });
+      client.socket.close();
+    });
+
+    it('and closes on an event that is too large', async () => {
+      const own = await start({ operations: { realtime: { maxEventSize: '100kb' } } });
+      const client = await openRealtime(own);
+      client.send({ type: 'input_audio_buffer.append', audio: 'A'.repeat(200_000) });
+      expect(await client.closed()).to.equal(1009);
+      await until('the vendor is left', () => vendor.sessions[0]?.code !== undefined);
+    });
+  });
+
+  describe('holds what a response may cost', () => {
+    const keyWith = async (own: TestGateway, usd: string) =>
+      (await own.command<{ api_key: string }>('keys', 'create', '--user', 'local', '--budget', usd)).api_key;
+
+    it('and ends the session when the money ends', async () => {
+      const own = await start();
+      // The most of a response is 1,000 tokens at 24; each costs 640.
+      const key = await keyWith(own, '0.0255');
+      const client = await openRealtime(own, { key });
+      const response = { max_output_tokens: 1000, output_modalities: ['text'] };
+      client.send(MANUAL);
+      await client.got('session.updated');
+      client.send({ ...CREATE, response });
+      await client.got('response.done');
+      client.send({ ...CREATE, response });
+      await client.got('response.done', 2);
+      await settledBooks(own.url, key);
+      client.send({ ...CREATE, response });
+      const { error } = await client.got('error');
+      expect(error).to.include({ code: 'insufficient_balance', type: 'insufficient_quota' });
+      expect(await client.closed()).to.equal(1008);
+      const session = await theVendor();
+      await until('the vendor is left', () => session.code !== undefined);
+      expect(session.events.filter(({ type }) => type === 'response.create')).to.have.length(2);
+      expect((await settledBooks(own.url, own.key)).spent).to.equal(1280);
+    });
+
+    it('before sound is passed on to which the vendor responds by itself', async () => {
+      const own = await start();
+      const client = await openRealtime(own, { key: await keyWith(own, '0.01') });
+      await client.got('session.created');
+      client.send({ type: 'input_audio_buffer.append', audio: 'AAAA' });
+      expect((await client.got('error'))['error']).to.include({ code: 'insufficient_balance' });
+      expect(await client.closed()).to.equal(1008);
+      expect((await theVendor()).events).to.have.length(0);
+    });
+
+    it('and charges it where the vendor breaks off in the middle', async () => {
+      const own = await start();
+      vendor.onEvent = (event, session) => {
+        if (event['type'] === 'session.update') return respond(event, session);
+        session.send(...responseEvents('resp_half', { text: 'ha' }).slice(0, 3));
+        session.socket.terminate();
+      };
+      const client = await openRealtime(own);
+      client.send(MANUAL);
+      await client.got('session.updated');
+      client.send({ ...CREATE, response: { max_output_tokens: 1000, output_modalities: ['text'] } });
+      expect((await client.got('error'))['error']).to.include({ code: 'provider_unavailable' });
+      expect(await client.closed()).to.equal(1011);
+      const { spent } = await settledBooks(own.url, own.key);
+      expect(spent).to.be.within(24_000, 26_000);
+    });
+
+    it('and charges what the vendor says when its client leaves in the middle', async () => {
+      const own = await start();
+      vendor.onEvent = (event, session) => {
+        if (event['type'] === 'response.create')
+          session.send(...responseEvents('resp_long', { text: 'ha' }).slice(0, 3));
+        if (event['type'] === 'response.cancel')
+          session.send(
+            ...responseEvents('resp_long', {
+              status: 'cancelled',
+              usage: usageOf({ text_tokens: 100 }, { text_tokens: 2 }),
+            }).slice(-1),
+          );
+      };
+      const client = await openRealtime(own);
+      client.send(CREATE);
+      await client.got('response.output_text.delta');
+      client.socket.terminate();
+      const session = await theVendor();
+      await until('the vendor is left', () => session.code !== undefined);
+      expect(session.events.map(({ type }) => type)).to.deep.equal(['response.create', 'response.cancel']);
+      expect((await settledBooks(own.url, own.key)).spent).to.equal(448);
+      const [last] = await records(own);
+      expect(last).to.include({ operation: 'realtime', model: 'gpt-realtime-2' });
+    });
+
+    it('and nothing of one that the vendor refuses', async () => {
+      const own = await start();
+      vendor.onEvent = (event, session) =>
+        session.send({
+          type: 'error',
+          error: {
+            type: 'invalid_request_error',
+            code: 'conversation_already_has_active_response',
+            message: 'No.',
+            param: null,
+            event_id: event['event_id'],
+          },
+        });
+      const client = await openRealtime(own);
+      client.send({ ...CREATE, event_id: 'mine' });
+      expect((await client.got('error'))['error']).to.include({
+        code: 'conversation_already_has_active_response',
+        event_id: 'mine',
+      });
+      client.socket.close();
+      expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
+    });
+
+    it('and charges what was written down of the caller’s words by the price of its model', async () => {
+      const own = await start(
+        {},
+        { prices: { 'gpt-realtime': PRICE, 'gpt-4o-transcribe': { input: 2, output: 10, audio_input: 6 } } },
+      );
+      vendor.onEvent = (event, session) => {
+        respond(event, session);
+        if (event['type'] === 'input_audio_buffer.commit')
+          session.send({
+            type: 'conversation.item.input_audio_transcription.completed',
+            ...{ item_id: 'item_1', content_index: 0, transcript: 'Hi' },
+            usage: {
+              type: 'tokens',
+              input_tokens: 30,
+              output_tokens: 5,
+              total_tokens: 35,
+              input_token_details: { audio_tokens: 20, text_tokens: 10 },
+            },
+          });
+      };
+      const client = await openRealtime(own);
+      client.send({
+        type: 'session.update',
+        session: {
+          type: 'realtime',
+          audio: { input: { turn_detection: null, transcription: { model: 'gpt-4o-transcribe' } } },
+        },
+      });
+      await client.got('session.updated');
+      client.send({ type: 'input_audio_buffer.append', audio: 'AAAA' });
+      client.send({ type: 'input_audio_buffer.commit' });
+      await client.got('conversation.item.input_audio_transcription.completed');
+      client.socket.close();
+      // 10 at 2, 20 of sound at 6, 5 at 10.
+      await until('it is charged', async () => (await settledBooks(own.url, own.key)).spent === 190);
+      const [last] = await records(own);
+      expect(last).to.include({ model: 'gpt-4o-transcribe' });
+    });
+  });
+
+  it('ends at the next response with a key that was revoked', async () => {
+    const own = await start();
+    const made = await own.command<{ api_key: string; api_key_info: { id: string } }>(
+      'keys',
+      'create',
+      '--user',
+      'local',
+    );
+    const key = made.api_key;
+    const client = await openRealtime(own, { key });
+    client.send(CREATE);
+    await client.got('response.done');
+    await own.command('keys', 'revoke', made.api_key_info.id);
+    // Who looks a key up remembers it for a moment.
+    await until(
+      'it is refused',
+      async () => (await own.get('/v1/models', { authorization: `Bearer ${key}` })).status === 401,
+    );
+    client.send(CREATE);
+    expect((await client.got('error'))['error']).to.include({ code: 'revoked_api_key' });
+    expect(await client.closed()).to.equal(1008);
+    expect((await theVendor()).events.map(({ type }) => type)).to.deep.equal(['response.create']);
+  });
+
+  it('tells its clients that it drains, and lets a response end before', async () => {
+    const own = await start();
+    let finish = (): void => {};
+    vendor.onEvent = (event, session) => {
+      if (event['type'] !== 'response.create') return;
+      const [created, ...rest] = responseEvents('resp_1', {
+        text: 'ha',
+        usage: usageOf({ text_tokens: 100 }, { text_tokens: 10 }),
+      });
+      session.send(created as Event);
+      finish = () => session.send(...rest);
+    };
+    const client = await openRealtime(own);
+    client.send(CREATE);
+    await client.got('response.created');
+    const stopped = own.stop();
+    gateway = undefined;
+    finish();
+    await client.got('response.done');
+    expect((await client.got('error'))['error']).to.include({ code: 'shutting_down' });
+    expect(await client.closed()).to.equal(1001);
+    await stopped;
+  });
+
+  it('goes on over a reload of the configuration', async () => {
+    const own = await start();
+    const client = await openRealtime(own);
+    client.send(CREATE);
+    await client.got('response.done');
+    const configPath = path.join(own.folder, 'tollgate.config.json');
+    await own.use(await loadConfig({ cwd: own.folder, env: {}, configPath }));
+    client.send(CREATE);
+    await client.got('response.done', 2);
+    client.socket.close();
+    expect((await settledBooks(own.url, own.key)).spent).to.equal(1280);
+  });
+});
