@@ -94,7 +94,7 @@ export default definePlugin({
   },
 });
 
-/** What is asked by other means than a websocket, and what to do instead. */
+/** What is wanted by other means than a websocket, and what to do instead. */
 function addRoutes(api: ApiOfKind['operation']): void {
   api.route({
     ...{

@@ -340,11 +340,11 @@ export class Session {
     return undefined;
   }
 
-  /** Finds the turn of a response: the first that the client asked for, else the one that listens, else it is owed as it comes. */
+  /** Finds the turn of a response: the first that the client requested, else the one that listens, else it is owed as it comes. */
   #match(id: string): void {
-    const asked = [...this.#calls.keys()].find((turn) => turn.isAsked);
+    const requested = [...this.#calls.keys()].find((turn) => turn.isRequested);
     const listening = this.#listening;
-    const turn = asked ?? listening ?? new Turn((each) => this.#write(each), this.#settings.output);
+    const turn = requested ?? listening ?? new Turn((each) => this.#write(each), this.#settings.output);
     if (turn === listening) this.#stopListening();
     turn.begin(id);
     if (!this.#calls.has(turn))
@@ -361,7 +361,9 @@ export class Session {
   #failed(event: JsonObject): string {
     const error = readObject(event['error']);
     const about = readString(error['event_id']);
-    const turn = [...this.#calls.keys()].find((each) => about !== undefined && each.eventId === about && each.isAsked);
+    const turn = [...this.#calls.keys()].find(
+      (each) => about !== undefined && each.eventId === about && each.isRequested,
+    );
     turn?.refuse();
     return this.#deps.redact(JSON.stringify(event));
   }
@@ -437,7 +439,7 @@ export class Session {
     this.#listening?.release();
     this.#stopListening();
     const running = [...this.#calls.keys()];
-    if (running.some(({ responseId, isAsked }) => responseId !== undefined || isAsked))
+    if (running.some(({ responseId, isRequested }) => responseId !== undefined || isRequested))
       vendor.send?.(JSON.stringify({ type: 'response.cancel' })).catch(() => {});
     await endTurns(running, [...this.#calls.values(), ...this.#booked], GRACE_MS);
     this.#arriving.release();

@@ -68,8 +68,8 @@ export class Turn {
     return readString(this.#event?.['event_id']);
   }
 
-  /** Whether the client has asked for it, and no response was seen. */
-  get isAsked(): boolean {
+  /** Whether the client has requested it, and no response was seen. */
+  get isRequested(): boolean {
     return this.#event !== undefined && this.responseId === undefined;
   }
 
