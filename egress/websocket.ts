@@ -124,10 +124,14 @@ class SocketSource implements Source {
     this.#isOver = true;
     this.#error = error;
     this.#wake?.();
-    this.stop();
+    this.#close();
   }
 
   stop(): void {
+    this.end(new Error('it was closed here'));
+  }
+
+  #close(): void {
     if (!this.isOpen) {
       this.#socket.terminate();
       return;

@@ -3,11 +3,12 @@ import { expect } from 'chai';
 import OpenAI from 'openai';
 import { OpenAIRealtimeWS } from 'openai/realtime/ws';
 import { loadConfig } from '../../config/load-config.ts';
-import { settledBooks } from '../support/clients/books.ts';
+import { readBooks, settledBooks } from '../support/clients/books.ts';
 import { openRealtime, refusedRealtime } from '../support/clients/realtime-client.ts';
 import { portOf } from '../support/clients/tls-client.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
+import { startTunnelProxy } from '../support/processes/tunnel-proxy.ts';
 import {
   type Event,
   type RealtimeVendor,
@@ -507,6 +508,130 @@ describe('the realtime websocket', () => {
       const [last] = await records(own);
       expect(last).to.include({ model: 'gpt-4o-transcribe' });
     });
+  });
+
+  describe('listens for a vendor that responds by itself', () => {
+    const SAID = usageOf({ audio_tokens: 100 }, { audio_tokens: 10 });
+    const append = { type: 'input_audio_buffer.append', audio: 'AAAA' };
+    /** The key of a plan with one call at once. */
+    const one = { plans: { one: { concurrency: 1 } }, defaultPlan: 'one' };
+
+    it('with what a response may cost held meanwhile, and nothing owed where none comes', async () => {
+      const own = await start();
+      const client = await openRealtime(own);
+      await client.got('session.created');
+      client.send(append);
+      const session = await theVendor();
+      await until('sound has come', () => session.events.length === 1);
+      // 600 tokens of sound that may come at 32, and 32,000 of speech at 64.
+      expect((await readBooks(own.url, own.key)).held).to.be.at.least(600 * 32 + 32_000 * 64);
+      client.socket.close();
+      expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
+    });
+
+    it('and takes turns with what its client requests, as one call at once', async () => {
+      const own = await start(one);
+      let number = 0;
+      vendor.onEvent = (event, session) => {
+        if (event['type'] === 'input_audio_buffer.append' || event['type'] === 'response.create')
+          session.send(...responseEvents(`resp_${++number}`, { audio: ['AAAA'], usage: SAID }));
+      };
+      const client = await openRealtime(own);
+      await client.got('session.created');
+      client.send(append);
+      await client.got('response.done');
+      vendor.onEvent = (event, session) => {
+        if (event['type'] === 'response.create')
+          session.send(...responseEvents('resp_last', { audio: ['AAAA'], usage: SAID }));
+      };
+      await settledBooks(own.url, own.key);
+      client.send(append);
+      client.send(CREATE);
+      await client.got('response.done', 2);
+      expect(client.events.filter(({ type }) => type === 'error')).to.deep.equal([]);
+      client.socket.close();
+      expect((await settledBooks(own.url, own.key)).spent).to.equal(2 * (100 * 32 + 10 * 64));
+    });
+
+    it('and charges a response that it begins although nobody spoke', async () => {
+      const own = await start();
+      const client = await openRealtime(own);
+      await client.got('session.created');
+      (await theVendor()).send(...responseEvents('resp_idle', { audio: ['AAAA'], usage: SAID }));
+      await client.got('response.done');
+      await until('it is charged', async () => (await settledBooks(own.url, own.key)).spent === 3840);
+      client.socket.close();
+    });
+  });
+
+  it('goes to the next target of an alias where the first refuses the handshake, and through a proxy', async () => {
+    const refusing = await startRealtimeVendor();
+    refusing.refusal = { status: 500, body: { error: { message: 'No.' } } };
+    const proxy = await startTunnelProxy(Number(new URL(vendor.url).port));
+    try {
+      const prices = { '*': PRICE };
+      const own = await start({
+        providers: {
+          first: { plugin: 'openai', apiKey: 'sk-1', baseUrl: `${refusing.url}/v1`, prices },
+          second: { plugin: 'openai', apiKey: 'sk-2', baseUrl: 'http://vendor.example/v1', proxy: proxy.url, prices },
+        },
+        models: { voice: ['first/gpt-realtime-2', 'second/gpt-realtime-2'] },
+      });
+      const client = await openRealtime(own, { model: 'voice' });
+      client.send(CREATE);
+      await client.got('response.done');
+      expect(proxy.asked.map(({ address }) => address)).to.deep.equal(['vendor.example:80']);
+      expect((await theVendor()).headers.authorization).to.equal('Bearer sk-2');
+      client.socket.close();
+      expect((await settledBooks(own.url, own.key)).spent).to.equal(640);
+      expect(own.logs.filter(({ msg, kind }) => msg === 'realtime call' && kind === 'response')).to.have.length(1);
+    } finally {
+      await proxy.close();
+      await refusing.close();
+    }
+  });
+
+  it('reads a vendor no further than its client reads', async () => {
+    const own = await start();
+    const client = await openRealtime(own);
+    await client.got('session.created');
+    const session = await theVendor();
+    client.socket.pause();
+    const delta = 'A'.repeat(1024 * 1024);
+    const sent = 64;
+    for (let at = 0; at < sent; at += 1) session.send({ type: 'response.output_audio.delta', response_id: 'r', delta });
+    let last = 0;
+    let same = 0;
+    await until('the gateway takes no more', () => {
+      const { bufferedAmount } = session.socket;
+      same = bufferedAmount === last ? same + 1 : 0;
+      last = bufferedAmount;
+      return same > 50;
+    });
+    expect(last, 'what waits at the vendor').to.be.above((sent / 2) * delta.length);
+    client.socket.resume();
+    await client.got('response.output_audio.delta', sent);
+    client.socket.close();
+  });
+
+  it('tells of a limit that is reached, and goes on', async () => {
+    const own = await start({ plans: { few: { rpm: 2 } }, defaultPlan: 'few' });
+    const client = await openRealtime(own);
+    client.send(CREATE);
+    await client.got('response.done');
+    client.send({ ...CREATE, event_id: 'third' });
+    expect((await client.got('error'))['error']).to.include({ code: 'rate_limited', event_id: 'third' });
+    client.send({ type: 'input_audio_buffer.clear' });
+    const { events } = await theVendor();
+    await until('it goes on', () => events.at(-1)?.['type'] === 'input_audio_buffer.clear');
+    client.socket.close();
+  });
+
+  it('is refused to whom a guardrail looks at the texts of', async () => {
+    const own = await start({ policies: { words: { words: ['forbidden'] } } });
+    const { status, error } = await refusedRealtime(own);
+    expect([status, error['code']]).to.deep.equal([403, 'permission_denied']);
+    expect(error['message']).to.include('"words"');
   });
 
   it('ends at the next response with a key that was revoked', async () => {

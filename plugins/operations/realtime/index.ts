@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { type WebSocket, WebSocketServer } from 'ws';
 import {
   type ApiOfKind,
+  type Call,
   definePlugin,
+  formatUsd,
   GatewayError,
   isObject,
   type PluginApi,
@@ -163,16 +165,15 @@ class Sessions {
 
   serve(api: OwnApi): void {
     this.#apis.push(api);
-    for (const session of this.#sessions()) void session.renew();
+    for (const session of this.#sessions()) session.renew();
   }
 
   /** Ends what was made with a configuration that ends. */
   async leave(api: OwnApi): Promise<void> {
     const at = this.#apis.indexOf(api);
     if (at === -1) return;
-    const isServing = at === this.#apis.length - 1;
     this.#apis.splice(at, 1);
-    if (isServing) await Promise.all(this.#sessions().map((session) => session.renew()));
+    await Promise.all(this.#sessions().map((session) => session.leave(api)));
   }
 
   async close(): Promise<void> {
@@ -291,7 +292,12 @@ class Sessions {
       return await api.call(
         'realtime',
         { ...request, ticket },
-        { principal: upgrade.principal, ...context, ...(isOwed && { skip: ['rpm', 'concurrency'] as const }) },
+        {
+          principal: upgrade.principal,
+          onOutcome: noteIn(api.log),
+          ...context,
+          ...(isOwed && { skip: ['rpm', 'concurrency'] as const }),
+        },
       );
     } finally {
       this.#runs.delete(ticket);
@@ -345,6 +351,23 @@ class Sessions {
       });
     }
   }
+}
+
+/** Writes a line for each call, as the access log has one for each request. */
+function noteIn(log: OwnApi['log']): NonNullable<Parameters<PluginApi['call']>[2]['onOutcome']> {
+  return (call, outcome) => {
+    const { requestId: request_id, principal, request } = call as Call<'realtime'>;
+    const { status, error, target, units, cost, durationMs } = outcome;
+    log.info(
+      {
+        ...{ request_id, user: principal.userId, key: principal.keyId, kind: request.kind, outcome: status },
+        ...(target && { provider: target.provider, model: target.model }),
+        ...{ units, cost_usd: cost === undefined ? undefined : formatUsd(cost), error: error?.code },
+        dur_ms: Math.round(durationMs),
+      },
+      'realtime call',
+    );
+  };
 }
 
 function expired(message: string): GatewayError {

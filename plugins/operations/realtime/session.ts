@@ -111,10 +111,6 @@ export class Session {
     void this.#listenToVendor();
   }
 
-  get isIdle(): boolean {
-    return this.#calls.size === (this.#listening ? 1 : 0);
-  }
-
   /** Ends the session with an error that the client is told, and why. */
   end(error: GatewayError, code = 1008, reason: string = error.code): void {
     if (this.#ending) return;
@@ -132,10 +128,14 @@ export class Session {
     this.end(error, 1001);
   }
 
-  /** Lets go of what was made by a configuration that ends: what listens is held anew by the next one. */
-  async renew(): Promise<void> {
+  /** Another configuration serves: what listens is held anew by that. */
+  renew(): void {
     this.#listening?.release();
-    await endTurns([...this.#calls.keys()], [...this.#calls.values(), ...this.#booked], GRACE_MS);
+  }
+
+  /** Ends the responses that were begun with a configuration that ends. */
+  leave(api: Api): Promise<void> {
+    return endTurns(new Map([...this.#calls].filter(([turn]) => turn.owner === api)), GRACE_MS);
   }
 
   /** One after the other, in their order; the connection is read no further meanwhile. */
@@ -270,12 +270,13 @@ export class Session {
 
   /** Begins the call of a turn; a key that was revoked meanwhile begins none. */
   #begin(turn: Turn, kind: 'response' | 'begun', more: Tokens, speaks: boolean): Promise<unknown> {
-    const { upgrade, call } = this.#deps;
+    const { upgrade, call, api } = this.#deps;
     const { text, audio, images } = this.#tokens;
     const most = { text: text + more.text, audio: audio + more.audio, images: images + more.images };
-    const begun = upgrade
-      .recheck()
-      .then(() => call({ kind, ...most, output: turn.output, speaks }, (work) => turn.run(work), turn.signal));
+    const begun = upgrade.recheck().then(() => {
+      turn.owner = api();
+      return call({ kind, ...most, output: turn.output, speaks }, (work) => turn.run(work), turn.signal);
+    });
     this.#calls.set(turn, begun);
     const end = (): void => {
       this.#calls.delete(turn);
@@ -438,10 +439,8 @@ export class Session {
     const { vendor } = this.#deps;
     this.#listening?.release();
     this.#stopListening();
-    const running = [...this.#calls.keys()];
-    if (running.some(({ responseId, isRequested }) => responseId !== undefined || isRequested))
-      vendor.send?.(JSON.stringify({ type: 'response.cancel' })).catch(() => {});
-    await endTurns(running, [...this.#calls.values(), ...this.#booked], GRACE_MS);
+    await endTurns(this.#calls, GRACE_MS);
+    await Promise.allSettled(this.#booked);
     this.#arriving.release();
     vendor.destroy();
     this.#onDone();

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import {
   type Attempt,
   GatewayError,
@@ -33,6 +32,8 @@ type Write = (event: JsonObject) => Promise<void>;
 export class Turn {
   /** The tokens that it may write at most; null for as many as the model can. */
   readonly output: number | null;
+  /** What its call is made by. */
+  owner: unknown;
   /** The id that the vendor gave the response. */
   responseId: string | undefined;
   /** Resolves when the call was let in: what it may cost is held. */
@@ -105,6 +106,14 @@ export class Turn {
     this.finish({ status: 'failed' });
   }
 
+  /** Tells the vendor that nobody wants it any more; one that has not begun is let go. */
+  cancel(): void {
+    this.release();
+    const id = this.responseId === undefined ? {} : { response_id: this.responseId };
+    if (this.isRequested || this.responseId !== undefined)
+      this.#write({ type: 'response.cancel', ...id }).catch(() => {});
+  }
+
   /** Nothing came of it, and nothing is owed; harmless for one that has begun. */
   release(): void {
     this.#begun.resolve(false);
@@ -172,21 +181,13 @@ export class Turn {
   }
 }
 
-/** Waits for turns that are about to end, for a bounded time, and ends those that did not. */
-export async function endTurns(
-  turns: readonly Turn[],
-  calls: Iterable<Promise<unknown>>,
-  graceMs: number,
-): Promise<void> {
-  const all = Promise.allSettled(calls);
-  const stop = new AbortController();
-  const late = pause(graceMs, undefined, { ref: false, signal: stop.signal }).then(
-    () => {
-      for (const turn of turns) turn.abort();
-    },
-    () => {},
-  );
-  await all;
-  stop.abort();
-  await late;
+/** Cancels the responses of turns, which may say what they came to within a time, and ends the calls of those that do not. */
+export async function endTurns(calls: ReadonlyMap<Turn, Promise<unknown>>, graceMs: number): Promise<void> {
+  const turns = [...calls.keys()];
+  for (const turn of turns) turn.cancel();
+  const timer = setTimeout(() => {
+    for (const turn of turns) turn.abort();
+  }, graceMs);
+  await Promise.allSettled(calls.values());
+  clearTimeout(timer);
 }

@@ -1,0 +1,107 @@
+import { expect } from 'chai';
+import type { Endpoint } from '../../core/contract/provider.ts';
+import { failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';
+import { type RealtimeVendor, startRealtimeVendor } from '../support/vendors/realtime-vendor.ts';
+import { answer } from '../support/vendors/scripted-upstream.ts';
+import { until } from '../support/wait.ts';
+
+describe('a websocket at a vendor', () => {
+  const given = givenUpstream();
+  let vendor: RealtimeVendor;
+  beforeEach(async () => {
+    vendor = await startRealtimeVendor();
+  });
+  afterEach(() => vendor.close());
+
+  const open = (
+    more: Partial<Endpoint> = {},
+    { maxMessageBytes = 100_000, totalMs = 60_000, signal = new AbortController().signal, deadlines = {} } = {},
+  ) =>
+    given.upstream.send(
+      given.endpoint({ baseUrl: `${vendor.url}/v1`, ...more }),
+      { path: '/realtime?model=m' },
+      { signal, deadlines, websocket: { maxMessageBytes, totalMs } },
+    );
+  const frames = async (body: AsyncIterable<Buffer>, seen: string[]): Promise<void> => {
+    for await (const frame of body) seen.push(String(frame));
+  };
+
+  it('is opened with the key and the headers of its endpoint, and passes text frames both ways', async () => {
+    const response = await open({ headers: { 'x-own': 'yes' } });
+    expect(response.status).to.equal(101);
+    const [session] = vendor.sessions;
+    expect(session?.headers).to.include({ authorization: 'Bearer sk-canary', 'x-own': 'yes' });
+    const seen: string[] = [];
+    const read = frames(response.body, seen);
+    await response.send?.('{"type":"response.create"}');
+    await until('the response is over', () => seen.some((text) => text.includes('response.done')));
+    expect(seen[0]).to.include('session.created');
+    session?.socket.close(1000);
+    await read;
+  });
+
+  it('has the headers that a credential makes for its address', async () => {
+    const made: string[] = [];
+    const credential: Endpoint['credential'] = {
+      ...{ header: 'authorization', value: undefined, required: false },
+      headers: async ({ url }) => {
+        made.push(url);
+        return { authorization: 'Bearer made' };
+      },
+    };
+    const response = await open({ credential });
+    expect(vendor.sessions[0]?.headers.authorization).to.equal('Bearer made');
+    expect(made).to.deep.equal([`${vendor.url}/v1/realtime?model=m`]);
+    response.destroy();
+    await until('the vendor is left', () => vendor.sessions[0]?.code !== undefined);
+  });
+
+  it('is a response like any other where the vendor refuses the handshake', async () => {
+    vendor.refusal = { status: 429, body: { error: { message: 'Later.' } } };
+    const response = await open();
+    expect([response.status, response.send]).to.deep.equal([429, undefined]);
+    expect(JSON.parse(String(await response.readAll()))).to.deep.equal({ error: { message: 'Later.' } });
+  });
+
+  it('fails where the vendor redirects, says nothing, or is not there', async () => {
+    vendor.refusal = { status: 302, body: {} };
+    expect((await failsUpstream(open())).message).to.include('redirect');
+    given.vendor.script(() => new Promise<void>(() => {}));
+    const silent = await failsUpstream(open({ baseUrl: given.vendor.url }, { deadlines: SHORT }));
+    expect(silent).to.include({ failure: 'timeout', sent: false });
+    const absent = await failsUpstream(open({ baseUrl: 'http://127.0.0.1:9' }));
+    expect(absent).to.include({ failure: 'upstream_error', phase: 'connect', sent: false });
+  });
+
+  it('breaks for a frame that is binary or too large, and for a vendor that dies', async () => {
+    for (const spoil of [
+      (at: number) => vendor.sessions[at]?.socket.send(Buffer.from([1]), { binary: true }),
+      (at: number) => vendor.sessions[at]?.socket.send('x'.repeat(200_000)),
+      (at: number) => vendor.sessions[at]?.socket.terminate(),
+    ]) {
+      const at = vendor.sessions.length;
+      const { body } = await open();
+      spoil(at);
+      expect(await failsUpstream(frames(body, []))).to.include({ phase: 'body', sent: true });
+      await until('it is closed', () => vendor.sessions[at]?.code !== undefined);
+    }
+  });
+
+  it('is cut when its caller leaves, and when it is as old as it may get', async () => {
+    const leaving = new AbortController();
+    const first = await open({}, { signal: leaving.signal });
+    const read = failsUpstream(frames(first.body, []));
+    leaving.abort();
+    expect(await read).to.include({ phase: 'aborted' });
+    const second = await open({}, { totalMs: 300 });
+    expect(await failsUpstream(frames(second.body, []))).to.include({ failure: 'timeout', phase: 'total' });
+    await until('both are closed', () => vendor.sessions.every(({ code }) => code !== undefined));
+  });
+
+  it('is not opened by a 200 without an upgrade', async () => {
+    given.vendor.script(answer(200, 'fine'));
+    const response = await open({ baseUrl: given.vendor.url });
+    expect([response.status, response.send]).to.deep.equal([200, undefined]);
+    response.destroy();
+  });
+});
