@@ -21,6 +21,8 @@ export interface SpeechSample {
   readonly body: Buffer;
   /** Whether cutting the bytes anywhere can be seen in them; false for bare samples and FLAC. */
   readonly tellsCuts?: boolean;
+  /** Of a stream of events: the one by which the vendor says in the middle of it that it failed, with the blank line behind it, and how. */
+  readonly errorEvent?: { readonly event: string; readonly class: FailureClass };
 }
 
 export interface SpeechErrorSample {
@@ -48,7 +50,7 @@ export const TEXT = 'Good morning. This is a “test” – 100% safe? Ünïcöd
 /** The same sound however it arrives; an error for every empty, cut or foreign answer. */
 export function testSample(kit: SpeechKit, sample: SpeechSample): void {
   const { it } = findRunner();
-  const { format, stream = true, body, headers, tellsCuts = true } = sample;
+  const { format, stream = true, body, headers, tellsCuts = true, errorEvent } = sample;
   const how = `${format}${stream ? '' : ', not streamed'}`;
   let whole: Buffer | undefined;
 
@@ -79,6 +81,20 @@ export function testSample(kit: SpeechKit, sample: SpeechSample): void {
       await assert.rejects(listen(kit, fake, [Buffer.from(text)]), isFailure);
     }
   });
+
+  if (errorEvent)
+    it(`ends with the error that the vendor sends in the middle of it, or instead of a sound (${how})`, async () => {
+      const event = Buffer.from(errorEvent.event);
+      const middle = body.indexOf('\n\n') + 2;
+      assert.ok(middle > 1 && middle < body.length, 'the sample has several events');
+      for (const told of [event, Buffer.concat([body.subarray(0, middle), event, body.subarray(middle)])])
+        for (const size of [1, told.length])
+          await assert.rejects(listen(kit, sample, cut(told, size)), (error) => {
+            assert.ok(error instanceof StreamFailure, String(error));
+            assert.equal(error.failure.class, errorEvent.class);
+            return true;
+          });
+    });
 
   if (!tellsCuts) return;
   it(`ends with an error wherever the answer is cut (${how})`, async () => {

@@ -463,8 +463,8 @@ export const KITS: readonly MutatedFile[] = [
       ],
       [
         'what goes on comes twice',
-        'out.push(text.slice(at, until));',
-        'out.push(text.slice(at, until), text.slice(at, until));',
+        'out += text.slice(at, until);',
+        'out += text.slice(at, until) + text.slice(at, until);',
       ],
     ],
   },
@@ -511,6 +511,7 @@ export const KITS: readonly MutatedFile[] = [
       ['an account without money is another failure', "? { class: 'billing' }", '? {}'],
       ['a field has the vendor’s name in errors', '{ param: PARAM[param] ?? param }', '{ param }'],
       ['half of the text is spoken', '        input: text,', '        input: text.slice(0, text.length / 2),'],
+      ['an error in a stream is lost', 'if (event.error) throw new StreamFailure(readError(500, event, {}));', ''],
     ],
   },
   {

@@ -15,7 +15,15 @@ testSpeech({
   plugin: gemini,
   config: { apiKey: 'AIza-test-0123456789' },
   samples: [
-    { format: 'wav', headers: EVENTS, body: events },
+    {
+      format: 'wav',
+      headers: EVENTS,
+      body: events,
+      errorEvent: {
+        event: 'data: {"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}\n\n',
+        class: 'rate_limit',
+      },
+    },
     { format: 'wav', stream: false, headers: JSON_TYPE, body: json },
     { format: 'pcm', headers: EVENTS, body: events },
     { format: 'pcm', stream: false, headers: JSON_TYPE, body: json },

@@ -17,7 +17,15 @@ testSpeech({
   plugin: mistral,
   config: { apiKey: 'mistral-test-0123456789' },
   samples: [
-    { format: 'mp3', headers: { 'content-type': 'text/event-stream' }, body: fixture('mistral-events.sse') },
+    {
+      format: 'mp3',
+      headers: { 'content-type': 'text/event-stream' },
+      body: fixture('mistral-events.sse'),
+      errorEvent: {
+        event: 'event: error\ndata: {"object":"error","message":"overloaded"}\n\n',
+        class: 'upstream_error',
+      },
+    },
     { ...json('mp3', 'hi.mp3'), stream: false },
     json('wav', 'hi.wav'),
     json('opus', 'hi.opus'),

@@ -16,7 +16,16 @@ testSpeech({
   plugin: openai,
   config: { apiKey: 'sk-test-0123456789' },
   samples: [
-    { format: 'mp3', headers: { 'content-type': 'text/event-stream' }, body: fixture('openai-events.sse') },
+    {
+      format: 'mp3',
+      headers: { 'content-type': 'text/event-stream' },
+      body: fixture('openai-events.sse'),
+      errorEvent: {
+        event:
+          'data: {"type":"error","error":{"type":"insufficient_quota","code":"insufficient_quota","message":"You exceeded your current quota"}}\n\n',
+        class: 'billing',
+      },
+    },
     { format: 'mp3', stream: false, headers: { 'content-type': 'audio/mpeg' }, body: fixture('hi.mp3') },
     bare('wav', 'audio/wav'),
     bare('opus', 'audio/opus'),
