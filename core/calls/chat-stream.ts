@@ -347,7 +347,7 @@ class RunningStream {
           const chunks: ChatChunk[] = [];
           for (const chunk of batch.chunks) {
             this.#count(chunk);
-            if (this.#transform) await this.#transform.observe(chunk);
+            if (this.#transform?.observe) await this.#transform.observe(chunk);
             if (chunk.usage === undefined) chunks.push(chunk);
             else chunks.push(...withoutUsage(chunk));
           }
@@ -376,11 +376,13 @@ class RunningStream {
           const changed: ChatChunk[] = [];
           for (const { content, finish } of withoutUsage(chunk).map(splitFinish)) {
             if (finish) finishing.push(finish);
-            if (content) changed.push(...(await transform.push(content)));
+            if (!content) continue;
+            const pushed = transform.push(content);
+            changed.push(...(pushed instanceof Promise ? await pushed : pushed));
           }
           isStopped = false;
           this.#count(chunk);
-          await transform.observe(chunk);
+          if (transform.observe) await transform.observe(chunk);
           if (changed.length > 0) yield batchOf(changed);
         }
     } catch (error) {

@@ -33,15 +33,16 @@ import {
   type Steps,
   wrongResult,
 } from './hook-runner.ts';
+import { StreamChanges } from './stream-changes.ts';
 
 /** The changes that plugins make to the chunks of one stream, in one. */
 export interface ChunkTransform {
-  push(chunk: ChatChunk): Promise<readonly ChatChunk[]>;
+  push(chunk: ChatChunk): Awaitable<readonly ChatChunk[]>;
   end(): Promise<readonly ChatChunk[]>;
-  /** Whether any of them changes something; the others only {@link ChunkTransform.observe}. */
+  /** Whether any of them may change something; the others only {@link ChunkTransform.observe}. */
   readonly changes: boolean;
-  /** Shows a chunk as the provider sent it to those that only watch. */
-  observe(chunk: ChatChunk): Promise<void>;
+  /** Shows a chunk as the provider sent it to those that only watch; undefined where none does. */
+  readonly observe: ((chunk: ChatChunk) => Promise<void>) | undefined;
 }
 
 /** At once where all steps of the hook are synchronous, which costs no promise; else as a promise. Either may throw. */
@@ -146,8 +147,9 @@ function transform(hook: Steps): Handler {
         const [push, end] = stepsOfTransform(step, checkResult(step, shape, made) as object);
         if (made.observes === true) watching.push(push);
         else {
-          noteAction(hook, call, step, 'changed');
-          changing.push({ push, end, isOut: false, onFailure: passFailure.bind(undefined, hook, step, call) });
+          const onChange = (): void => noteAction(hook, call, step, 'changed');
+          const onFailure = passFailure.bind(undefined, hook, step, call);
+          changing.push({ push, end, changes: new StreamChanges(onChange), isOut: false, onFailure });
         }
       } catch (error) {
         passFailure(hook, step, call, error);
@@ -155,18 +157,20 @@ function transform(hook: Steps): Handler {
     if (changing.length + watching.length === 0) return undefined;
     return {
       changes: changing.length > 0,
-      push: (chunk) => pushThrough(changing, [chunk]),
+      push: (chunk) => pushThrough(changing, [deepFreeze(chunk)]),
       end: () => endThrough(changing),
-      async observe(chunk) {
-        for (const step of watching)
-          try {
-            const work = runStep(step, deepFreeze(chunk));
-            if (isPromise(work)) await work;
-          } catch (error) {
-            onIgnored(step.owner, step.name, error);
-          }
-      },
+      observe: watching.length === 0 ? undefined : observeChunk,
     };
+
+    async function observeChunk(chunk: ChatChunk): Promise<void> {
+      for (const step of watching)
+        try {
+          const work = runStep(step, deepFreeze(chunk));
+          if (isPromise(work)) await work;
+        } catch (error) {
+          onIgnored(step.owner, step.name, error);
+        }
+    }
   };
 }
 
@@ -174,6 +178,7 @@ function transform(hook: Steps): Handler {
 interface Transforming {
   readonly push: Step;
   readonly end: Step | undefined;
+  readonly changes: StreamChanges;
   /** Whether it failed and the stream goes on without it. */
   isOut: boolean;
   /** Throws unless its plugin fails open. */
@@ -191,27 +196,72 @@ function stepsOfTransform(
   return [stepOf(made.push) ?? step, stepOf(made.end)];
 }
 
-async function pushThrough(
+/** Lets chunks through some transforms, in order. */
+function pushThrough(
   changing: readonly Transforming[],
   chunks: readonly ChatChunk[],
-): Promise<readonly ChatChunk[]> {
+  from = 0,
+): Awaitable<readonly ChatChunk[]> {
   let passing = chunks;
-  for (const each of changing) {
-    const next: ChatChunk[] = [];
-    for (const chunk of passing)
-      if (each.isOut) next.push(chunk);
-      else
-        try {
-          const made = runStep(each.push, deepFreeze(chunk));
-          next.push(...checkChunks(each.push, isPromise(made) ? await made : made));
-          if (each.push.counts.failedInARow > 0) recover(each.push);
-        } catch (error) {
-          each.onFailure(error);
-          next.push(...(await releaseHeld(each)), chunk);
-        }
-    passing = next;
+  let at = from;
+  for (let each = changing[at]; each; each = changing[at]) {
+    at += 1;
+    const passed = pushAll(each, passing);
+    if (passed instanceof Promise) return passed.then((out) => pushThrough(changing, out, at));
+    passing = passed;
   }
   return passing;
+}
+
+function pushAll(each: Transforming, chunks: readonly ChatChunk[]): Awaitable<readonly ChatChunk[]> {
+  const [first] = chunks;
+  if (first && chunks.length === 1) return pushOne(each, first);
+  const out: ChatChunk[] = [];
+  for (const [at, chunk] of chunks.entries()) {
+    const pushed = pushOne(each, chunk);
+    if (pushed instanceof Promise)
+      return pushed.then(async (next) => [...out, ...next, ...(await pushAll(each, chunks.slice(at + 1)))]);
+    out.push(...pushed);
+  }
+  return out;
+}
+
+function pushOne(each: Transforming, chunk: ChatChunk): Awaitable<readonly ChatChunk[]> {
+  if (each.isOut) return [chunk];
+  try {
+    const made = runStep(each.push, chunk);
+    return made instanceof Promise ? awaitPushed(each, chunk, made) : takePushed(each, chunk, made);
+  } catch (error) {
+    each.onFailure(error);
+    return passWithout(each, chunk);
+  }
+}
+
+async function awaitPushed(
+  each: Transforming,
+  chunk: ChatChunk,
+  made: Promise<unknown>,
+): Promise<readonly ChatChunk[]> {
+  try {
+    return takePushed(each, chunk, await made);
+  } catch (error) {
+    each.onFailure(error);
+    return passWithout(each, chunk);
+  }
+}
+
+function takePushed({ push, changes }: Transforming, chunk: ChatChunk, made: unknown): readonly ChatChunk[] {
+  // A chunk that goes on as it came was checked before.
+  const isSame = Array.isArray(made) && made.length === 1 && made[0] === chunk;
+  const gone = isSame ? [chunk] : checkChunks(push, made);
+  if (push.counts.failedInARow > 0) recover(push);
+  if (!isSame || changes.isHolding) changes.note([chunk], gone);
+  return gone;
+}
+
+/** What goes on of a stream when one of its transforms has failed. */
+async function passWithout(failed: Transforming, chunk: ChatChunk): Promise<readonly ChatChunk[]> {
+  return [...(await releaseHeld(failed)), chunk];
 }
 
 /** Takes a transform that failed out of its stream: what it held back goes on, as far as it still gives it. */
@@ -225,23 +275,27 @@ async function releaseHeld(failed: Transforming): Promise<readonly ChatChunk[]> 
   }
 }
 
+/** What one transform gives at the end passes those after it before these end. */
 async function endThrough(changing: readonly Transforming[]): Promise<readonly ChatChunk[]> {
   let passing: readonly ChatChunk[] = [];
-  for (const [at, each] of changing.entries()) {
-    let held: readonly ChatChunk[] = [];
-    if (each.end && !each.isOut)
-      try {
-        held = checkChunks(each.end, await runStep(each.end));
-      } catch (error) {
-        each.onFailure(error);
-        held = await releaseHeld(each);
-      }
-    passing = [...(await pushThrough(changing.slice(at, at + 1), passing)), ...held];
-  }
+  for (const each of changing) passing = [...(await pushAll(each, passing)), ...(await endOne(each))];
   return passing;
 }
 
+async function endOne(each: Transforming): Promise<readonly ChatChunk[]> {
+  if (each.isOut) return [];
+  try {
+    const held = each.end ? checkChunks(each.end, await runStep(each.end)) : [];
+    each.changes.note([], held);
+    each.changes.end();
+    return held;
+  } catch (error) {
+    each.onFailure(error);
+    return releaseHeld(each);
+  }
+}
+
 function checkChunks(step: Step, result: unknown): readonly ChatChunk[] {
-  if (Array.isArray(result) && result.every(isChatChunk)) return result as readonly ChatChunk[];
+  if (Array.isArray(result) && result.every(isChatChunk)) return result.map(deepFreeze) as readonly ChatChunk[];
   throw wrongResult(step, result, 'a list of chunks');
 }

@@ -1,9 +1,10 @@
 import type { InstanceScope, PluginInstance } from '../../config/core-schema.ts';
 import { type Call, type CallHook, COUNT, type Principal } from '../contract/call.ts';
-import type { ChatChunk, ChatRequest } from '../contract/chat.ts';
+import type { ChatRequest } from '../contract/chat.ts';
 import { isGatewayError } from '../contract/errors.ts';
 import type { HookName, StreamTransform } from '../contract/hooks.ts';
 import { type Handler, type HookEntry, isPromise } from './hook-runner.ts';
+import { StreamChanges } from './stream-changes.ts';
 
 /** Finds the name of a caller's plan, at once or as a promise. */
 export type PlanNameOf = (principal: Principal) => string | undefined | Promise<string | undefined>;
@@ -161,38 +162,26 @@ function watch(
 ): StreamTransform {
   if (transform.observes) return transform;
   let isOver = false;
-  // What came and what would have gone on, as far as they are not the same.
-  let [came, gone] = ['', ''];
-  const end = (action?: CallHook['action'], error?: unknown): void => {
+  const end = (action: CallHook['action'], error?: unknown): void => {
     isOver = true;
-    if (action) tell(action, error);
+    tell(action, error);
   };
+  const changes = new StreamChanges(() => end('would_change'));
   return {
     observes: true,
     async push(chunk) {
       if (isOver) return [];
       try {
         const isLast = chunk.choices.some(({ finish_reason }) => finish_reason !== null);
-        came += wordsOf([chunk]);
-        gone += wordsOf(await transform.push(chunk));
-        if (isLast) gone += wordsOf((await transform.end?.()) ?? []);
-        const same = Math.min(came.length, gone.length);
-        if (came.slice(0, same) !== gone.slice(0, same) || (isLast && came !== gone)) end('would_change');
-        else if (isLast) end();
-        [came, gone] = [came.slice(same), gone.slice(same)];
+        changes.note([chunk], await transform.push(chunk));
+        if (!isLast) return [];
+        changes.note([], (await transform.end?.()) ?? []);
+        changes.end();
+        isOver = true;
       } catch (error) {
         end(isGatewayError(error) && error.status < 500 ? 'would_refuse' : 'failed', error);
       }
       return [];
     },
   };
-}
-
-/** The words of all choices, which is enough to tell whether a transform changes some. */
-function wordsOf(chunks: readonly ChatChunk[]): string {
-  let words = '';
-  for (const { choices } of chunks)
-    for (const { delta } of choices)
-      words += `${delta.reasoning_content ?? ''}${delta.content ?? ''}${delta.refusal ?? ''}${(delta.tool_calls ?? []).map((call) => call.function?.arguments ?? '').join('')}`;
-  return words;
 }

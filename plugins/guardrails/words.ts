@@ -65,8 +65,13 @@ function readWord(root: Letters, text: string, start: number): { readonly end: n
   return { end, isOpen: at >= text.length };
 }
 
-/** Where words begin. */
-const STARTS = /(?<![\p{L}\p{N}_])\S/gu;
+/** Where words may begin: with a letter that one of them begins with, or with one beyond ASCII, which may stand for it. */
+function startsOf({ next }: Letters): RegExp {
+  const letters = [...next.keys()].filter((letter) => letter.length === 1 && letter < '\u0080');
+  const codes = letters.flatMap((letter) => [letter, letter.toUpperCase()]).map((letter) => letter.charCodeAt(0));
+  const ascii = codes.map((code) => `\\u{${code.toString(16)}}`).join('');
+  return new RegExp(`[${ascii}\\u{80}-\\u{10ffff}](?<=(?<![\\p{L}\\p{N}_]).)`, 'gsu');
+}
 
 /** The most of a text that is held back for one word: it may have unseen characters and much white space. */
 const PER_LETTER = 8;
@@ -76,11 +81,12 @@ function searchWords(words: readonly string[]): TextSearch {
   const root: Letters = { next: new Map() };
   const lengths = words.map((word, at) => addWord(root, word, `/words/${at}`));
   const hold = Math.max(...lengths) * PER_LETTER + 64;
+  const starts = startsOf(root);
   return {
     hold,
     find(text, from) {
-      for (STARTS.lastIndex = from; ; ) {
-        const found = STARTS.exec(text);
+      for (starts.lastIndex = from; ; ) {
+        const found = starts.exec(text);
         if (!found) return undefined;
         const { end } = readWord(root, text, found.index);
         if (end > 0) return { start: found.index, end };
@@ -88,8 +94,8 @@ function searchWords(words: readonly string[]): TextSearch {
     },
     heldFrom(text, from) {
       const near = Math.max(from, text.length - hold);
-      for (STARTS.lastIndex = near; ; ) {
-        const found = STARTS.exec(text);
+      for (starts.lastIndex = near; ; ) {
+        const found = starts.exec(text);
         if (!found) return text.length;
         if (readWord(root, text, found.index).isOpen) return found.index;
       }

@@ -198,14 +198,21 @@ describe('what hooks of plugins did', () => {
       }
     });
 
-  it('E44: a transform of a stream is in its record', async () => {
-    const response = await ask(gateway, 'stream none', { stream: true });
-    await response.text();
-    expect((await hooksOf(gateway, response))?.[0]).to.deep.equal({
-      plugin: 'guard',
-      hook: 'stream',
-      action: 'changed',
+  it('E44: a transform of a stream is in its record where it changed what the stream says, not where it only held some of it back', async () => {
+    const sides = ['response'];
+    const guarded = await startGateway({
+      policies: {
+        masks: { plugin: 'words', words: ['two three'], action: 'mask', sides },
+        holds: { plugin: 'words', words: ['four six', 'five six'], action: 'mask', sides },
+      },
     });
+    try {
+      const response = await guarded.post(CHAT, chatOf(WORDS, { stream: true, n: 2 }));
+      expect(await response.text()).to.include('***');
+      expect(await hooksOf(guarded, response)).to.deep.equal([{ plugin: 'masks', hook: 'stream', action: 'changed' }]);
+    } finally {
+      await guarded.stop();
+    }
   });
 
   it('E52: calls, failures and seconds of each hook are metrics by plugin and hook', async () => {

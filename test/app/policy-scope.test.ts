@@ -78,6 +78,7 @@ describe('E66: a policy that only logs', () => {
       policies: {
         trial: { plugin: 'pii', action: 'block', kinds: ['email'], mode: 'log' },
         masks: { plugin: 'words', words: ['apple'], action: 'mask', mode: 'log' },
+        holds: { plugin: 'words', words: ['today never', 'for all'], action: 'mask', mode: 'log' },
       },
     });
   });

@@ -179,7 +179,7 @@ describe('a transform of a stream', () => {
 
   it('of several plugins pass a chunk on from the last to the first, what they held back too', async () => {
     const hold = (mark: string) =>
-      `${HELP.replaceAll("'/ended'", `'/ended-${mark}'`)} api.hook('stream', () => { const held = []; return { push(chunk) { held.push(withText(chunk, textOf(chunk) + '${mark}')); return []; }, end: () => held }; });`;
+      `${HELP.replaceAll("'/ended'", `'/ended-${mark}'`)} api.hook('stream', () => { const held = []; return { push(chunk) { held.push(withText(chunk, textOf(chunk) + '${mark}')); return []; }, end: () => held.splice(0) }; });`;
     await begin(hold('1').replaceAll('/ended-1', '/e1'), hold('2').replaceAll('/ended-2', '/e2'));
     rig.vendor.script(events([delta('a'), delta('b'), STOP, '[DONE]']));
     expect(textIn((await rig.ask({ stream: true })).frames)).to.equal('a21b21');

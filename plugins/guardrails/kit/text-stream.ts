@@ -66,19 +66,24 @@ class PlainText<M extends TextMatch> implements TextStream {
     const from = this.#behind.length;
     const text = this.#behind + this.#held + piece;
     const until = isLast ? text.length : this.#knownUntil(text, from);
-    const out: string[] = [];
+    let match = this.#find(text, from);
+    if (!match && until === text.length && this.#held === '') {
+      this.#behind = text.slice(-BEHIND);
+      return piece;
+    }
+    let out = '';
     let at = from;
-    for (let match = this.#find(text, at); match && match.start < until; match = this.#find(text, at)) {
-      out.push(text.slice(at, match.start), this.#replace(text.slice(match.start, match.end), match as M));
+    for (; match && match.start < until; match = this.#find(text, at)) {
+      out += text.slice(at, match.start) + this.#replace(text.slice(match.start, match.end), match as M);
       at = match.end;
     }
     if (at < until) {
-      out.push(text.slice(at, until));
+      out += text.slice(at, until);
       at = until;
     }
     this.#behind = text.slice(Math.max(0, at - BEHIND), at);
     this.#held = text.slice(at);
-    return out.join('');
+    return out;
   }
 
   #knownUntil(text: string, from: number): number {

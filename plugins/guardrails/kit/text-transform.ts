@@ -69,13 +69,13 @@ function changeTexts<T>(value: T, path: string, change: Change, key = ''): T {
 
 /** The texts of one choice of a stream, by their fields: a field goes on where another one began, so what it held back came out before. */
 interface OpenText {
+  readonly field: string;
   readonly stream: TextStream;
   readonly deltaOf: (text: string) => ChatDelta;
 }
 
 /** Of a delta: a text that goes on in later ones. */
-interface Piece extends Pick<OpenText, 'deltaOf'> {
-  readonly field: string;
+interface Piece extends Pick<OpenText, 'field' | 'deltaOf'> {
   readonly text: string;
   readonly kind: 'plain' | 'json';
 }
@@ -96,42 +96,63 @@ class TextsOfStream implements StreamTransform {
   push(chunk: ChatChunk): readonly ChatChunk[] {
     this.#last = chunk;
     const before: ChatChunk[] = [];
-    const choices = chunk.choices.flatMap((choice): readonly ChunkChoice[] => {
-      const delta = this.#pushDelta(choice, before);
-      const isEmpty = Object.keys(delta).length === 0 && Object.keys(choice.delta).length > 0;
-      return isEmpty && choice.finish_reason === null ? [] : [{ ...choice, delta, logprobs: null }];
-    });
-    return choices.length === 0 && chunk.choices.length > 0 ? before : [...before, { ...chunk, choices }];
+    // What stays as it is goes on as the same object, which costs those after it the least.
+    let choices: ChunkChoice[] | undefined;
+    for (let at = 0; at < chunk.choices.length; at += 1) {
+      const choice = chunk.choices[at] as ChunkChoice;
+      const next = this.#pushChoice(choice, before);
+      if (next !== choice) choices ??= chunk.choices.slice(0, at);
+      if (next) choices?.push(next);
+    }
+    if (!choices) return before.length === 0 ? [chunk] : [...before, chunk];
+    return choices.length === 0 ? before : [...before, { ...chunk, choices }];
   }
 
   end(): readonly ChatChunk[] {
     return [...this.#open].flatMap(([index, open]) => this.#release(index, open));
   }
 
-  /** What a choice adds, as far as it goes on now; what an earlier text held back goes into a chunk before it. */
-  #pushDelta({ index, delta }: ChunkChoice, before: ChatChunk[]): ChatDelta {
-    const pieces = piecesOf(delta);
-    const texts = pieces.map((piece) => this.#textOf(index, piece));
-    const open = this.#open.get(index);
-    if (open && texts.length > 0 && !texts.includes(open)) before.push(...this.#release(index, open));
-    const path = `choices[${index}]`;
-    let changed = changeTexts(restOf(delta), path, this.#change);
-    for (const [at, { text }] of pieces.entries()) {
-      const { stream, deltaOf } = texts[at] as OpenText;
-      const isLast = at < texts.length - 1 && texts[at + 1] !== texts[at];
-      const out = stream.push(text, isLast);
-      if (out !== '') changed = joinDeltas(changed, deltaOf(out));
-    }
-    const last = texts.at(-1);
-    if (last) this.#open.set(index, last);
-    return changed;
+  /** A choice as it goes on now; undefined for one of which all is held back. */
+  #pushChoice(choice: ChunkChoice, before: ChatChunk[]): ChunkChoice | undefined {
+    const delta = this.#pushDelta(choice, before);
+    if (delta === choice.delta && (choice.logprobs ?? null) === null) return choice;
+    const isEmpty = Object.keys(delta).length === 0 && Object.keys(choice.delta).length > 0;
+    return isEmpty && choice.finish_reason === null ? undefined : { ...choice, delta, logprobs: null };
   }
 
-  #textOf(index: number, { field, kind, deltaOf }: Piece): OpenText {
+  /** What a choice adds, as far as it goes on now: the same delta where nothing of it is changed. What an earlier text held back goes into a chunk before it. */
+  #pushDelta({ index, delta }: ChunkChoice, before: ChatChunk[]): ChatDelta {
+    const pieces = piecesOf(delta);
+    const open = this.#open.get(index);
+    if (open && pieces.length > 0 && !pieces.some(({ field }) => field === open.field))
+      before.push(...this.#release(index, open));
+    const said: string[] = [];
+    let isSaid = true;
+    for (const piece of pieces) {
+      const text = this.#textOf(index, piece, open);
+      const next = pieces[said.length + 1];
+      const out = text.stream.push(piece.text, next !== undefined && next.field !== piece.field);
+      said.push(out);
+      isSaid &&= out === piece.text;
+      if (!next && text !== open) this.#open.set(index, text);
+    }
+    if (isSaid && !delta.tool_calls && pieces.length === Object.keys(delta).length) return delta;
+    const rest = restOf(delta);
+    const changed = changeTexts(rest, `choices[${index}]`, this.#change);
+    if (isSaid && changed === rest) return delta;
+    return pieces.reduce((joined, { deltaOf }, at) => {
+      const text = said[at] ?? '';
+      return text === '' ? joined : joinDeltas(joined, deltaOf(text));
+    }, changed);
+  }
+
+  /** The text that a piece goes on with, which mostly is the one that is open. */
+  #textOf(index: number, { field, kind, deltaOf }: Piece, open: OpenText | undefined): OpenText {
+    if (open?.field === field) return open;
     const key = `${index} ${field}`;
     const known = this.#texts.get(key);
     if (known) return known;
-    const made = { stream: this.#streamOf(kind, `choices[${index}].${field}`), deltaOf };
+    const made = { field, stream: this.#streamOf(kind, `choices[${index}].${field}`), deltaOf };
     this.#texts.set(key, made);
     return made;
   }
@@ -151,7 +172,7 @@ function piecesOf(delta: ChatDelta): readonly Piece[] {
   const pieces: Piece[] = [];
   for (const [field, text] of Object.entries(delta))
     if (isPiece(field, text)) pieces.push({ field, text, kind: 'plain', deltaOf: (out) => ({ [field]: out }) });
-  pieces.sort((a, b) => rankOf(a) - rankOf(b));
+  if (pieces.length > 1) pieces.sort((a, b) => rankOf(a) - rankOf(b));
   for (const { index, function: part, custom } of delta.tool_calls ?? []) {
     const field = `tool_calls[${index}]`;
     if (isObject(custom)) {

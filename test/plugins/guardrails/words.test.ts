@@ -11,6 +11,8 @@ describe('the guardrail words', () => {
     rig = await startIngressRig({
       policies: {
         words: { words: WORDS, action: 'mask', sides: ['response'] },
+        // It holds back what the other one lets go, and finds none of it.
+        others: { plugin: 'words', words: ['project x', 'c-', 'pro\u00e4'], action: 'mask', sides: ['response'] },
         'no-orion': { plugin: 'words', words: ['project orion'], sides: ['request'] },
       },
     });
