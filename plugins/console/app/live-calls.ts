@@ -136,7 +136,7 @@ function oldestOf(last: Query[string]): number {
 }
 
 /** Follows the calls of a filter; `onCut` is told when the gateway no longer lets this page follow. */
-function useFeed(
+export function useFeed(
   filter: Query,
   isOn: boolean,
   onCalls: (calls: readonly Call[], isAfterGap: boolean) => void,

@@ -1,13 +1,13 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { change, get, getSome, may, type Page, session } from '../api.ts';
 import { KeySpending } from '../budget-line.tsx';
 import { targetOf } from '../calls-table.tsx';
 import { CLIENTS, type Client, connectLines } from '../connect-lines.ts';
 import { count, percent, until, usd } from '../format.ts';
-import { useLiveCalls } from '../live-calls.ts';
+import { useFeed, useLiveCalls } from '../live-calls.ts';
 import { nextStep } from '../next-steps.ts';
 import { linkTo } from '../routing.ts';
-import type { Call, Key, NearBudget, Target, Usage } from '../shapes.ts';
+import type { Call, Key, Model, NearBudget, Target, Usage } from '../shapes.ts';
 import { TargetState, urgencyOf } from '../target-state.tsx';
 import {
   Bar,
@@ -52,8 +52,14 @@ export function Home() {
           {may('usage:read') && <Costs today={today} budgets={budgets} />}
           {may('calls:read') && (
             <>
-              <Fails title="What failed" outcome="error" calls={errors} empty="No call has failed." />
-              <Fails title="What was refused" outcome="refused" calls={refusals} empty="No call was refused." />
+              <Fails title="What failed" outcome="error" calls={errors} onNew={reload} empty="No call has failed." />
+              <Fails
+                title="What was refused"
+                outcome="refused"
+                calls={refusals}
+                onNew={reload}
+                empty="No call was refused."
+              />
             </>
           )}
         </div>
@@ -137,7 +143,7 @@ function Costs({ today, budgets }: { today: Loaded<Usage>; budgets: Loaded<Page<
         ))}
         {budgets.data?.data.length === 0 && (
           <li class="muted">
-            No budget is set. <a href={linkTo('budgets')}>Set one</a>, so that no bill is a surprise.
+            No budget is set over several keys. <a href={linkTo('budgets')}>Set one</a>, so that no bill is a surprise.
           </li>
         )}
       </ul>
@@ -168,17 +174,41 @@ function NearLine({
   );
 }
 
+/** What comes at once is loaded at once, however much it is. */
+const GATHER_MS = 500;
+
+/** Calls that ended so, newest first; `onNew` is told when there is a new one. */
 function Fails({
   title,
   outcome,
   calls,
+  onNew,
   empty,
 }: {
   title: string;
   outcome: string;
   calls: Loaded<Page<Call>>;
+  onNew: () => void;
   empty: string;
 }) {
+  const newest = useRef<string | undefined>(undefined);
+  newest.current = calls.data && (calls.data.data[0]?.at ?? '');
+  const timer = useRef(0);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const tell = (): void => {
+    timer.current = 0;
+    onNew();
+  };
+  useFeed(
+    { outcome },
+    true,
+    (fresh) => {
+      const { current: shown } = newest;
+      if (timer.current === 0 && shown !== undefined && fresh.some(({ at }) => at > shown))
+        timer.current = window.setTimeout(tell, GATHER_MS);
+    },
+    calls.reload,
+  );
   return (
     <Panel title={title} actions={<a href={linkTo('calls', { outcome })}>All of them</a>}>
       <Problem error={calls.error} retry={calls.reload} />
@@ -212,9 +242,19 @@ interface MadeKey {
   readonly api_key_info: Pick<Key, 'id' | 'prefix' | 'budgets'>;
 }
 
+/** The model that needs no vendor. */
+const ECHO = 'echo/echo';
+
 function Connect({ isFirst = false }: { isFirst?: boolean }) {
   const [client, setClient] = useState<Client>('curl');
-  const [model, setModel] = useState('echo/echo');
+  const [typed, setModel] = useState<string>();
+  const catalog = useLoad(may('models:read') ? 'catalog' : undefined, () =>
+    get<Page<Model>>('/catalog', { limit: 1000 }),
+  );
+  const models = catalog.data?.data.filter(({ is_callable }) => is_callable) ?? [];
+  const hasEcho = models.some(({ id }) => id === ECHO);
+  // Aliases come first. Where models are not to be seen, one that needs no vendor is worth a try.
+  const model = typed ?? (isFirst && hasEcho ? ECHO : (models[0]?.id ?? ECHO));
   const [amount, setAmount] = useState('');
   const [made, setMade] = useState<MadeKey>();
   const [error, setError] = useState<unknown>();
@@ -230,7 +270,7 @@ function Connect({ isFirst = false }: { isFirst?: boolean }) {
   return (
     <Panel
       title={isFirst ? 'Make the first call' : 'How to connect'}
-      note="The model echo/echo answers with your own words, without a vendor."
+      note={hasEcho && `The model ${ECHO} answers with your own words, without a vendor.`}
     >
       <form class="spread low" onSubmit={makeKey}>
         <fieldset class="actions">
