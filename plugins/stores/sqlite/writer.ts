@@ -22,13 +22,11 @@ interface Job {
 const BUSY_BOUND_MS = 1000;
 /** The longest pause before the next attempt to get the lock. */
 const BUSY_PAUSE_MS = 10;
-/** A transaction waits this long for more changes, while each turn of the event loop brings some: what it costs is shared by all. */
-const GATHER_MS = 2;
 /** How many changes may wait at once; more are refused, so that a stuck disk does not fill the memory. */
 const MAX_QUEUED = 10_000;
 
 /**
- * Runs all changes that turns of the event loop ask for, one after the other, in one `BEGIN IMMEDIATE` transaction, each whole or not at
+ * Runs all changes that one turn of the event loop asks for in one `BEGIN IMMEDIATE` transaction, each whole or not at
  * all. A promise resolves after the commit that holds its change.
  */
 export class Writer {
@@ -40,8 +38,6 @@ export class Writer {
   readonly #rollback: Statement;
   #queue: Job[] = [];
   #isScheduled = false;
-  /** How many changes waited a turn ago. */
-  #seen = 0;
   #isClosed = false;
   readonly #onCommit: (() => void)[] = [];
   readonly #onRollback: (() => void)[] = [];
@@ -122,15 +118,7 @@ export class Writer {
   }
 
   readonly #flush = (): void => {
-    const { length } = this.#queue;
-    const [first] = this.#queue;
-    if (length > this.#seen && first && performance.now() - first.startedMs < GATHER_MS) {
-      this.#seen = length;
-      setImmediate(this.#flush);
-      return;
-    }
     this.#isScheduled = false;
-    this.#seen = 0;
     const jobs = this.#queue;
     this.#queue = [];
     const busy = this.#settle(jobs);
