@@ -49,16 +49,13 @@ const DAY = { type: 'string', anyOf: [{ format: 'date' }, { format: 'date-time' 
 const closed = (properties: object, ...required: readonly string[]) => ({
   ...{ type: 'object', additionalProperties: false, required, properties },
 });
-const SERVICE = closed({ ...TEXT_RATES, fees: FEES, regions: FACTORS }, 'input', 'output');
-const TIER = closed(
-  { ...TEXT_RATES, input_tokens_above: { type: 'integer', minimum: 1 } },
-  'input_tokens_above',
-  'input',
-  'output',
-);
+const ABOVE = { input_tokens_above: { type: 'integer', minimum: 1 } } as const;
+const TIER = closed({ ...TEXT_RATES, ...ABOVE }, 'input_tokens_above', 'input', 'output');
+const TIERS = { type: 'array', maxItems: 10, items: TIER } as const;
+const SERVICE = closed({ ...TEXT_RATES, fees: FEES, regions: FACTORS, tiers: TIERS }, 'input', 'output');
 const PRICE_PARTS = {
   ...{ ...TEXT_RATES, characters: RATE, seconds: RATE, fees: FEES, regions: FACTORS },
-  tiers: { type: 'array', maxItems: 10, items: TIER },
+  tiers: TIERS,
   service_tiers: { type: 'object', additionalProperties: SERVICE },
 };
 const MODALITIES = { type: 'array', maxItems: 10, items: { type: 'string', pattern: '^[a-z_]{1,30}$' } } as const;
@@ -81,10 +78,10 @@ const FACTS = closed({
     ],
   },
 });
-/** Names of models, without spaces and signs that would write into a terminal. */
+/** Names of models, or their ends such as `:free`, without spaces and signs that would write into a terminal. */
 const ROWS = {
   ...{ type: 'object', maxProperties: 10_000, additionalProperties: FACTS },
-  propertyNames: { pattern: '^(?!__proto__$)[\\w~@][\\w.:/@+~-]{0,199}$' },
+  propertyNames: { pattern: '^(?!__proto__$)[:\\w~@][\\w.:/@+~-]{0,199}$' },
 };
 const TABLE: Schema = closed(
   {

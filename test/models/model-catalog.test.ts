@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { problemsOfRows } from '../../config/price-rows.ts';
 import type { ModelInfo, ModelTable, Price, Provider } from '../../core/contract/provider.ts';
 import { createCatalog, listModels, modelsOf } from '../../models/catalog.ts';
-import { loadModelTable } from '../../models/model-table.ts';
+import { loadModelTable, problemsOfTable } from '../../models/model-table.ts';
 
 const TABLE: ModelTable = {
   vendors: {
@@ -167,6 +167,10 @@ describe('config/models.json', () => {
   const rows = Object.entries(vendors).flatMap(([vendor, models]) =>
     typeof models === 'string' ? [] : Object.entries(models).map(([id, facts]) => ({ vendor, id, ...facts })),
   );
+
+  it('is one that a gateway of this build takes over when it is published', () => {
+    expect(problemsOfTable(loadModelTable())).to.deep.equal([]);
+  });
 
   it('has a version and a date, and each row a source that it names (E16)', () => {
     const { version, date, sources = {} } = loadModelTable();
