@@ -194,6 +194,9 @@ describe('the console in a browser', function () {
     const key = /tg_\w+/.exec(String(line))?.[0] ?? '';
     expect(await call(key, 'echo/echo')).to.equal(200);
     await page.getByText('The first call came: echo/echo, ok.').waitFor();
+    // What the page is for from now on is there, and the key that was made stays.
+    await page.getByRole('heading', { name: 'Does it work?' }).waitFor();
+    expect(await page.locator('pre').textContent()).to.include(key);
   });
 
   it('shows a call as soon as it is over, with the filter that the gateway applies, and why it went so', async () => {

@@ -37,8 +37,13 @@ export function Home() {
   const errors = useLoad(calls('errors'), () => getSome<Call>('/calls', { outcome: 'error' }, 3));
   const refusals = useLoad(calls('refusals'), () => getSome<Call>('/calls', { outcome: 'refused' }, 3));
   const any = useLoad(calls('any'), () => get<Page<Call>>('/calls', { limit: 1 }));
+  const [hasBegun, setBegun] = useState(false);
   const reload = (): void => {
-    for (const each of [targets, today, budgets, errors, refusals, any]) each.reload();
+    for (const each of [targets, today, budgets, errors, refusals]) each.reload();
+  };
+  const begin = (): void => {
+    setBegun(true);
+    reload();
   };
   const isEmpty = any.data?.data.length === 0 && !any.data.has_more;
   return (
@@ -46,7 +51,7 @@ export function Home() {
       <PageHead title="Home">
         <Button onClick={reload}>Refresh</Button>
       </PageHead>
-      {!isEmpty && (
+      {(!isEmpty || hasBegun) && (
         <div class="grid">
           {may('targets:read') && <Works targets={targets} />}
           {may('usage:read') && <Costs today={today} budgets={budgets} />}
@@ -65,7 +70,7 @@ export function Home() {
         </div>
       )}
       {/* One and the same before and after the first call: a key that it made is shown this once. */}
-      <Connect isFirst={isEmpty} />
+      <Connect isFirst={isEmpty} onFirst={begin} />
     </>
   );
 }
@@ -177,38 +182,29 @@ function NearLine({
 /** What comes at once is loaded at once, however much it is. */
 const GATHER_MS = 500;
 
+interface Failing {
+  readonly title: string;
+  readonly outcome: string;
+  readonly calls: Loaded<Page<Call>>;
+  readonly onNew: () => void;
+  readonly empty: string;
+}
+
 /** Calls that ended so, newest first; `onNew` is told when there is a new one. */
-function Fails({
-  title,
-  outcome,
-  calls,
-  onNew,
-  empty,
-}: {
-  title: string;
-  outcome: string;
-  calls: Loaded<Page<Call>>;
-  onNew: () => void;
-  empty: string;
-}) {
+function Fails({ title, outcome, calls, onNew, empty }: Failing) {
   const newest = useRef<string | undefined>(undefined);
   newest.current = calls.data && (calls.data.data[0]?.at ?? '');
   const timer = useRef(0);
-  useEffect(() => () => clearTimeout(timer.current), []);
   const tell = (): void => {
     timer.current = 0;
     onNew();
   };
-  useFeed(
-    { outcome },
-    true,
-    (fresh) => {
-      const { current: shown } = newest;
-      if (timer.current === 0 && shown !== undefined && fresh.some(({ at }) => at > shown))
-        timer.current = window.setTimeout(tell, GATHER_MS);
-    },
-    calls.reload,
-  );
+  const look = (fresh: readonly Call[]): void => {
+    const { current: shown } = newest;
+    if (timer.current === 0 && shown !== undefined && fresh.some(({ at }) => at > shown))
+      timer.current = window.setTimeout(tell, GATHER_MS);
+  };
+  useFeed({ outcome }, true, look, calls.reload);
   return (
     <Panel title={title} actions={<a href={linkTo('calls', { outcome })}>All of them</a>}>
       <Problem error={calls.error} retry={calls.reload} />
@@ -245,7 +241,7 @@ interface MadeKey {
 /** The model that needs no vendor. */
 const ECHO = 'echo/echo';
 
-function Connect({ isFirst = false }: { isFirst?: boolean }) {
+function Connect({ isFirst, onFirst }: { isFirst: boolean; onFirst: () => void }) {
   const [client, setClient] = useState<Client>('curl');
   const [typed, setModel] = useState<string>();
   const catalog = useLoad(may('models:read') ? 'catalog' : undefined, () =>
@@ -301,14 +297,18 @@ function Connect({ isFirst = false }: { isFirst?: boolean }) {
       )}
       <Code text={text} />
       {made?.api_key_info.budgets && <KeySpending key={made.api_key_info.id} {...made.api_key_info} />}
-      {isFirst && may('calls:read') && <FirstCall />}
+      {isFirst && may('calls:read') && <FirstCall onCall={onFirst} />}
     </Panel>
   );
 }
 
 /** Waits for the first call, which may come by any key. */
-function FirstCall() {
-  const [call] = useLiveCalls({}, true).calls;
+function FirstCall({ onCall }: { onCall: () => void }) {
+  const call = useLiveCalls({}, true).calls.at(-1);
+  const hasCome = call !== undefined;
+  useEffect(() => {
+    if (hasCome) onCall();
+  }, [hasCome]);
   return (
     <p role="status" class={call ? undefined : 'muted'}>
       {call ? (
