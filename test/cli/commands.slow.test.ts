@@ -246,7 +246,7 @@ describe('tollgate chat', () => {
         plugin: 'openai',
         state: 'no key',
         usually_from: 'OPENAI_API_KEY',
-        has: ['chat', 'batches', 'embeddings', 'images', 'moderations', 'transcription'],
+        has: ['chat', 'batches', 'embeddings', 'images', 'moderations', 'realtime', 'transcription'],
       },
     ]);
   });
