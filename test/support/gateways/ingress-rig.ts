@@ -76,7 +76,10 @@ export async function startIngressRig(
       },
     },
     options,
-  );
+  ).catch(async (error: unknown) => {
+    await vendors.close();
+    throw error;
+  });
   const sent = (wire: Wire) => vendors.requests.filter((request) => wireOf(request) === wire);
   const script: IngressRig['script'] = (wire, ...next) => void scripts.set(wire, next);
   return {
