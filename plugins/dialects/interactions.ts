@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   type DialectDefinition,
   definePlugin,
@@ -7,7 +6,6 @@ import {
   type JsonObject,
   type PluginApi,
   type Principal,
-  parseDuration,
   type RouteContext,
   readArray,
   readString,
@@ -23,12 +21,11 @@ import {
 } from '../formats/google/read-interactions.ts';
 import { SSE_KEEP_ALIVE } from '../formats/google/stream.ts';
 import { INTERACTION, streamInteraction, writeInteraction } from '../formats/google/write-interactions.ts';
+import { KEPT_ID, keepOptions, keptForMs, keptPlace, type StoreMode } from './kit/keep.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 /** Newer clients of Google's leave out that it was a beta. */
 const PATHS = Object.freeze(['/v1beta/interactions', '/v1/interactions']);
-const ID = /^[\w-]{1,128}$/;
-const SHORT_MS = 3_600_000;
 
 /** Google's Interactions API. Source: https://ai.google.dev/api/interactions-api */
 const interactions: DialectDefinition<InteractionBody> = {
@@ -59,18 +56,16 @@ interface Kept {
   readonly target?: Target;
 }
 
-type Mode = 'off' | 'short' | 'on';
-
 /** Keeps interactions for those that continue them, each for the account and user that it belongs to, among what their account keeps. */
 class InteractionStore {
   readonly #api: Pick<PluginApi, 'stores' | 'log'>;
-  readonly #mode: Mode;
+  readonly #mode: StoreMode;
   readonly #ttlMs: number;
 
-  constructor(api: Pick<PluginApi, 'stores' | 'log'>, mode: Mode, retention: string) {
+  constructor(api: Pick<PluginApi, 'stores' | 'log'>, mode: StoreMode, retention: string) {
     this.#api = api;
     this.#mode = mode;
-    this.#ttlMs = mode === 'on' ? parseDuration(retention) : SHORT_MS;
+    this.#ttlMs = keptForMs(mode, retention);
   }
 
   /** Puts what came before in front of what continues it. */
@@ -93,7 +88,7 @@ class InteractionStore {
   ) => {
     if (this.#mode === 'off' || body['store'] === false || !isObject(interaction)) return;
     const id = readString(interaction['id']);
-    if (id === undefined || !ID.test(id) || interaction['status'] === 'failed') return;
+    if (id === undefined || !KEPT_ID.test(id) || interaction['status'] === 'failed') return;
     const target = responder?.();
     const kept: Kept = { input: stepsOf(body['input']), interaction, ...(target && { target }) };
     const { stores, log } = this.#api;
@@ -107,27 +102,23 @@ class InteractionStore {
   };
 
   async get(caller: Principal, id: string): Promise<Kept | undefined> {
-    return ID.test(id) ? this.#api.stores.kept.get<Kept>(keyOf(caller, id)) : undefined;
+    return KEPT_ID.test(id) ? this.#api.stores.kept.get<Kept>(keyOf(caller, id)) : undefined;
   }
 
   /** Answers whether there was one. */
   async remove(caller: Principal, id: string): Promise<boolean> {
-    return ID.test(id) && (await this.#api.stores.kept.delete(caller.account, keyOf(caller, id)));
+    return KEPT_ID.test(id) && (await this.#api.stores.kept.delete(caller.account, keyOf(caller, id)));
   }
 }
 
-function keyOf({ account, userId }: Principal, id: string): string {
-  const owner = createHash('sha256')
-    .update(JSON.stringify([account, userId]))
-    .digest('base64url')
-    .slice(0, 22);
-  return `interactions.${owner}.${id}`;
+function keyOf(caller: Principal, id: string): string {
+  return keptPlace('interactions', caller, id);
 }
 
 function notKept(id: string): GatewayError {
   return new GatewayError(
     'previous_response_not_found',
-    `Nothing${ID.test(id) ? ` \`${id}\`` : ''} is kept here that this request could continue. Send all steps as \`input\`.`,
+    `Nothing${KEPT_ID.test(id) ? ` \`${id}\`` : ''} is kept here that this request could continue. Send all steps as \`input\`.`,
     { param: 'previous_interaction_id' },
   );
 }
@@ -206,19 +197,7 @@ export default definePlugin({
     type: 'object',
     additionalProperties: false,
     properties: {
-      store: {
-        type: 'string',
-        enum: ['off', 'short', 'on'],
-        default: 'short',
-        description:
-          'Whether interactions are kept for those that continue them: not at all, for an hour, or for `retention`. Their owners read and delete them.',
-      },
-      retention: {
-        type: 'string',
-        format: 'duration',
-        default: '720h',
-        description: 'How long `store: on` keeps an interaction.',
-      },
+      ...keepOptions('an interaction', 'interactions'),
       models: modelNamesSchema('gemini-3.8-flash'),
     },
   },

@@ -21,6 +21,7 @@ import {
 } from '../../formats/openai-responses/types.ts';
 import { type ResponsesContext, writeResponse } from '../../formats/openai-responses/write-response.ts';
 import { streamResponse } from '../../formats/openai-responses/write-stream.ts';
+import { keepOptions } from '../kit/keep.ts';
 import { modelNamesSchema, readModelNames } from '../kit/model-names.ts';
 import { socket } from './socket.ts';
 import { createResponseStore, type KeptResponse, keptItems, type ResponseStore } from './store.ts';
@@ -197,19 +198,7 @@ export default definePlugin({
     type: 'object',
     additionalProperties: false,
     properties: {
-      store: {
-        type: 'string',
-        enum: ['off', 'short', 'on'],
-        default: 'short',
-        description:
-          'Whether responses are kept for requests that continue them: not at all, for an hour, or for `retention`. Their owners read and delete them.',
-      },
-      retention: {
-        type: 'string',
-        format: 'duration',
-        default: '720h',
-        description: 'How long `store: on` keeps a response.',
-      },
+      ...keepOptions('a response', 'responses'),
       websocket: {
         type: 'boolean',
         default: true,

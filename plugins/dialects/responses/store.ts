@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   type DialectDefinition,
   GatewayError,
@@ -6,7 +5,6 @@ import {
   type JsonObject,
   type PluginApi,
   type Principal,
-  parseDuration,
   readArray,
   readString,
   type Target,
@@ -14,8 +12,7 @@ import {
 import { sinceCompaction } from '../../formats/openai-responses/compaction.ts';
 import { inputItems } from '../../formats/openai-responses/tables.ts';
 import type { Item, ResponsesBody } from '../../formats/openai-responses/types.ts';
-
-export type StoreMode = 'off' | 'short' | 'on';
+import { KEPT_ID, keptForMs, keptPlace, type StoreMode, shortHash } from '../kit/keep.ts';
 
 /** A response with all that led to it. */
 export interface KeptResponse {
@@ -33,9 +30,6 @@ export interface ResponseStore {
   remove(caller: Principal, id: string): Promise<boolean>;
 }
 
-const SHORT_MS = 3_600_000;
-const ID = /^[\w-]{1,128}$/;
-
 type StoreApi = Pick<PluginApi, 'stores' | 'log'>;
 
 /**
@@ -43,8 +37,7 @@ type StoreApi = Pick<PluginApi, 'stores' | 'log'>;
  * found. They are among what their account keeps, so those that were written least recently go when that is too much.
  */
 export function createResponseStore(api: StoreApi, mode: StoreMode, retention: string): ResponseStore {
-  const ttlMs = mode === 'on' ? parseDuration(retention) : SHORT_MS;
-  const kept = keptDocuments(api, ttlMs);
+  const kept = keptDocuments(api, keptForMs(mode, retention));
   return {
     async expand(input, caller) {
       const { body } = input;
@@ -63,7 +56,7 @@ export function createResponseStore(api: StoreApi, mode: StoreMode, retention: s
     async remember(response, { input: { body }, responder }, caller) {
       if (mode === 'off' || body.store === false || !isObject(response)) return;
       const id = readString(response['id']);
-      if (id === undefined || !ID.test(id) || response['status'] === 'failed') return;
+      if (id === undefined || !KEPT_ID.test(id) || response['status'] === 'failed') return;
       // Its items go on by themselves.
       if (response['object'] === 'response.compaction') return;
       try {
@@ -80,8 +73,8 @@ export function createResponseStore(api: StoreApi, mode: StoreMode, retention: s
 
 /** Responses and their items, by owner and id. */
 function keptDocuments({ stores: { kept: documents }, log }: StoreApi, ttlMs: number) {
-  const responseKey = (caller: Principal, id: string): string => `responses.${ownerOf(caller)}.${id}`;
-  const itemKey = (caller: Principal, id: unknown): string => `items.${ownerOf(caller)}.${String(id)}`;
+  const responseKey = (caller: Principal, id: string): string => keptPlace('responses', caller, id);
+  const itemKey = (caller: Principal, id: unknown): string => keptPlace('items', caller, String(id));
   const get = (caller: Principal, id: string) => documents.get<KeptResponse>(responseKey(caller, id));
   return {
     get,
@@ -123,7 +116,7 @@ export function keptItems({ input, response }: KeptResponse): readonly (Item & {
     const { type = 'message', role, content, id } = item;
     const isMessage = type === 'message';
     // The same one each time it is asked for.
-    const own = `${isMessage ? 'msg' : 'item'}_${hash(JSON.stringify([response['id'], at]))}`;
+    const own = `${isMessage ? 'msg' : 'item'}_${shortHash(JSON.stringify([response['id'], at]))}`;
     const part = role === 'assistant' ? { type: 'output_text', annotations: [] } : { type: 'input_text' };
     return {
       ...{ ...item, type, id: typeof id === 'string' && id !== '' ? id : own },
@@ -142,20 +135,12 @@ export function isReference(item: Item): boolean {
 
 function outputOf({ response }: Pick<KeptResponse, 'response'>): readonly Item[] {
   return readArray(response['output']).filter(
-    (item): item is JsonObject => isObject(item) && ID.test(String(item['id'])),
+    (item): item is JsonObject => isObject(item) && KEPT_ID.test(String(item['id'])),
   );
 }
 
-function ownerOf({ account, userId }: Principal): string {
-  return hash(JSON.stringify([account, userId]));
-}
-
-function hash(text: string): string {
-  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
-}
-
 function notFound(id: string, param: string): GatewayError {
-  const shown = ID.test(id) ? ` \`${id}\`` : '';
+  const shown = KEPT_ID.test(id) ? ` \`${id}\`` : '';
   return new GatewayError(
     'previous_response_not_found',
     `Nothing${shown} is kept here that this request could continue. Send the whole conversation as \`input\`.`,

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Principal } from '../../../../core/index.ts';
-import { createResponseStore, type StoreMode } from '../../../../plugins/dialects/responses/store.ts';
+import type { StoreMode } from '../../../../plugins/dialects/kit/keep.ts';
+import { createResponseStore } from '../../../../plugins/dialects/responses/store.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { contextOf } from '../../../support/formats/responses-dialect.ts';
 
