@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { DIALECT_FEATURES } from '../support/pages/dialect-features.ts';
 import { loadDialects, writeTable } from '../support/pages/dialect-page.ts';
 import { type DialectRuns, openDialectRuns } from '../support/pages/dialect-runs.ts';
@@ -8,6 +11,12 @@ import { loadProviders } from '../support/plugins/all-providers.ts';
 const FOLDER = new URL('../../docs/dialects/', import.meta.url);
 const PROVIDERS = await loadProviders();
 const DIALECTS = await loadDialects();
+const ORDER = [
+  ...['Set-up', 'Ways in', 'What becomes of a request', 'What becomes of a response'],
+  ...['What is kept', 'What providers make of it'],
+];
+const pageOf = (name: string): string => readFileSync(new URL(`${name}.md`, FOLDER), 'utf8');
+const run = promisify(execFile);
 
 describe('docs/dialects', () => {
   let runs: DialectRuns;
@@ -18,7 +27,7 @@ describe('docs/dialects', () => {
 
   for (const dialect of DIALECTS)
     it(`shows what of ${dialect.name} arrives at each vendor (E22; npm run matrix writes the table)`, async () => {
-      const page = readFileSync(new URL(`${dialect.name}.md`, FOLDER), 'utf8');
+      const page = pageOf(dialect.name);
       expect(await writeTable(page, dialect, PROVIDERS, runs)).to.equal(page);
     });
 
@@ -39,4 +48,27 @@ describe('docs/dialects', () => {
     expect(await say('gemini', 'openai', '`functionDeclarations`')).to.equal('translated');
     expect(await say('chat', 'openai', '`reasoning_effort`'), 'a model that reasons').to.equal('native');
   });
+});
+
+describe('the page of a way in', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await startGateway({});
+  });
+  after(() => gateway?.stop());
+
+  for (const { name } of DIALECTS) {
+    it(`has the same parts in the same order: ${name}`, () => {
+      expect([...pageOf(name).matchAll(/^## (.+)$/gm)].map(([, title]) => title)).to.deep.equal(ORDER);
+    });
+
+    it(`has a line for curl that works as it stands: ${name}`, async () => {
+      const line = /`(curl \{base\}[^`]+)`/.exec(pageOf(name))?.[1] ?? '';
+      const command = line.replace('{base}', gateway.url).replace('tg_…', gateway.key);
+      const { stdout } = await run('sh', ['-c', `${command} -s -w '\n%{http_code}'`]);
+      const [status, ...body] = stdout.split('\n').reverse();
+      expect(status, stdout).to.equal('200');
+      expect(body.join('\n')).to.match(/Hi|Once upon/);
+    });
+  }
 });
