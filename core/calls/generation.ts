@@ -51,7 +51,8 @@ import type { Call, CallInput } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
-import { assertEffects, effectsOf } from './ingress.ts';
+import { bodyFactsOf } from './facts.ts';
+import { assertEffects, assertPublicMedia, effectsOf } from './ingress.ts';
 import { estimateCall, limitOutput } from './meter.ts';
 import { callOperation } from './operation.ts';
 import {
@@ -387,6 +388,7 @@ export function createServices(deps: CallDeps): CallServices {
       }
     },
     async checkEffects(operation, target, body, principal) {
+      assertPublicMedia(bodyFactsOf(body, {}).media);
       const needs = effectsOf(deps.partsOf(operation).offers.get(target.provider)?.effects, target, { path: '', body });
       await assertEffects(deps, { principal, operation }, needs, [target]);
     },

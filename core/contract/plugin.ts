@@ -237,7 +237,7 @@ export interface PluginApi {
   draft(ctx: RouteContext, dialect: string, body: Buffer, takes: (provider: string) => boolean): Promise<ChatDraft>;
   /** Sends a request that is no call to a provider's endpoint for an operation. Resolves with whatever status comes. */
   sendTo(operation: Operation, provider: string, request: HttpRequest, signal?: AbortSignal): Promise<AttemptResponse>;
-  /** Throws for what would make a target of an operation do, as it is sent, what this caller may not have done: the gate of every request. */
+  /** Throws for what would make a target of an operation do, as it is sent, what this caller may not have done, and for addresses of media but `https:` at public hosts: the gate of every request. */
   checkEffects(operation: Operation, target: Target, body: object, principal: Principal): Promise<void>;
   /** What instances registered for an operation, by instance name; complete once the gateway listens. Keys of vendors are cut out, unless with the permission `credentials`. */
   offers<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>>;

@@ -317,6 +317,12 @@ describe('the realtime websocket', () => {
         'invalid_request',
         'item.content[0].image_url',
       ],
+      [
+        'an image by http in what a response is to be made of',
+        { ...CREATE, response: { input: [image('http://example.com/x.png').item] } },
+        'invalid_request',
+        'input[0].content[0].image_url',
+      ],
       ['an event that nobody knows', { type: 'output.everything' }, 'invalid_request', 'type'],
       ['a name in another case', { type: 'session.update', session: { Tools: mcp } }, 'invalid_request', 'Tools'],
       [

@@ -1,12 +1,4 @@
-import {
-  GatewayError,
-  isObject,
-  isPublicHost,
-  type JsonObject,
-  readArray,
-  readObject,
-  readString,
-} from '../../../core/index.ts';
+import { GatewayError, isObject, type JsonObject, readArray, readObject, readString } from '../../../core/index.ts';
 
 /** The events that clients send. */
 const EVENTS: ReadonlySet<unknown> = new Set([
@@ -87,17 +79,4 @@ function assertNames(event: JsonObject): void {
       const plain = name.toUpperCase().toLowerCase();
       if (plain !== name && NAMES.includes(plain)) throw invalid(name, `is \`${plain}\` in another case: write that`);
     }
-}
-
-/** Refuses addresses that the vendor must not be sent to. */
-export function assertImages({ content }: JsonObject, at: string): void {
-  for (const [index, part] of readArray(content).entries()) {
-    const url = readString(readObject(part)['image_url']);
-    if (url === undefined || url.startsWith('data:')) continue;
-    const { protocol, hostname, username } = URL.canParse(url)
-      ? new URL(url)
-      : { protocol: '', hostname: '', username: '' };
-    if (protocol !== 'https:' || username !== '' || !isPublicHost(hostname))
-      throw invalid(`${at}.content[${index}].image_url`, 'must be a data URL, or an https URL of a public host');
-  }
 }

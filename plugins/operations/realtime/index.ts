@@ -115,13 +115,11 @@ function addRoutes(api: ApiOfKind['operation']): void {
       });
     },
   });
+  const noKeys = 'Keys for one session are not made here: give pages a key of this gateway with a budget and an end.';
   for (const [path, what] of [
-    [
-      'client_secrets',
-      'Keys for one session are not made here: give pages a key of this gateway with a budget and an end.',
-    ],
+    ['client_secrets', noKeys],
     ['calls', 'Realtime by WebRTC is not served here.'],
-    ['sessions', 'Keys for one session are not made here: give pages a key of this gateway with a budget and an end.'],
+    ['sessions', noKeys],
   ] as const)
     api.route({
       ...{ method: 'POST', path: `${PATH}/${path}`, auth: ['key'], summary: 'Not served; the error says what is' },

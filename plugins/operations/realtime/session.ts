@@ -18,7 +18,7 @@ import {
   type Upgrade,
 } from '../../../core/index.ts';
 import type { RealtimeRequest, RealtimeResponse } from '../../providers/kit/index.ts';
-import { assertEvent, assertImages, fits, invalid, outputOf, Settings } from './events.ts';
+import { assertEvent, fits, invalid, outputOf, Settings } from './events.ts';
 import { endTurns, Turn } from './turn.ts';
 import { meterTranscription, type Tokens, tokensAfter, tokensOfItem, tokensOfSound } from './usage.ts';
 
@@ -191,7 +191,6 @@ export class Session {
     if (type === 'session.update') return this.#write(await this.#update(event));
     if (type === 'response.create') return this.#respond(event);
     if (type === 'conversation.item.create') {
-      assertImages(readObject(event['item']), 'item');
       await this.#check(event);
       this.#add(tokensOfItem(readObject(event['item']), this.#settings.isCompressed));
     } else if (type === 'input_audio_buffer.append') {
@@ -219,8 +218,7 @@ export class Session {
   async #respond(event: JsonObject): Promise<void> {
     if (this.#draining) throw this.#draining;
     const { max_output_tokens: named, output_modalities: writes, ...response } = readObject(event['response']);
-    for (const [at, item] of readArray(response['input']).entries())
-      assertImages(readObject(item), `response.input[${at}]`);
+    await this.#check(response);
     const output = named === undefined ? this.#settings.output : outputOf(named);
     const own = { event_id: `event_${randomUUID()}`, ...event };
     const listening = this.#listening;
