@@ -92,6 +92,24 @@ export const AGENTS: Readonly<Record<string, AgentRow>> = Object.freeze({
       [/^bash$/, () => ({ command: `cat ${NOTE}` })],
     ],
   },
+  'qwen-code': {
+    model: 'gpt-5.5',
+    command: `qwen --yolo ${TASK}`,
+    loop: [
+      [/^read_file$/, (folder) => ({ file_path: at(folder) })],
+      [/^edit$/, (folder) => ({ file_path: at(folder), old_string: 'red', new_string: 'blue' })],
+      [/^run_shell_command$/, () => ({ command: `cat ${NOTE}` })],
+    ],
+  },
+  cline: {
+    model: 'gpt-5.5',
+    command: `cline ${TASK}`,
+    loop: [
+      [/^read_files$/, (folder) => ({ files: [{ path: at(folder) }] })],
+      [/^apply_patch$/, () => ({ input: PATCH })],
+      [/^run_commands$/, () => ({ commands: [`cat ${NOTE}`] })],
+    ],
+  },
 });
 
 /** What a model does next that follows the loop of an agent; it greets where it has no tools, as for titles. */

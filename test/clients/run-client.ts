@@ -164,6 +164,8 @@ async function startRig(row: ClientRow, { format }: ClientRun, stage: Stage): Pr
       // Nothing of a client is to leave the loopback.
       ...{ CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1', NO_COLOR: '1', CI: '1' },
       ...{ HTTPS_PROXY: 'http://127.0.0.1:9', NO_PROXY: '127.0.0.1,localhost' },
+      // Without the process that Cline leaves behind, for all sessions of a machine.
+      CLINE_SESSION_BACKEND_MODE: 'local',
     },
     follow(next) {
       choose = next;

@@ -88,7 +88,7 @@ const aiSdk = (ai: string, own: string, anthropic: string, compatible: string, g
       ['openai', own, 'responses'],
       ['anthropic', anthropic, 'messages'],
       ['openai-compatible', compatible, 'chat'],
-      ...(ai.startsWith('7.') ? [['google', google, 'gemini'] as const] : []),
+      ['google', google, 'gemini'],
     ] as const
   ).map(([name, version, format]) => ({
     ...{ title: `ai ${ai}, @ai-sdk/${name} ${version}`, format, client: name, script: 'ai-sdk.mjs' },
@@ -127,6 +127,15 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
     {
       ...{ title: 'pi 1.6.0', format: 'chat', agent: 'pi' },
       ofClient: { errors: 'it shows the error of a broken stream and ends; it does not try again' },
+    },
+  ]),
+  agent('qwen-code', '@qwen-code/qwen-code@0.24.4', [
+    { title: 'Qwen Code 0.24.4', format: 'chat', agent: 'qwen-code' },
+  ]),
+  agent('cline', 'cline@3.0.65', [
+    {
+      ...{ title: 'Cline 3.0.65', format: 'chat', agent: 'cline' },
+      ofClient: { errors: 'it tries again after a 429; it shows the error of a broken stream and ends' },
     },
   ]),
   {
