@@ -9,6 +9,8 @@ export type { AgentKit } from './agent.ts';
 export { testAgent } from './agent.ts';
 export type { AuthKit, AuthSample } from './auth.ts';
 export { testAuth } from './auth.ts';
+export type { CredentialApi, CredentialKit, Issued } from './credential.ts';
+export { testCredential } from './credential.ts';
 export type {
   ContentRow,
   DialectFormat,
@@ -22,6 +24,7 @@ export type {
   Streamed,
 } from './dialect.ts';
 export { testDialect } from './dialect.ts';
+export type { IssuerAnswer, IssuerRequest } from './issuer.ts';
 export type { OperationKit, OperationSample } from './operation.ts';
 export { testOperation } from './operation.ts';
 export { testPlugin } from './plugin.ts';

@@ -6,7 +6,7 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 
 /** The examples of the page that are whole: those of providers and stores need fixtures and a store. */
-const RUN = ['testAgent', 'testPolicy', 'testAuth', 'testOperation', 'testPlugin'] as const;
+const RUN = ['testAgent', 'testPolicy', 'testAuth', 'testCredential', 'testOperation', 'testPlugin'] as const;
 
 const blocks = readBlocks().filter(({ page, language }) => page === 'docs/plugins/12-testing.md' && language === 'ts');
 const at = (module: string): string => JSON.stringify(path.join(PACKAGE_ROOT, module));
@@ -17,6 +17,7 @@ for (const kit of RUN) {
   const file = path.join(folder, `${kit}.mts`);
   const own = text
     .replaceAll("from 'tollgate'", `from ${at('core/index.ts')}`)
+    .replaceAll("'tollgate/codec'", at('plugins/providers/kit/index.ts'))
     .replaceAll("'tollgate/conformance'", at('test/conformance/index.ts'));
   writeFileSync(file, own);
   // Its tests are those of this file.

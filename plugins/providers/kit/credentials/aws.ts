@@ -11,8 +11,9 @@ import type {
 import { OptionError, readString } from '../../../../core/index.ts';
 import {
   createRenewed,
+  type Dated,
   failed,
-  fetchCredential,
+  fetchDated,
   fetchText,
   type Lease,
   type Renewed,
@@ -291,7 +292,7 @@ async function assumeRole(
 ): Promise<Lease<AwsKeys>> {
   const file = path.resolve(api.settings.baseDir, webIdentityTokenFile);
   const token = await readSecretFile(file, 'the file of aws.webIdentityTokenFile');
-  const text = await fetchText(api.http, {
+  const { body: text, clockMs } = await fetchText(api.http, {
     ...{ who: 'AWS STS', url: sts },
     form: {
       ...{ Action: 'AssumeRoleWithWebIdentity', Version: '2011-06-15', RoleArn: roleArn },
@@ -299,10 +300,11 @@ async function assumeRole(
     },
   });
   const read = (name: string): string | undefined => new RegExp(`<${name}>([^<]+)</${name}>`).exec(text)?.[1];
-  return readKeys('AWS STS', {
+  const body = {
     ...{ AccessKeyId: read('AccessKeyId'), SecretAccessKey: read('SecretAccessKey') },
     ...{ Token: read('SessionToken'), Expiration: read('Expiration') },
-  });
+  };
+  return readKeys('AWS STS', { body, clockMs });
 }
 
 /** Source: https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html */
@@ -317,7 +319,7 @@ async function fetchOfContainer(
     url: containerUri,
     ...(token !== undefined && { headers: { authorization: token } }),
   };
-  return readKeys('the container', await fetchCredential(api.http, request));
+  return readKeys('the container', await fetchDated(api.http, request));
 }
 
 /** Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html (IMDSv2) */
@@ -325,19 +327,17 @@ async function fetchOfMachine(api: Api): Promise<Lease<AwsKeys>> {
   const who = 'the EC2 instance';
   const ttl = { 'x-aws-ec2-metadata-token-ttl-seconds': '60' };
   const token = await fetchText(api.http, { who, url: `${MACHINE}/latest/api/token`, method: 'PUT', headers: ttl });
-  const headers = { 'x-aws-ec2-metadata-token': token };
+  const headers = { 'x-aws-ec2-metadata-token': token.body };
   const url = `${MACHINE}/latest/meta-data/iam/security-credentials/`;
-  const [role = ''] = (await fetchText(api.http, { who, url, headers })).split('\n');
-  return readKeys(
-    who,
-    await fetchCredential(api.http, { who, url: `${url}${encodeURIComponent(role.trim())}`, headers }),
-  );
+  const [role = ''] = (await fetchText(api.http, { who, url, headers })).body.split('\n');
+  return readKeys(who, await fetchDated(api.http, { who, url: `${url}${encodeURIComponent(role.trim())}`, headers }));
 }
 
-function readKeys(who: string, body: JsonObject): Lease<AwsKeys> {
+function readKeys(who: string, { body, clockMs }: Dated<JsonObject>): Lease<AwsKeys> {
   const { AccessKeyId, SecretAccessKey, Token, Expiration } = body;
   const [accessKeyId, secretAccessKey] = [readString(AccessKeyId), readString(SecretAccessKey)];
-  const endsAt = Date.parse(readString(Expiration) ?? '');
+  // It is a time of the other's clock.
+  const endsAt = Date.now() + Date.parse(readString(Expiration) ?? '') - clockMs;
   if (!accessKeyId || !secretAccessKey || Number.isNaN(endsAt))
     throw failed('upstream_error', `${who} answered without keys`);
   return { value: { accessKeyId, secretAccessKey, sessionToken: readString(Token) }, endsAt };

@@ -1,8 +1,16 @@
 import { createHash, createPrivateKey, type KeyObject, randomUUID, X509Certificate } from 'node:crypto';
 import path from 'node:path';
 import type { Credential, PluginApi } from '../../../../core/index.ts';
-import { OptionError, readString } from '../../../../core/index.ts';
-import { createRenewed, fetchCredential, type Lease, readSecretFile, readToken, tokenCredential } from './renewed.ts';
+import { OptionError } from '../../../../core/index.ts';
+import {
+  createRenewed,
+  fetchCredential,
+  fetchDated,
+  type Lease,
+  readSecretFile,
+  readToken,
+  tokenCredential,
+} from './renewed.ts';
 
 /**
  * Tokens of Microsoft Entra in place of a key: by a secret, a certificate, a token of another identity provider (workload identity), or the
@@ -198,15 +206,11 @@ async function fetchOfMachine(api: Api, options: EntraOptions): Promise<Lease<st
   url.searchParams.set('api-version', identityHeader === undefined ? '2018-02-01' : '2019-08-01');
   url.searchParams.set('resource', scope.replace(/\/?\.default$/, ''));
   if (clientId !== undefined) url.searchParams.set('client_id', clientId);
-  const body = await fetchCredential(api.http, {
+  const { body, clockMs } = await fetchDated(api.http, {
     ...{ who: 'the managed identity', url: url.href },
     headers: identityHeader === undefined ? { metadata: 'true' } : { 'x-identity-header': identityHeader },
   });
-  const now = Date.now();
   // App Service says when a token ends, not how long it lives.
-  const seconds = readString(body['expires_in']) ?? body['expires_in'];
-  const endsAt = Number(body['expires_on']) * 1000;
-  return seconds === undefined && endsAt > now
-    ? { value: readToken(body, 'the managed identity', now).value, endsAt }
-    : readToken(body, 'the managed identity', now);
+  const { expires_in = (Number(body['expires_on']) * 1000 - clockMs) / 1000 } = body;
+  return readToken({ ...body, expires_in }, 'the managed identity', Date.now());
 }

@@ -46,18 +46,17 @@ export function createRenewed<T>({ what, fetch, log, now = Date.now }: RenewedPa
 
   const renew = (): Promise<T> => {
     flight ??= fetch()
-      .then(
-        (lease) => {
-          held = { ...lease, since: now() };
-          return lease.value;
-        },
-        (error: unknown) => {
-          lastError = error;
-          restsUntil = now() + (held && held.endsAt > now() ? REST_MS : SHORT_REST_MS);
-          log.warn({ err: error }, `${what} cannot be renewed`);
-          throw error;
-        },
-      )
+      .then((lease) => {
+        if (lease.endsAt <= now()) throw failed('upstream_error', `${what} had ended when it came`);
+        held = { ...lease, since: now() };
+        return lease.value;
+      })
+      .catch((error: unknown) => {
+        lastError = error;
+        restsUntil = now() + (held && held.endsAt > now() ? REST_MS : SHORT_REST_MS);
+        log.warn({ err: error }, `${what} cannot be renewed`);
+        throw error;
+      })
       .finally(() => {
         flight = undefined;
       });
@@ -110,6 +109,14 @@ export interface TokenRequest {
 
 const TIMEOUT_MS = 10_000;
 const MAX_WORDS = 300;
+/** A clock that is less off than that is not why a credential is refused. */
+const CLOCK_S = 60;
+
+/** What was responded, and the time at the other side: how long a thing is good for that ends at a time of its clock. */
+export interface Dated<T> {
+  readonly body: T;
+  readonly clockMs: number;
+}
 
 /**
  * Asks for a credential, over the client of the control plane, and answers the body's text. Rejects with a {@link StreamFailure}:
@@ -118,9 +125,9 @@ const MAX_WORDS = 300;
 export async function fetchText(
   http: () => Promise<Got>,
   { who, url, method, ...request }: TokenRequest,
-): Promise<string> {
+): Promise<Dated<string>> {
   const client = await http();
-  const { statusCode, body } = await client(url, {
+  const { statusCode, body, headers } = await client(url, {
     method: method ?? (request.form || request.json ? 'POST' : 'GET'),
     ...(request.headers && { headers: request.headers }),
     ...(request.form && { form: request.form }),
@@ -133,16 +140,30 @@ export async function fetchText(
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
     throw failed('upstream_error', `${who} cannot be reached for a credential (${code})`);
   });
-  if (statusCode === 200) return body;
+  const clockMs = Date.parse(headers.date ?? '') || Date.now();
+  if (statusCode === 200) return { body, clockMs };
   const type = statusCode >= 500 || statusCode === 429 ? 'upstream_error' : 'authentication';
-  throw failed(type, `${who} gives no credential: status ${statusCode}${wordsOf(body)}`);
+  throw failed(type, `${who} gives no credential: status ${statusCode}${wordsOf(body)}${sayClock(clockMs)}`);
+}
+
+/** Of this machine’s clock, where it is so far off that what it signs or dates is refused. */
+function sayClock(clockMs: number): string {
+  const offMs = Date.now() - clockMs;
+  const seconds = Math.round(Math.abs(offMs) / 1000);
+  return seconds < CLOCK_S ? '' : `; the clock of this machine is ${seconds} s ${offMs > 0 ? 'ahead' : 'behind'}`;
 }
 
 /** The same for JSON. */
-export async function fetchCredential(http: () => Promise<Got>, request: TokenRequest): Promise<JsonObject> {
-  const body: unknown = parseJson(await fetchText(http, request));
-  if (isObject(body)) return body;
+export async function fetchDated(http: () => Promise<Got>, request: TokenRequest): Promise<Dated<JsonObject>> {
+  const { body: text, clockMs } = await fetchText(http, request);
+  const body: unknown = parseJson(text);
+  if (isObject(body)) return { body, clockMs };
   throw failed('upstream_error', `${request.who} answered with something that is no JSON object`);
+}
+
+/** The same where it is said how long the credential is good for, not until when. */
+export async function fetchCredential(http: () => Promise<Got>, request: TokenRequest): Promise<JsonObject> {
+  return (await fetchDated(http, request)).body;
 }
 
 /** What a body says of an error: OAuth's `error` and `error_description`, Google's `error.message`, a text of AWS. */
@@ -155,13 +176,15 @@ function wordsOf(text: string): string {
   return words.length === 0 ? '' : `, ${words.join(': ').slice(0, MAX_WORDS)}`;
 }
 
+const SHORT_LIFE_S = 300;
+
 /** Reads a token of OAuth: its text, and when it ends by this machine's clock, whatever the other's says. */
 export function readToken(body: JsonObject, who: string, now: number): Lease<string> {
   const value = readString(body['access_token']);
-  const seconds = Number(body['expires_in']);
   if (value === undefined || value === '') throw failed('upstream_error', `${who} answered without a token`);
   // Where nothing is said: the shortest life that tokens have.
-  return { value, endsAt: now + (seconds > 0 ? seconds : 300) * 1000 };
+  const seconds = Number(body['expires_in'] ?? SHORT_LIFE_S);
+  return { value, endsAt: now + (Number.isNaN(seconds) ? SHORT_LIFE_S : seconds) * 1000 };
 }
 
 /** Reads a file that a credential is in; `name` is what messages say of it. Rejects with a {@link StreamFailure}. */

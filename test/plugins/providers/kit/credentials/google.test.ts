@@ -82,7 +82,19 @@ describe('a vendor at Google Cloud, without a key', () => {
     await start({ serviceAccount: ACCOUNT, tokenUrl: place.url });
     expect(await chat()).to.be.within(500, 599);
     expect(vendor.requests).to.have.length(0);
-    expect(gateway?.logText()).to.include('invalid_grant: Invalid JWT Signature.');
+    expect(gateway?.logText()).to.include('invalid_grant: Invalid JWT Signature.').and.not.include('the clock of');
+  });
+
+  it('E68: is not called where the clock of the machine is off, and the log says by how much', async () => {
+    const date = new Date(Date.now() + 7_200_000).toUTCString();
+    const error = { error: 'invalid_grant', error_description: 'Invalid JWT: Check your iat and exp values.' };
+    place.script(answer(400, error, { date }));
+    await start({ serviceAccount: ACCOUNT, tokenUrl: place.url });
+    expect(await chat()).to.be.within(500, 599);
+    expect(vendor.requests).to.have.length(0);
+    expect(gateway?.logText()).to.match(
+      /Check your iat and exp values\.; the clock of this machine is 7[12]\d\d s behind/,
+    );
   });
 
   for (const [title, google, problem] of [

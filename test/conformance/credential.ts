@@ -1,0 +1,420 @@
+import assert from 'node:assert/strict';
+import {
+  type Credential,
+  type CredentialHeaders,
+  type CredentialRequest,
+  isStreamFailure,
+  type PluginApi,
+} from '../../core/index.ts';
+import { deepFreeze } from './deep-freeze.ts';
+import { type Issuer, type IssuerAnswer, type IssuerRequest, openIssuer } from './issuer.ts';
+import { findRunner, type Runner, type WithRunner } from './runner.ts';
+import { watchedAsync } from './watched.ts';
+
+/** What a credential is made with: a part of `api`. */
+export type CredentialApi = Pick<PluginApi, 'http' | 'fetch' | 'log' | 'settings'>;
+
+/** What the kit wants the issuer to give. */
+export interface Issued {
+  /** A text that the headers of requests have to show: a token, the id of a key, the token of a session. */
+  readonly mark: string;
+  /** How long it is good for. */
+  readonly seconds: number;
+  /** When it ends by the issuer's clock, in milliseconds since 1970. */
+  readonly endsAt: number;
+}
+
+/** What {@link testCredential} is given. */
+export interface CredentialKit extends WithRunner {
+  /** What it is, for the titles of the tests. */
+  readonly name: string;
+  /** Makes the credential anew, as the `setup` of its plugin does. */
+  open(api: CredentialApi): Credential;
+  /** What its issuer responds to a request for a credential, in its published format. Without it the credential needs no one. */
+  issue?(request: IssuerRequest, issued: Issued): IssuerAnswer;
+  /** What the issuer responds where it refuses; 401 with `invalid_client` of OAuth unless set. */
+  readonly refusal?: IssuerAnswer;
+  /** Texts of its options that nobody may see: keys, secrets, tokens of files. */
+  readonly secrets: readonly string[];
+  /** For one that signs: when a request was signed, in milliseconds since 1970, by its headers. */
+  signedAt?(headers: CredentialHeaders): number;
+}
+
+const REFUSAL: IssuerAnswer = { status: 401, body: { error: 'invalid_client', error_description: 'It is unknown.' } };
+const LIFE_S = 3600;
+const LIFE_MS = LIFE_S * 1000;
+const HOUR_MS = 3_600_000;
+/** How long a test waits for what has to be there at once. */
+const SOON_MS = 1500;
+/** In how long a request for a credential has to end, however silent the issuer is. */
+const MOST_MS = 30_000;
+
+const REQUEST: CredentialRequest = deepFreeze({
+  method: 'POST',
+  url: 'https://vendor.example/v1/chat?stream=true',
+  headers: { 'content-type': 'application/json' },
+  body: '{"model":"m"}',
+});
+
+/**
+ * Runs the tests that every credential which signs or expires must pass: it is fetched once however many wait, renewed ahead of its end,
+ * goes on while its issuer fails and asks it no more than it bears, takes nothing that has ended, whatever the clock of the machine says,
+ * ends in time, and shows no secret. No network: `api.http()` and `api.fetch` lead to the kit's issuer, and `Date` is the kit's.
+ *
+ * ```ts
+ * import { testCredential } from 'tollgate/conformance';
+ * import { acmeCredential } from '../acme-credential.ts';
+ * testCredential({
+ *   name: 'acme',
+ *   open: (api) => acmeCredential(api, { clientSecret: 'acme-secret-4711' }),
+ *   issue: (_request, { mark, seconds }) => ({ body: { access_token: mark, expires_in: seconds } }),
+ *   secrets: ['acme-secret-4711'],
+ * });
+ * ```
+ */
+export function testCredential(kit: CredentialKit): void {
+  const runner = findRunner(kit.runner);
+  runner.describe(`the credential ${kit.name}: what every one promises`, () => {
+    testHeaders(kit, runner);
+    if (kit.issue) {
+      testRenewal(kit, runner);
+      testFailures(kit, runner);
+    }
+    if (kit.signedAt) testClock(kit, kit.signedAt, runner);
+  });
+}
+
+/** A credential before its issuer, at a time that the test says. */
+interface Subject {
+  readonly credential: Credential;
+  readonly issuer: Issuer;
+  readonly logged: readonly string[];
+  /** The headers of one request. */
+  headers(): Promise<CredentialHeaders>;
+  /** What they are refused with; fails when they are not. */
+  failure(): Promise<Error>;
+  /** What is issued. */
+  mark: string;
+  seconds: number;
+  /** What the issuer does, where it is not to issue as the kit says; nothing is never a response. */
+  respond: ((request: IssuerRequest, issued: Issued) => IssuerAnswer | undefined) | undefined;
+  /** By how much the machine's clock is ahead of the issuer's. */
+  skewMs: number;
+  pass(ms: number): void;
+}
+
+async function withCredential(kit: CredentialKit, run: (subject: Subject) => Promise<void>): Promise<void> {
+  const clock = setClock();
+  const logged: string[] = [];
+  const issuer = await openIssuer((request) => {
+    const { skewMs, seconds, mark, respond = kit.issue } = subject;
+    const now = Date.now() - skewMs;
+    const answer = respond?.(request, { mark, seconds, endsAt: now + seconds * 1000 });
+    return answer && { ...answer, headers: { date: new Date(now).toUTCString(), ...answer.headers } };
+  });
+  const log = (fields: unknown, message?: string) => {
+    const error = (fields as { readonly err?: Error } | undefined)?.err;
+    logged.push(`${JSON.stringify(fields)} ${message ?? ''} ${error?.stack ?? ''}`);
+  };
+  const logger: PluginApi['log'] = { debug: log, info: log, warn: log, error: log, child: () => logger };
+  const settings = { baseDir: '/nowhere' } as PluginApi['settings'];
+  const headers = async () => (await subject.credential.headers?.(REQUEST)) ?? assert.fail('it has no `headers`');
+  const subject: Subject = {
+    credential: kit.open({ ...issuer.api, log: logger, settings }),
+    ...{ issuer, logged, headers, mark: 'mark-1-of-what-was-issued', seconds: LIFE_S, respond: undefined, skewMs: 0 },
+    failure: () => headers().then(() => assert.fail('headers were made of nothing'), asError),
+    pass: clock.pass,
+  };
+  try {
+    await run(subject);
+  } finally {
+    issuer.close();
+    clock.restore();
+  }
+}
+
+function asError(error: unknown): Error {
+  if (error instanceof assert.AssertionError) throw error;
+  return error as Error;
+}
+
+/** A `Date` that a test moves on; the platform's timers go on as they do. */
+function setClock(): { pass(ms: number): void; restore(): void } {
+  const Platform = globalThis.Date;
+  let offsetMs = 0;
+  const Moved = new Proxy(Platform, {
+    construct: (target, given: readonly unknown[], made) =>
+      Reflect.construct(target, given.length === 0 ? [Platform.now() + offsetMs] : [...given], made) as object,
+    get: (target, name) => (name === 'now' ? () => Platform.now() + offsetMs : (Reflect.get(target, name) as unknown)),
+  });
+  globalThis.Date = Moved;
+  return {
+    pass(ms) {
+      offsetMs += ms;
+    },
+    restore() {
+      globalThis.Date = Platform;
+    },
+  };
+}
+
+/** Fails, with words, where something is not there at once. */
+async function soon<T>(work: Promise<T>, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new assert.AssertionError({ message: what })), SOON_MS);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+/** Waits for what goes on in the background. */
+async function until(is: () => boolean, what: string): Promise<void> {
+  const endsAt = performance.now() + SOON_MS;
+  while (!is()) {
+    assert.ok(performance.now() < endsAt, what);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+function assertShows(headers: CredentialHeaders, mark: string, what: string): void {
+  assert.ok(JSON.stringify(headers).includes(mark), what);
+}
+
+function assertFailure(error: Error): void {
+  assert.ok(
+    isStreamFailure(error),
+    `what it rejects with is no StreamFailure, so that no one knows what to do: ${error.stack}`,
+  );
+}
+
+function assertHides(kit: CredentialKit, text: string, where: string, ...more: readonly string[]): void {
+  for (const secret of [...kit.secrets, ...more]) {
+    const forms = [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')];
+    assert.ok(!forms.some((form) => text.includes(form)), `a secret is in ${where}`);
+  }
+}
+
+function testHeaders(kit: CredentialKit, { describe, it }: Runner): void {
+  describe('the headers of a request', () => {
+    it('are made in place of a fixed text', () =>
+      withCredential(kit, async ({ credential }) => {
+        assert.equal(typeof credential.headers, 'function', 'it has no `headers`');
+        assert.equal(credential.value, undefined, '`value` is for a fixed text');
+        assert.equal(credential.required, false, '`required` is for a fixed text');
+        assert.equal(credential.header, credential.header.toLowerCase(), '`header` is in lower case');
+      }));
+    it('are texts that may be sent, by names in lower case, and show what was issued', () =>
+      withCredential(kit, async (subject) => {
+        const headers = await subject.headers();
+        assert.ok(headers[subject.credential.header], `they have ${subject.credential.header}`);
+        for (const [name, value] of Object.entries(headers)) {
+          assert.match(name, /^[a-z0-9-]+$/);
+          assert.match(value, /^[\x20-\x7e]+$/, name);
+        }
+        if (kit.issue) assertShows(headers, subject.mark, 'they show nothing of what was issued');
+      }));
+    it('are made without a word to the console or a look at the environment', () =>
+      withCredential(kit, (subject) => watchedAsync(async () => void (await subject.headers()))));
+    it('hold no secret of the options, nor do the addresses that were asked', () =>
+      withCredential(kit, async (subject) => {
+        assertHides(kit, JSON.stringify(await subject.headers()), 'the headers of a request');
+        assertHides(kit, subject.issuer.requests.map(({ url }) => url).join(' '), 'an address');
+        assertHides(kit, subject.logged.join(' '), 'the log', subject.mark);
+      }));
+  });
+}
+
+function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
+  describe('what is issued', () => {
+    it('is asked for once, however many requests wait for it', () =>
+      withCredential(kit, async (subject) => {
+        await subject.headers();
+        const { length: once } = subject.issuer.requests;
+        await withCredential(kit, async (other) => {
+          await Promise.all(Array.from({ length: 20 }, () => other.headers()));
+          assert.equal(other.issuer.requests.length, once, 'twenty requests at once asked more than one does');
+        });
+      }));
+    it('is used until its end is near', () =>
+      withCredential(kit, async (subject) => {
+        await subject.headers();
+        const { length } = subject.issuer.requests;
+        subject.pass(LIFE_MS / 2);
+        await subject.headers();
+        assert.equal(subject.issuer.requests.length, length, 'it is asked for anew after half of its life');
+      }));
+    it('is renewed ahead of its end, and no request waits for that', () =>
+      withCredential(kit, async (subject) => {
+        await subject.headers();
+        const [{ length }, { mark }] = [subject.issuer.requests, subject];
+        Object.assign(subject, { mark: 'mark-2-of-what-was-issued', respond: () => undefined });
+        subject.issuer.hurry(50);
+        subject.pass(LIFE_MS - 60_000);
+        const held = await soon(subject.headers(), 'a request waits for the issuer a minute before the end');
+        assertShows(held, mark, 'what is good for a minute more is not used');
+        await until(() => subject.issuer.requests.length > length, 'it is not renewed a minute before its end');
+        await until(() => subject.logged.length > 0, 'that it cannot be renewed is not in the log');
+        Object.assign(subject, { respond: undefined });
+        subject.issuer.hurry(undefined);
+        subject.pass(30_000);
+        const shows = async () => JSON.stringify(await subject.headers()).includes(subject.mark);
+        let isNew = false;
+        await until(() => {
+          void shows().then((is) => {
+            isNew = is;
+          });
+          return isNew;
+        }, 'it is not renewed when the issuer is there again');
+      }));
+    it('is no longer used when it has ended', () =>
+      withCredential(kit, async (subject) => {
+        await subject.headers();
+        subject.mark = 'mark-2-of-what-was-issued';
+        subject.pass(LIFE_MS + 1000);
+        assertShows(await subject.headers(), subject.mark, 'what has ended is still used');
+      }));
+    for (const [title, ms] of [
+      ['ahead of', 2 * HOUR_MS],
+      ['behind', -2 * HOUR_MS],
+    ] as const)
+      it(`is used for its life where the clock of the machine is two hours ${title} the issuer’s`, () =>
+        withCredential(kit, async (subject) => {
+          subject.skewMs = ms;
+          await subject.headers();
+          const { length } = subject.issuer.requests;
+          await subject.headers();
+          assert.equal(subject.issuer.requests.length, length, 'each request asks for it anew');
+          subject.mark = 'mark-2-of-what-was-issued';
+          subject.pass(LIFE_MS + 1000);
+          assertShows(await subject.headers(), subject.mark, 'what has ended is still used');
+        }));
+    it('is asked for anew when a vendor refuses it, and not again when the next one is refused at once', () =>
+      withCredential(kit, async (subject) => {
+        const { credential } = subject;
+        if (!credential.refused) return;
+        await subject.headers();
+        assert.equal(credential.refused(401, {}), false, 'one that is new would be asked for anew without an end');
+        subject.pass(LIFE_MS / 2);
+        subject.mark = 'mark-2-of-what-was-issued';
+        assert.equal(credential.refused(401, {}), true, 'one that is half an hour old may have been withdrawn');
+        assertShows(await subject.headers(), subject.mark, 'what was refused is still used');
+        assert.equal(credential.refused(401, {}), false, 'the next one is asked for anew without an end');
+        assert.equal(credential.refused(500, {}), false, 'a failure of the vendor is not the credential’s');
+      }));
+  });
+}
+
+/** What is no credential, by what is wrong with it. */
+const BROKEN: readonly (readonly [what: string, change: (answer: IssuerAnswer) => IssuerAnswer])[] = [
+  ['fails', () => ({ status: 503, body: 'Service Unavailable' })],
+  ['is a page of a proxy', () => ({ body: '<html><body>Sign in to the network</body></html>' })],
+  ['says nothing', () => ({ body: '' })],
+  ['says an empty object', () => ({ body: {} })],
+  ['says a list', () => ({ body: [] })],
+  ['is cut in its middle', ({ body }) => ({ body: halfOf(typeof body === 'string' ? body : JSON.stringify(body)) })],
+];
+
+/** A text up to the middle of its mark. */
+function halfOf(text: string): string {
+  return text.slice(0, text.indexOf('-of-what-was'));
+}
+
+function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
+  const issue = (request: IssuerRequest, issued: Issued) => kit.issue?.(request, issued) ?? { body: '' };
+  describe('an issuer', () => {
+    for (const [what, change] of BROKEN)
+      it(`that ${what} is a failure of the request, without a secret, and is forgotten when it is there again`, () =>
+        withCredential(kit, async (subject) => {
+          subject.respond = (request, issued) => change(issue(request, issued));
+          const error = await subject.failure();
+          assertFailure(error);
+          assertHides(kit, `${error.stack} ${subject.logged.join(' ')}`, 'an error or the log', subject.mark);
+          subject.respond = undefined;
+          subject.pass(60_000);
+          assertShows(await subject.headers(), subject.mark, 'it is not asked again after a minute');
+        }));
+    it('that refuses says so in the failure, of the class `authentication`, without a secret', () =>
+      withCredential(kit, async (subject) => {
+        subject.respond = () => kit.refusal ?? REFUSAL;
+        const error = await subject.failure();
+        assertFailure(error);
+        assert.equal(isStreamFailure(error) && error.failure.class, 'authentication');
+        assertHides(kit, `${error.stack} ${subject.logged.join(' ')}`, 'an error or the log');
+      }));
+    it('that fails is not asked by each request', () =>
+      withCredential(kit, async (subject) => {
+        subject.respond = () => ({ status: 503, body: '' });
+        for (let request = 0; request < 20; request += 1) await subject.failure();
+        assert.ok(subject.issuer.requests.length <= 2, `${subject.issuer.requests.length} requests in no time`);
+      }));
+    it('that fails near the end leaves what there is in use, and is not asked by each request', () =>
+      withCredential(kit, async (subject) => {
+        await subject.headers();
+        const { length } = subject.issuer.requests;
+        subject.respond = () => ({ status: 503, body: '' });
+        subject.pass(LIFE_MS - 60_000);
+        for (let request = 0; request < 20; request += 1) {
+          assertShows(await subject.headers(), subject.mark, 'what is good for a minute more is not used');
+          if (request === 0) await until(() => subject.logged.length > 0, 'the log says nothing');
+        }
+        assert.ok(subject.issuer.requests.length <= length + 2, 'each request asks a minute before the end');
+      }));
+    it('that gives what has ended already is a failure, and is not asked by each request', () =>
+      withCredential(kit, async (subject) => {
+        subject.seconds = -60;
+        assertFailure(await subject.failure());
+        for (let request = 0; request < 20; request += 1) await subject.failure();
+        const { length } = subject.issuer.requests;
+        subject.seconds = LIFE_S;
+        subject.pass(60_000);
+        await subject.headers();
+        assert.ok(length <= 2 * (subject.issuer.requests.length - length), 'each request asks for one that has ended');
+      }));
+    it('that never responds is left in time, and asked again later', () =>
+      withCredential(kit, async (subject) => {
+        subject.respond = () => undefined;
+        subject.issuer.hurry(50);
+        const error = await soon(subject.failure(), 'a request for a credential has no end: give it a timeout');
+        assert.ok(subject.issuer.longestMs <= MOST_MS, `it is waited for ${subject.issuer.longestMs} ms`);
+        assertFailure(error);
+        subject.respond = undefined;
+        subject.issuer.hurry(undefined);
+        subject.pass(60_000);
+        assertShows(await subject.headers(), subject.mark, 'what waits without an end is waited for for ever');
+      }));
+  });
+}
+
+function testClock(
+  kit: CredentialKit,
+  signedAt: (headers: CredentialHeaders) => number,
+  { describe, it }: Runner,
+): void {
+  const isAt = async ({ headers }: Subject, ms: number): Promise<boolean> =>
+    Math.abs(signedAt(await headers()) - ms) < 60_000;
+  describe('a signature', () => {
+    it('is of its request alone', () =>
+      withCredential(kit, async ({ credential, headers }) => {
+        const own = await headers();
+        const others = [{ body: '{}' }, { method: 'GET' }, { url: 'https://vendor.example/v1/models' }];
+        for (const other of others)
+          assert.notDeepEqual(await credential.headers?.({ ...REQUEST, ...other }), own, JSON.stringify(other));
+      }));
+    it('is of the time of its request', () =>
+      withCredential(kit, async (subject) => {
+        assert.ok(await isAt(subject, Date.now()));
+        subject.pass(LIFE_MS / 2);
+        assert.ok(await isAt(subject, Date.now()));
+      }));
+    it('is made once more by the clock of the vendor, where that refuses it for its time', () =>
+      withCredential(kit, async (subject) => {
+        const { credential } = subject;
+        const vendorMs = Date.now() + HOUR_MS;
+        const headers = { date: new Date(vendorMs).toUTCString() };
+        assert.equal(await isAt(subject, Date.now()), true);
+        assert.equal(credential.refused?.(403, headers), true, 'the clock of the vendor is passed over');
+        assert.equal(await isAt(subject, vendorMs), true, 'the clock of the vendor is passed over');
+        assert.equal(credential.refused?.(403, headers), false, 'it is made anew without an end');
+      }));
+  });
+}

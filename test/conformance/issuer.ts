@@ -1,0 +1,103 @@
+import http from 'node:http';
+import https from 'node:https';
+import { duplexPair } from 'node:stream';
+import type { PluginApi } from '../../core/index.ts';
+
+/** A request that the other side of a kit got. */
+export interface IssuerRequest {
+  readonly method: string;
+  /** With its origin, path and query. */
+  readonly url: string;
+  /** In lower case. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: string;
+}
+
+/** What the other side of a kit responds: 200 unless `status` says otherwise; a body that is no text is sent as JSON. */
+export interface IssuerAnswer {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string | object;
+}
+
+/** The other side of a kit's connections, in this process: every host is it, and nothing leaves. */
+export interface Issuer {
+  readonly requests: readonly IssuerRequest[];
+  /** The longest time that one of the requests was given by who sent it, in milliseconds. */
+  readonly longestMs: number;
+  /** Clients end after so many milliseconds, whatever they say: what else a test would wait for. */
+  hurry(ms: number | undefined): void;
+  readonly api: Pick<PluginApi, 'http' | 'fetch'>;
+  close(): void;
+}
+
+/** Opens the other side; `respond` gives nothing where it never does. */
+export async function openIssuer(
+  respond: (request: IssuerRequest) => IssuerAnswer | undefined | Promise<IssuerAnswer | undefined>,
+): Promise<Issuer> {
+  const requests: IssuerRequest[] = [];
+  let longestMs = 0;
+  let mostMs: number | undefined;
+  const answer = async (request: IssuerRequest): Promise<Required<IssuerAnswer> & { readonly body: string }> => {
+    requests.push(request);
+    const { status = 200, headers = {}, body } = (await respond(request)) ?? (await new Promise<never>(() => {}));
+    return { status, headers, body: typeof body === 'string' ? body : JSON.stringify(body) };
+  };
+  const server = http.createServer(async (incoming, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk as Buffer);
+    const { method = '', url = '', headers } = incoming;
+    const own = { method, url: `http://${headers.host}${url}`, headers, body: Buffer.concat(chunks).toString() };
+    const { status, headers: said, body } = await answer(own);
+    response.writeHead(status, { date: new Date().toUTCString(), ...said }).end(body);
+  });
+  const connect = () => {
+    const [near, far] = duplexPair();
+    server.emit('connection', far);
+    return near;
+  };
+  const agents = { http: new http.Agent(), https: new https.Agent() };
+  for (const agent of Object.values(agents)) agent.createConnection = connect;
+  const { got } = await import('got');
+  const client = got.extend({
+    // As that of the gateway, `egress/http-client.ts`.
+    ...{ agent: agents, followRedirect: false, retry: { limit: 0 }, timeout: { request: 30_000 } },
+    hooks: {
+      beforeRequest: [
+        (options) => {
+          const ms = options.timeout.request ?? Number.POSITIVE_INFINITY;
+          longestMs = Math.max(longestMs, ms);
+          if (mostMs !== undefined) options.timeout = { ...options.timeout, request: Math.min(ms, mostMs) };
+        },
+      ],
+    },
+  });
+  return {
+    requests,
+    get longestMs() {
+      return longestMs;
+    },
+    hurry: (ms) => {
+      mostMs = ms;
+    },
+    api: {
+      http: async () => client,
+      async fetch(input, init) {
+        const request = new Request(input, init);
+        const headers = Object.fromEntries(request.headers);
+        const { method, url } = request;
+        const signals = [request.signal, ...(mostMs === undefined ? [] : [AbortSignal.timeout(mostMs)])];
+        const left = new Promise<never>((_resolve, reject) => {
+          for (const signal of signals) signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+        });
+        const own = { method, url, headers, body: await request.text() };
+        const { status, headers: said, body } = await Promise.race([answer(own), left]);
+        return new Response(body, { status, headers: { date: new Date().toUTCString(), ...said } });
+      },
+    },
+    close() {
+      server.closeAllConnections();
+      for (const agent of Object.values(agents)) agent.destroy();
+    },
+  };
+}
