@@ -97,9 +97,9 @@ function estimateMost(deps: CallDeps, call: CallView, limit?: number): Metered {
   return { units, cost: isTwice ? most + next : most };
 }
 
-/** Sets how many tokens a chat may write: in `max_tokens`, the name that every codec knows. */
+/** Sets how many tokens a call may write, a chat or another with such a limit: in `max_tokens`, the name that every codec knows. */
 export function limitOutput(call: CallView, tokens: number): void {
-  if (!(call instanceof Call) || call.operation !== 'chat') return;
+  if (!(call instanceof Call) || (call.operation !== 'chat' && !('max_tokens' in call.request))) return;
   const { max_completion_tokens: _other, ...rest } = call.request as ChatRequest;
   call.replaceRequest({ ...rest, max_tokens: tokens });
 }
@@ -118,11 +118,12 @@ export function estimateAt(deps: CallDeps, call: CallView, target: Target, limit
   const tools = own?.client?.needs.filter(
     ({ kind, param }) => kind === 'server tool' && !own.route.without.includes(param),
   );
+  const request = limit === undefined ? call.request : { ...call.request, max_tokens: limit };
   let most: Metered = { units: {}, cost: 0 };
   for (const each of later === price ? [price] : [price, later]) {
     const one =
       definition && offer
-        ? definition.estimate(call.request, { target, offer, model, price: each } as never)
+        ? definition.estimate(request, { target, offer, model, price: each } as never)
         : estimateChat(call.request as ChatRequest, model, each, limit, tools);
     most = most.cost === undefined || (one.cost ?? Number.POSITIVE_INFINITY) < most.cost ? most : one;
   }

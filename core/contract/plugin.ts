@@ -241,9 +241,9 @@ export interface PluginApi {
   checkEffects(operation: Operation, target: Target, body: object, principal: Principal): Promise<void>;
   /** What instances registered for an operation, by instance name; complete once the gateway listens. Keys of vendors are cut out, unless with the permission `credentials`. */
   offers<O extends Operation>(operation: O): ReadonlyMap<string, OfferOf<O>>;
-  /** The most this call may come to over its targets, by the price table; with `maxTokens`, if a chat had this limit of output. */
+  /** The most this call may come to over its targets, by the price table; with `maxTokens`, if a chat, or another call with `max_tokens`, had this limit of output. */
   estimate(call: Call, maxTokens?: number): Metered;
-  /** Sets how many tokens a chat may write; for `reserve` hooks, which know what it may cost. */
+  /** Sets how many tokens a chat, or another call whose request has `max_tokens`, may write; for `reserve` hooks, which know what it may cost. */
   limitOutput(call: Call, tokens: number): void;
   /** Models and aliases that this principal may use. */
   models(principal?: Principal): readonly ModelRow[];

@@ -17,7 +17,7 @@ function namesLimit({ request, client }: Call): boolean {
 /** No model writes more. */
 const MOST_OUTPUT = 2 ** 20;
 
-/** The most tokens that a chat may write for an amount: its cost grows with them. 0 where no limit makes it cheap enough. */
+/** The most tokens that a call may write for an amount: its cost grows with them. 0 where no limit makes it cheap enough. */
 function outputFor(api: PluginApi, call: Call, nano: number): number {
   let [fits, tooMany] = [0, MOST_OUTPUT];
   while (tooMany - fits > 1) {
@@ -75,7 +75,7 @@ export default definePlugin({
         throw refuse(call, 'It is not known what this model costs.', 'Choose another model.');
       }
       if (cost <= most) return;
-      const tokens = call.operation === 'chat' ? outputFor(api, call, most) : 0;
+      const tokens = outputFor(api, call, most);
       if (tokens >= leastOutput && !namesLimit(call)) {
         api.limitOutput(call, tokens);
         call.headers.set('x-tollgate-max-tokens', String(tokens));

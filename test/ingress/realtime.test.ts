@@ -401,6 +401,63 @@ describe('the realtime websocket', () => {
       expect((await settledBooks(own.url, own.key)).spent).to.equal(1280);
     });
 
+    it('and sends what is left as the limit of a response that names none, and no more than vendors take', async () => {
+      const own = await start();
+      const client = await openRealtime(own, { key: await keyWith(own, '0.1') });
+      client.send({ ...CREATE, response: { max_output_tokens: 'inf', instructions: 'Be short.' } });
+      await client.got('response.done');
+      const { events } = await theVendor();
+      const [{ response }] = events as [Event];
+      // 0.1 USD is 1,562 tokens of speech at 64.
+      expect(response.max_output_tokens).to.be.within(1500, 1562);
+      expect(response.instructions).to.equal('Be short.');
+      client.send({ ...CREATE, response: { max_output_tokens: 300 } });
+      await client.got('response.done', 2);
+      expect(events[1]?.['response']).to.deep.equal({ max_output_tokens: 300 });
+      client.socket.close();
+      const richer = await openRealtime(own, { key: await keyWith(own, '1') });
+      richer.send(CREATE);
+      await richer.got('response.done');
+      expect((await theVendor(1)).events[0]?.['response']).to.deep.equal({ max_output_tokens: 4096 });
+      richer.socket.close();
+    });
+
+    it('and sends what the policy max-cost lets one call cost as the limit of a response that names none', async () => {
+      const own = await start({ policies: { 'max-cost': { usd: '0.05' } } });
+      const client = await openRealtime(own);
+      client.send(CREATE);
+      await client.got('response.done');
+      expect((await theVendor()).events[0]?.['response'].max_output_tokens).to.be.within(770, 781);
+      client.send({ ...CREATE, response: { max_output_tokens: 4096 } });
+      expect((await client.got('error'))['error'].message).to.match(/Ask for at most 7\d\d tokens/);
+      client.socket.close();
+    });
+
+    it('of many sessions at once, which together spend no more than the balance', async () => {
+      const own = await start({ billing: 'enforce' });
+      await own.command('accounts', 'credit', 'local', '2');
+      const clients = await Promise.all(Array.from({ length: 16 }, () => openRealtime(own)));
+      const asked: [Event, VendorSession][] = [];
+      vendor.onEvent = (event, session) => void asked.push([event, session]);
+      for (const client of clients) client.send(CREATE);
+      const told = () => clients.flatMap(({ events }) => events.filter(({ type }) => type === 'error'));
+      await until('all have gone to the vendor or were refused', () => asked.length + told().length === clients.length);
+      const codes = new Set(told().map(({ error }) => error.code));
+      expect([...codes]).to.deep.equal(['rate_limited']);
+      const limits = asked.map(([{ response }]) => Number(response.max_output_tokens));
+      // Each takes 4,096 tokens of speech at 64 until what is left is less.
+      expect(limits.filter((limit) => limit === 4096)).to.have.length(7);
+      expect(Math.min(...limits)).to.be.at.least(256);
+      for (const [{ response }, session] of asked) {
+        const usage = usageOf({ text_tokens: 1 }, { audio_tokens: response.max_output_tokens });
+        session.send(...responseEvents(`resp_${asked.length}`, { audio: ['AAAA'], usage }));
+      }
+      const spent = limits.reduce((sum, limit) => sum + 4 + limit * 64, 0);
+      await until('they are charged', async () => (await settledBooks(own.url, own.key)).spent === spent);
+      expect(spent).to.be.at.most(2_000_000);
+      for (const { socket } of clients) socket.close();
+    });
+
     it('before sound is passed on to which the vendor responds by itself', async () => {
       const own = await start();
       const client = await openRealtime(own, { key: await keyWith(own, '0.01') });
@@ -533,6 +590,72 @@ describe('the realtime websocket', () => {
       expect((await readBooks(own.url, own.key)).held).to.be.at.least(600 * 32 + 32_000 * 64);
       client.socket.close();
       expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
+    });
+
+    describe('and is told the most that a response may write where money is short', () => {
+      const limitsOf = ({ events }: VendorSession) =>
+        events.flatMap(({ type, session }) => (type === 'session.update' ? [session.max_output_tokens] : []));
+      const openShort = async () => {
+        const own = await start();
+        const { api_key: key } = await own.command<{ api_key: string }>(
+          ...(['keys', 'create', '--user', 'local', '--budget', '0.2'] as const),
+        );
+        const client = await openRealtime(own, { key });
+        await client.got('session.created');
+        client.send(append);
+        const session = await theVendor();
+        await until('sound has come', () => session.events.at(-1)?.['type'] === append.type);
+        return { own, client, session, key };
+      };
+
+      it('before the sound, and anew when it has responded', async () => {
+        const { own, client, session, key } = await openShort();
+        // What 600 tokens of sound at 32 leave of 0.2 USD, at 64.
+        const [first] = limitsOf(session);
+        expect(first).to.be.within(2700, 2825);
+        expect(session.events.map(({ type }) => type)).to.deep.equal(['session.update', append.type]);
+        expect((await client.got('session.updated'))['session'].max_output_tokens).to.equal(first);
+        session.send(...responseEvents('resp_1', { audio: ['AAAA'], usage: SAID }));
+        await client.got('response.done');
+        await settledBooks(own.url, key);
+        client.send(append);
+        await until(
+          'sound has come again',
+          () => session.events.filter(({ type }) => type === append.type).length === 2,
+        );
+        const [, second] = limitsOf(session);
+        expect(second)
+          .to.be.below(first)
+          .and.above(first - 200);
+        client.socket.close();
+        expect((await settledBooks(own.url, own.key)).spent).to.equal(100 * 32 + 10 * 64);
+      });
+
+      it('also when its client wants no limit, while a smaller one stays', async () => {
+        const { own, client, session } = await openShort();
+        const [held] = limitsOf(session);
+        const updates = (instructions: string) =>
+          session.events.filter((event) => event['session']?.instructions === instructions);
+        for (const [instructions, max_output_tokens] of [
+          ['none', 'inf'],
+          ['much', 4000],
+          ['small', 400],
+        ] as const)
+          client.send({ type: 'session.update', session: { type: 'realtime', instructions, max_output_tokens } });
+        await until('they are passed on', () => updates('small').length === 1);
+        const limits = limitsOf(session);
+        // What an update adds to the prompt is held, too: each leaves a little less.
+        expect(limits).to.deep.equal([...limits.slice(0, -1).sort((a, b) => b - a), 400]);
+        expect(limits[0]).to.equal(held);
+        for (const name of ['none', 'much'])
+          expect(updates(name)[0]?.['session'].max_output_tokens).to.be.within(2500, held);
+        await until('the last is known', () => client.events.at(-1)?.['session']?.max_output_tokens === 400);
+        client.send(CREATE);
+        await client.got('response.done');
+        expect(session.events.at(-1)).to.not.have.property('response');
+        client.socket.close();
+        expect((await settledBooks(own.url, own.key)).spent).to.equal(640);
+      });
     });
 
     it('and takes turns with what its client requests, as one call at once', async () => {

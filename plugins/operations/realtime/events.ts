@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { GatewayError, isObject, type JsonObject, readArray, readObject, readString } from '../../../core/index.ts';
+import { MAX_LIMIT } from './usage.ts';
 
 /** The events that clients send. */
 const EVENTS: ReadonlySet<unknown> = new Set([
@@ -34,6 +36,8 @@ export function assertEvent(event: JsonObject): void {
 /** What of a session decides what its responses may cost; at first what a vendor does by itself. */
 export class Settings {
   output: number | null = null;
+  /** The limit of output that the vendor's session has from here, where its client named none. */
+  #own: number | null = null;
   /** Whether responses are spoken, and whether the vendor begins them by itself. */
   speaks = true;
   responds = true;
@@ -43,7 +47,7 @@ export class Settings {
   /** As the vendor says that it is. */
   read({ max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
     const { turn_detection: detects, format } = readObject(readObject(audio)['input']);
-    if (most !== undefined) this.output = outputOf(most);
+    if (most !== undefined) this.output = outputOf(most) === this.#own ? null : outputOf(most);
     if (writes !== undefined) this.speaks = readArray(writes).includes('audio');
     this.responds = isObject(detects) && detects['create_response'] !== false;
     this.isCompressed = /^audio\/pcm[ua]$/.test(readString(readObject(format)['type']) ?? '');
@@ -56,16 +60,43 @@ export class Settings {
     if (readArray(writes).includes('audio')) this.speaks = true;
     if (isObject(detects)) this.responds = true;
   }
+
+  /** What makes the vendor's session have this limit of output, null for none, where its client named none; undefined where it has. */
+  limitTo(limit: number | null): JsonObject | undefined {
+    if (this.output !== null || limit === this.#own) return undefined;
+    this.#own = limit;
+    return { type: 'session.update', session: { type: 'realtime', max_output_tokens: limit ?? 'inf' } };
+  }
+
+  /** What a client's limit of output is sent as: while that much is held and no more, no more. */
+  limit(named: unknown, isHeld: boolean): unknown {
+    if (isHeld && !fits(outputOf(named), this.#own)) return this.#own;
+    this.#own = null;
+    return named;
+  }
 }
 
-/** The tokens that a limit allows; null for as many as the model can write. */
+/** The tokens that a limit allows; null for as many as the model can write, and for what vendors do not take. */
 export function outputOf(limit: unknown): number | null {
-  return typeof limit === 'number' && Number.isFinite(limit) && limit > 0 ? Math.ceil(limit) : null;
+  return typeof limit === 'number' && limit > 0 && limit <= MAX_LIMIT ? Math.ceil(limit) : null;
 }
 
 /** Whether one limit is within another one. */
 export function fits(output: number | null, most: number | null): boolean {
   return most === null || (output !== null && output <= most);
+}
+
+/** What ends a session, and the code that it is closed with; anything else is told, and it goes on. */
+export const CLOSE_CODES: ReadonlyMap<number, number> = new Map([
+  [401, 1008],
+  [402, 1008],
+  [404, 1008],
+]);
+
+/** An error in OpenAI's format, with the id of the client's event that it is about. */
+export function errorEvent({ code, message, param, type }: GatewayError, eventId?: string): JsonObject {
+  const error = { type, code, message, param: param ?? null, event_id: eventId ?? null };
+  return { type: 'error', event_id: `event_${randomUUID()}`, error };
 }
 
 export function invalid(param: string, problem: string): GatewayError {

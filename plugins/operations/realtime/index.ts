@@ -17,7 +17,8 @@ import {
 } from '../../../core/index.ts';
 import type { RealtimeRequest, RealtimeResponse } from '../../providers/kit/index.ts';
 import { invalid } from './events.ts';
-import { type Run, Session } from './session.ts';
+import { Session } from './session.ts';
+import type { Run } from './turn.ts';
 import { estimateRealtime } from './usage.ts';
 
 const PATH = '/v1/realtime';
@@ -33,13 +34,13 @@ const count = { type: 'integer', minimum: 0 } as const;
 const REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:RealtimeRequest',
   type: 'object',
-  required: ['model', 'kind', 'ticket', 'text', 'audio', 'images', 'output', 'speaks'],
+  required: ['model', 'kind', 'ticket', 'text', 'audio', 'images', 'max_tokens', 'speaks'],
   properties: {
     model: { type: 'string', minLength: 1, maxLength: 256 },
     kind: { enum: ['open', 'response', 'begun', 'transcription'] },
     ticket: { type: 'string' },
     ...{ text: count, audio: count, images: count },
-    output: { type: ['integer', 'null'], minimum: 0 },
+    max_tokens: { type: ['integer', 'null'], minimum: 0 },
     speaks: { type: 'boolean' },
   },
 });
@@ -220,7 +221,7 @@ class Sessions {
       response.destroy();
       throw new StreamFailure({ class: 'upstream_error', message: 'opened no websocket' });
     };
-    const nothing = { text: 0, audio: 0, images: 0, output: 0, speaks: false };
+    const nothing = { text: 0, audio: 0, images: 0, max_tokens: 0, speaks: false };
     try {
       const opened = await this.#call(
         api,

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
 import {
-  type Attempt,
   GatewayError,
   type Hold,
   isObject,
@@ -18,14 +17,11 @@ import {
   type Upgrade,
 } from '../../../core/index.ts';
 import type { RealtimeRequest, RealtimeResponse } from '../../providers/kit/index.ts';
-import { assertEvent, fits, invalid, outputOf, Settings } from './events.ts';
-import { endTurns, Turn } from './turn.ts';
+import { assertEvent, CLOSE_CODES, errorEvent, invalid, outputOf, Settings } from './events.ts';
+import { endTurns, owing, type Run, Turn } from './turn.ts';
 import { meterTranscription, type Tokens, tokensAfter, tokensOfItem, tokensOfSound } from './usage.ts';
 
 type Api = Pick<PluginApi, 'call' | 'checkEffects' | 'catalog'>;
-
-/** Works on a call. */
-export type Run = (work: Attempt<'realtime'>) => Promise<RealtimeResponse>;
 
 export interface SessionDeps {
   readonly upgrade: Upgrade;
@@ -60,13 +56,6 @@ const SPEECH = 600;
 /** Responses at once, and events in a row that are refused, after which the session ends. */
 const MAX_TURNS = 8;
 const MAX_REFUSED = 20;
-
-/** What ends a session, and the code that it is closed with; anything else is told, and it goes on. */
-const CLOSE_CODES: ReadonlyMap<number, number> = new Map([
-  [401, 1008],
-  [402, 1008],
-  [404, 1008],
-]);
 
 /** One client and its vendor: what passes between them, and what it costs. */
 export class Session {
@@ -211,7 +200,11 @@ export class Session {
     await this.#check(session);
     this.#settings.widen(session);
     this.#add(tokensOfItem(session, this.#settings.isCompressed));
-    return { ...event, session };
+    const { max_output_tokens: most, output_modalities: writes } = session;
+    if ((most ?? writes) !== undefined) await this.#listenAnew();
+    if (most === undefined) return { ...event, session };
+    const limit = this.#settings.limit(most, this.#listening !== undefined);
+    return { ...event, session: { ...session, max_output_tokens: limit } };
   }
 
   /** Begins the call of a client's `response.create`, or goes on with the one that listens. */
@@ -223,9 +216,9 @@ export class Session {
     const own = { event_id: `event_${randomUUID()}`, ...event };
     const listening = this.#listening;
     const extra = tokensOfItem(response, this.#settings.isCompressed);
-    if (listening && fits(output, listening.output) && !response['input']) {
+    if (listening?.covers(output) && !response['input']) {
       this.#stopListening();
-      listening.take(own);
+      listening.take(own, output);
       await Promise.race([listening.sent.promise, this.#calls.get(listening)]);
       return;
     }
@@ -259,6 +252,18 @@ export class Session {
       turn.release();
       if (this.#listening === turn) this.#stopListening();
     }, LISTEN_MS).unref();
+    const update = this.#settings.limitTo(turn.limit);
+    if (update) await this.#write(update);
+  }
+
+  /** Holds anew what a response that the vendor begins may cost, which is to change. */
+  async #listenAnew(): Promise<void> {
+    const listening = this.#listening;
+    if (!listening) return;
+    this.#stopListening();
+    listening.release();
+    await Promise.allSettled([this.#calls.get(listening)]);
+    await this.#listen();
   }
 
   #stopListening(): void {
@@ -273,7 +278,7 @@ export class Session {
     const most = { text: text + more.text, audio: audio + more.audio, images: images + more.images };
     const begun = upgrade.recheck().then(() => {
       turn.owner = api();
-      return call({ kind, ...most, output: turn.output, speaks }, (work) => turn.run(work), turn.signal);
+      return call({ kind, ...most, max_tokens: turn.output, speaks }, (work) => turn.run(work), turn.signal);
     });
     this.#calls.set(turn, begun);
     const end = (): void => {
@@ -374,14 +379,8 @@ export class Session {
     const own = { provider: target.provider, model };
     const { catalog } = api();
     const metered = meterTranscription(readObject(usage), catalog.priceOf(own, catalog.find(own.provider, model)));
-    const run: Run = async (work) => {
-      const transport = async () => ({ status: 200, headers: {}, body: (async function* () {})() });
-      await (await work.send({ path: '/realtime' }, { transport })).readAll();
-      work.meter(metered);
-      return {};
-    };
-    const request = { kind: 'transcription', text: 0, audio: 0, images: 0, output: 0, speaks: false } as const;
-    const booked = call(request, run, new AbortController().signal, own)
+    const request = { kind: 'transcription', text: 0, audio: 0, images: 0, max_tokens: 0, speaks: false } as const;
+    const booked = call(request, owing(metered), new AbortController().signal, own)
       .catch((err: unknown) => log.error({ err }, 'what a transcription cost could not be charged'))
       .finally(() => this.#booked.delete(booked));
     this.#booked.add(booked);
@@ -424,11 +423,9 @@ export class Session {
     else this.#tell(error, eventId);
   }
 
-  /** In OpenAI's format. */
-  #tell({ code, message, param, type }: GatewayError, eventId?: string): void {
+  #tell(error: GatewayError, eventId?: string): void {
     if (this.#client.readyState !== this.#client.OPEN) return;
-    const error = { type, code, message, param: param ?? null, event_id: eventId ?? null };
-    this.#client.send(JSON.stringify({ type: 'error', event_id: `event_${randomUUID()}`, error }));
+    this.#client.send(JSON.stringify(errorEvent(error, eventId)));
   }
 
   /** The client is gone: what runs is cancelled, and may say what it came to; then the vendor is left. */

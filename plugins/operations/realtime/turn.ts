@@ -3,13 +3,15 @@ import {
   GatewayError,
   type HttpRequest,
   type JsonObject,
+  type Metered,
   readObject,
   readString,
   StreamFailure,
   type TransportResponse,
 } from '../../../core/index.ts';
 import type { RealtimeResponse } from '../../providers/kit/index.ts';
-import { heldFor, meterResponse } from './usage.ts';
+import { fits } from './events.ts';
+import { heldFor, MAX_LIMIT, meterResponse } from './usage.ts';
 
 /** A promise that is resolved from outside. */
 class Deferred<T> {
@@ -22,6 +24,9 @@ class Deferred<T> {
 /** What is told of each event, so that a response that goes on does not fall silent. */
 const PULSE = Buffer.from([0]);
 
+/** Works on a call. */
+export type Run = (work: Attempt<'realtime'>) => Promise<RealtimeResponse>;
+
 /** How a turn writes to its vendor. */
 type Write = (event: JsonObject) => Promise<void>;
 
@@ -30,8 +35,10 @@ type Write = (event: JsonObject) => Promise<void>;
  * `response.create`, or by the vendor once it has heard enough.
  */
 export class Turn {
-  /** The tokens that it may write at most; null for as many as the model can. */
+  /** The tokens that it may write at most; null where nobody named them. */
   readonly output: number | null;
+  /** Those that are held for it then; null for as many as the model can write. */
+  limit: number | null = null;
   /** What its call is made by. */
   owner: unknown;
   /** The id that the vendor gave the response. */
@@ -45,6 +52,7 @@ export class Turn {
   readonly #write: Write;
   readonly #stop = new AbortController();
   #event: JsonObject | undefined;
+  #isNamed = false;
   /** Whether it is to go on: false where nothing came of it. */
   readonly #begun = new Deferred<boolean>();
   #wasSent = false;
@@ -56,7 +64,7 @@ export class Turn {
   constructor(write: Write, output: number | null, event?: JsonObject) {
     this.#write = write;
     this.output = output;
-    if (event) this.take(event);
+    if (event) this.take(event, output);
   }
 
   /** Ends the call of a turn that comes to no end. */
@@ -74,9 +82,15 @@ export class Turn {
     return this.#event !== undefined && this.responseId === undefined;
   }
 
-  /** Uses it for a client's `response.create`. */
-  take(event: JsonObject): void {
+  /** Whether what is held is enough for a response of so many tokens. */
+  covers(output: number | null): boolean {
+    return output === null ? this.output === null : fits(output, this.limit ?? this.output);
+  }
+
+  /** Uses it for a client's `response.create`, which may write so many tokens by what it or the session names. */
+  take(event: JsonObject, output: number | null): void {
     this.#event = event;
+    this.#isNamed = output !== null;
     this.#begun.resolve(true);
   }
 
@@ -136,11 +150,14 @@ export class Turn {
   async run(work: Attempt<'realtime'>): Promise<RealtimeResponse> {
     if (this.#isSent())
       throw new GatewayError('provider_unavailable', 'The provider broke off in the middle of a response.');
+    const { price, meter } = work;
+    const { max_tokens: most } = work.request;
+    this.limit = this.output === null && most !== null ? Math.min(most, MAX_LIMIT) : null;
+    const request = { ...work.request, max_tokens: this.limit ?? most };
     this.admitted.resolve();
     if (!(await this.#begun.promise)) return {};
-    const { request, price, meter } = work;
     try {
-      const body = readObject(this.#event?.['response']);
+      const body = this.#limited(readObject(this.#event?.['response']));
       const response = await work.send({ path: '/realtime', body }, { transport: (sent) => this.#send(sent) });
       await response.readAll();
     } catch (error) {
@@ -156,10 +173,15 @@ export class Turn {
     return {};
   }
 
+  /** What a client's response is to be made of: where it names no limit of output, with what is held for it. */
+  #limited(response: JsonObject): JsonObject {
+    return this.limit === null || this.#isNamed ? response : { ...response, max_output_tokens: this.limit };
+  }
+
   async #send({ body }: HttpRequest): Promise<TransportResponse> {
     this.#wasSent = true;
     const event = this.#event;
-    if (event) await this.#write(event['response'] === undefined ? event : { ...event, response: body });
+    if (event) await this.#write(Object.keys(readObject(body)).length === 0 ? event : { ...event, response: body });
     this.sent.resolve();
     return { status: 200, headers: {}, body: this.#pulses() };
   }
@@ -179,6 +201,16 @@ export class Turn {
   #pulse(): void {
     this.#wake?.();
   }
+}
+
+/** Works on a call that is owed when it is made: nothing is sent for it. */
+export function owing(metered: Metered): Run {
+  return async (work) => {
+    const transport = async () => ({ status: 200, headers: {}, body: (async function* () {})() });
+    await (await work.send({ path: '/realtime' }, { transport })).readAll();
+    work.meter(metered);
+    return {};
+  };
 }
 
 /** Cancels the responses of turns, which may say what they came to within a time, and ends the calls of those that do not. */

@@ -12,8 +12,11 @@ import {
 } from '../../../core/index.ts';
 import type { RealtimeRequest } from '../../providers/kit/index.ts';
 
-/** What a model may write that says nothing of it: the largest number that a session may name. */
-const DEFAULT_OUTPUT = 4096;
+/**
+ * The largest limit of output that a session or response may name, and what a model may write of which nothing is known.
+ * Source: https://platform.openai.com/docs/api-reference/realtime-client-events/response/create
+ */
+export const MAX_LIMIT = 4096;
 
 /** The unit of models that are charged by time. */
 const SECONDS = 'seconds';
@@ -30,15 +33,15 @@ export interface Tokens {
 
 /** The most that a response may cost: all that the model may read and write, by their own rates. What is owed already is not held again. */
 export function estimateRealtime(request: RealtimeRequest, { model, price }: TargetFacts<'realtime'>): Metered {
-  const { kind, output, speaks } = request;
+  const { kind, max_tokens: limit, speaks } = request;
   if (kind === 'open') return { units: {}, cost: 0 };
   if (kind !== 'response') return { units: {}, cost: price ? 0 : undefined };
   const window = model?.contextWindow ?? Number.POSITIVE_INFINITY;
   const audio = Math.min(request.audio, window);
   const images = Math.min(request.images, window - audio);
   const read = audio + images + Math.min(request.text, window - audio - images);
-  const most = model?.maxOutput ?? DEFAULT_OUTPUT;
-  const written = Math.min(output ?? most, most);
+  const most = model?.maxOutput ?? MAX_LIMIT;
+  const written = limit === null ? most : Math.min(limit, MAX_LIMIT, most);
   const usage = {
     ...{ prompt_tokens: read, completion_tokens: written, total_tokens: read + written },
     prompt_tokens_details: { audio_tokens: audio, image_tokens: images },

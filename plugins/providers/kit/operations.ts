@@ -174,8 +174,8 @@ export interface RealtimeRequest {
   readonly text: number;
   readonly audio: number;
   readonly images: number;
-  /** The tokens that it may write at most; null for as many as the model can. */
-  readonly output: number | null;
+  /** The tokens that it may write at most; null for as many as the model can, or as money is left for. */
+  readonly max_tokens: number | null;
   /** Whether it may speak. */
   readonly speaks: boolean;
 }
