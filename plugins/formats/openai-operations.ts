@@ -1,5 +1,6 @@
 import {
   type ApiOfKind,
+  GatewayError,
   isObject,
   type JsonObject,
   type Offer,
@@ -12,6 +13,7 @@ import {
 } from '../../core/index.ts';
 import {
   type BatchOffer,
+  type FormFile,
   type ImageOffer,
   type JsonCodec,
   type ModerationRequest,
@@ -29,9 +31,13 @@ import type { Differences } from './openai-chat/types.ts';
 import { createResponsesCodec } from './openai-responses/read-stream.ts';
 
 /** What a codec of these needs of a vendor's differences. */
-type Vendor = Pick<Differences, 'path' | 'errors' | 'usageCost'>;
+type Vendor = Pick<Differences, 'path' | 'errors' | 'usageCost' | 'without' | 'imageEdits'>;
 
-function pathOf({ path }: Vendor, operation: string, model: string): string {
+function pathOf({ path, without }: Vendor, operation: string, model: string): string {
+  if (without?.some((each) => each === operation))
+    throw new GatewayError('unsupported_model', `The provider of this model has no \`${operation}\`.`, {
+      param: 'model',
+    });
   return path?.(operation, model) ?? `/${operation}`;
 }
 
@@ -243,20 +249,31 @@ const IMAGE_FIELDS = Object.freeze([
   ...['response_format', 'partial_images', 'stream', 'user', 'input_fidelity'],
 ]);
 
+/** Images to edit as data URLs. Source: https://docs.x.ai/developers/model-capabilities/images/editing */
+function jsonImages(files: readonly FormFile[], mask: unknown): JsonObject {
+  if (mask !== undefined)
+    throw new GatewayError('invalid_request', 'The provider of this model takes no `mask`.', { param: 'mask' });
+  const [image, ...more] = files.map(({ contentType, bytes }) => ({
+    ...{ type: 'image_url', url: `data:${contentType};base64,${Buffer.from(bytes).toString('base64')}` },
+  }));
+  return more.length === 0 ? { image } : { images: [image, ...more] };
+}
+
 /** Source: https://platform.openai.com/docs/api-reference/images */
 export function imagesCodec(vendor: Vendor): ImageOffer['codec'] {
   return {
-    request({ images, mask: _, ...input }, files, call) {
+    request({ images, mask, ...input }, files, call) {
       const { body, dropped } = sentOf(input, IMAGE_FIELDS);
       const told = dropped.length > 0 && { dropped };
       if (!images) {
         const path = pathOf(vendor, 'images/generations', call.model);
         return { path, body: { model: call.model, ...body }, ...told };
       }
-      const fields = Object.entries({ model: call.model, ...body }).map(
-        ([name, value]) => [name, String(value)] as const,
-      );
-      return { path: pathOf(vendor, 'images/edits', call.model), ...multipartBody(fields, files, call.id), ...told };
+      const path = pathOf(vendor, 'images/edits', call.model);
+      const sent = { model: call.model, ...body };
+      if (vendor.imageEdits === 'json') return { path, body: { ...sent, ...jsonImages(files, mask) }, ...told };
+      const fields = Object.entries(sent).map(([name, value]) => [name, String(value)] as const);
+      return { path, ...multipartBody(fields, files, call.id), ...told };
     },
     response(value, { created }) {
       const body = bodyOf(value, vendor, 'data');

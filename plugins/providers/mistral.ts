@@ -60,6 +60,7 @@ export default openaiCompatible({
     'reasoning tokens': 'its usage, a closed schema, does not count them apart',
   },
   operations: ['moderations', 'transcription'],
+  without: ['audio/translations'],
   embeddings: {
     fields: { dimensions: rename('output_dimension'), user: drop() },
     unknown: 'dropped',

@@ -34,6 +34,7 @@ export default openaiCompatible({
   streamUsage: 'always',
   lacks: { 'reasoning tokens': 'its usage does not count them apart' },
   operations: ['images', 'rerank', 'transcription'],
+  without: ['images/edits'],
   embeddings: { fields: { user: drop() } },
 });
 

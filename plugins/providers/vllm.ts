@@ -30,6 +30,8 @@ export default openaiCompatible({
   replay: 'reasoning',
   remoteMedia: 'refuse',
   embeddings: { fields: { user: drop() } },
+  // https://docs.vllm.ai/en/stable/serving/online_serving.html
+  operations: ['rerank', 'transcription'],
   options: CONTINUE_OPTION,
   configure: ({ continues }) => continuesAs(continues),
   lacks: { 'reasoning tokens': 'its usage does not count them apart' },

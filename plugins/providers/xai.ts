@@ -21,6 +21,7 @@ const FIXED_REASONING = /^grok-4\.20(-\d{4})?-(non-)?reasoning/;
 export default openaiCompatible({
   name: 'xai',
   operations: ['images'],
+  imageEdits: 'json',
   baseUrl: 'https://api.x.ai/v1',
   apiKeyEnv: 'XAI_API_KEY',
   fields: {

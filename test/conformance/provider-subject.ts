@@ -36,8 +36,8 @@ export interface Fixture {
   readonly expected: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A provider, and its codec of embeddings when it offers these too. */
-export type SubjectProvider = Provider & { readonly embed?: EmbeddingCodec };
+/** A provider, the operations beside chat that it offers, and its codec of embeddings when these are among them. */
+export type SubjectProvider = Provider & { readonly operations: readonly string[]; readonly embed?: EmbeddingCodec };
 
 /** The provider that a plugin registers, and how its parts are called. */
 export interface ProviderSubject {
@@ -73,7 +73,7 @@ export function setUpProvider(plugin: Plugin, config: Readonly<Record<string, un
       `${plugin.name} registers ${registered.length} providers: its \`setup\` has to call \`api.provider\` once, before it returns`,
     );
   const embeddings = offers.get('embeddings') as EmbeddingOffer | undefined;
-  return { ...provider, ...(embeddings && { embed: embeddings.codec }) };
+  return { ...provider, operations: [...offers.keys()].sort(), ...(embeddings && { embed: embeddings.codec }) };
 }
 
 export function createSubject(kit: ProviderKit): ProviderSubject {

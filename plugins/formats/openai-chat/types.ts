@@ -193,6 +193,10 @@ export interface Differences extends UsageRules {
   readonly embeddings?: { readonly fields?: CompatibleRules; readonly unknown?: 'passed' | 'dropped' };
   /** Which other operations the vendor has, in OpenAI's form; `rerank` in the form of Cohere and Jina. */
   readonly operations?: readonly ('batches' | 'images' | 'moderations' | 'realtime' | 'rerank' | 'transcription')[];
+  /** What of these the vendor does not have: it makes images and does not edit them, or writes down speech and does not translate it. */
+  readonly without?: readonly ('images/edits' | 'audio/translations')[];
+  /** Set to `json` where images to edit go as data URLs in JSON, not as files of a form. */
+  readonly imageEdits?: 'json';
   /**
    * The path of OpenAI's Responses API where the vendor has it for a model; callers of that format are passed on to it, and requests
    * for which a variant says so.

@@ -50,7 +50,7 @@ export function formatProviderPage({ name, plugin, provider }: BuiltInProvider, 
     credential?.required === false
       ? '- Key: none needed.'
       : `- Key: \`apiKey\`${credential?.env ? `, usually from \`${credential.env}\`` : ''}, sent as \`${credential?.header}\`.`,
-    `- Embeddings: ${provider.embed ? 'yes' : 'no'}. Model list from the vendor: ${provider.listModels ? 'yes' : 'no'}.`,
+    `- Beside chat: ${provider.operations.join(', ') || 'nothing'} ([operations](../plugins/operations.md)). Model list from the vendor: ${provider.listModels ? 'yes' : 'no'}.`,
     '',
     ...(options.length > 0 ? ['Options of its own:', '', ...options, ''] : []),
     ...(table

@@ -1,0 +1,158 @@
+import { readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { loadProviders } from '../support/plugins/all-providers.ts';
+import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
+import { itShows } from './cells.ts';
+
+const PROVIDERS = await loadProviders();
+const PAGE = readFileSync(new URL('../../docs/plugins/operations.md', import.meta.url), 'utf8');
+
+/** A call of an operation by its path, and what a vendor says to it by its reference. */
+interface Sample {
+  /** Its name in the matrix. */
+  readonly feature: string;
+  readonly operation: string;
+  readonly path: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** The name of the file in the form; a call without one is JSON. */
+  readonly file?: string;
+  readonly vendor: object;
+  /** What the caller gets of it. */
+  readonly caller: object;
+}
+
+const IMAGE = { created: 1_713_833_628, data: [{ b64_json: 'iVBORw0KGgo=' }] };
+const SPOKEN = { text: 'People were swimming.', duration: 8.47, language: 'english' };
+const SAMPLES: readonly Sample[] = [
+  {
+    // https://platform.openai.com/docs/api-reference/images/create
+    ...{ feature: 'images', operation: 'images', path: '/v1/images/generations', fields: { prompt: 'A beach' } },
+    ...{ vendor: IMAGE, caller: IMAGE },
+  },
+  {
+    ...{ feature: 'images from images', operation: 'images', path: '/v1/images/edits', fields: { prompt: 'Rain' } },
+    ...{ file: 'image', vendor: IMAGE, caller: IMAGE },
+  },
+  {
+    // https://platform.openai.com/docs/api-reference/moderations/create
+    ...{ feature: 'moderations', operation: 'moderations', path: '/v1/moderations', fields: { input: 'A beach' } },
+    vendor: { id: 'm', model: 'm', results: [{ flagged: true, categories: { violence: true }, category_scores: {} }] },
+    caller: { results: [{ flagged: true, categories: { violence: true }, category_scores: {} }] },
+  },
+  {
+    // https://docs.cohere.com/reference/rerank
+    ...{ feature: 'rerank', operation: 'rerank', path: '/v1/rerank', fields: { query: 'x', documents: ['a', 'b'] } },
+    vendor: { id: 'r', results: [{ index: 1, relevance_score: 0.9 }], meta: { billed_units: { search_units: 1 } } },
+    caller: { results: [{ index: 1, relevance_score: 0.9 }] },
+  },
+  {
+    // https://platform.openai.com/docs/api-reference/audio/createTranscription
+    ...{ feature: 'transcription', operation: 'transcription', path: '/v1/audio/transcriptions', fields: {} },
+    ...{ file: 'file', vendor: SPOKEN, caller: { text: SPOKEN.text } },
+  },
+  {
+    ...{ feature: 'translation of sound', operation: 'transcription', path: '/v1/audio/translations', fields: {} },
+    ...{ file: 'file', vendor: SPOKEN, caller: { text: SPOKEN.text } },
+  },
+];
+
+/** What providers with the operation do not have of it, by their vendors' references. */
+const LACKS: Readonly<Record<string, string>> = { mistral: '/v1/audio/translations', together: '/v1/images/edits' };
+
+describe('operations beside chat', () => {
+  let vendor: ScriptedUpstream;
+  let gateway: TestGateway;
+  let says: object = {};
+  before(async () => {
+    vendor = await startScriptedUpstream(({ send }) => send(answer(200, says)));
+    gateway = await startGateway({
+      providers: Object.fromEntries(
+        PROVIDERS.map(({ name, config }) => [
+          name,
+          name === 'echo'
+            ? {}
+            : { ...config, apiKey: `key-of-${name}`, baseUrl: `${vendor.url}/${name}`, models: ['*'] },
+        ]),
+      ),
+    });
+  });
+  after(async () => {
+    await gateway?.stop();
+    await vendor?.close();
+  });
+
+  /** Sends the sample to a provider, and says what the caller got and the vendor saw. */
+  async function call({ path, fields, file }: Sample, provider: string, other?: string) {
+    const seen = vendor.requests.length;
+    const form = new FormData();
+    const all = { model: `${provider}/some-model`, ...fields };
+    for (const [name, value] of Object.entries(all)) form.append(name, String(value));
+    for (const name of [file, other].filter((each) => each !== undefined))
+      form.append(name, new Blob([Buffer.alloc(400, 7)], { type: 'image/png' }), 'a.png');
+    const response = await fetch(gateway.url + path, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${gateway.key}`,
+        ...(file === undefined && { 'content-type': 'application/json' }),
+      },
+      body: file === undefined ? JSON.stringify(all) : form,
+    });
+    const body = (await response.json()) as Record<string, unknown>;
+    return { status: response.status, body, sent: vendor.requests.slice(seen) };
+  }
+
+  for (const { name, provider } of PROVIDERS)
+    for (const sample of SAMPLES) {
+      const { feature, operation, path } = sample;
+      if (provider.operations.includes(operation) && LACKS[name] !== path)
+        itShows(it, { provider: name, feature, says: 'verified' }, `${name} has ${feature}`, async () => {
+          says = sample.vendor;
+          const { status, body, sent } = await call(sample, name);
+          expect(status, JSON.stringify(body)).to.equal(200);
+          expect(body).to.deep.include(sample.caller);
+          expect(sent).to.have.length(1);
+          expect(sent[0]?.path).to.match(new RegExp(`^/${name}/`));
+          expect(JSON.stringify(sent[0]?.headers)).to.include(`key-of-${name}`);
+          expect(`${sent[0]?.path} ${sent[0]?.body}`, 'the vendor’s own name of the model').to.match(
+            /(?<!\/)some-model|deployments\/some-model/,
+          );
+        });
+      else
+        itShows(it, { provider: name, feature, says: 'not offered' }, `${name} has no ${feature}: 404`, async () => {
+          const { status, body, sent } = await call(sample, name);
+          expect([status, sent.length], JSON.stringify(body)).to.deep.equal([404, 0]);
+          expect(JSON.stringify(body)).to.include(LACKS[name] === path ? path.slice('/v1/'.length) : name);
+        });
+    }
+
+  it('send images to edit as data URLs where the vendor takes no forms, and refuse a mask', async () => {
+    says = IMAGE;
+    const edit = SAMPLES.find(({ path }) => path === '/v1/images/edits');
+    if (!edit) throw new Error('no sample');
+    const { sent } = await call(edit, 'xai');
+    const url = `data:image/png;base64,${Buffer.alloc(400, 7).toString('base64')}`;
+    expect(sent[0]?.json()).to.deep.equal({ model: 'some-model', prompt: 'Rain', image: { type: 'image_url', url } });
+    const { status, body, sent: none } = await call({ ...edit, file: 'mask', fields: edit.fields }, 'xai', 'image');
+    expect([status, none.length, (body['error'] as { param: string }).param]).to.deep.equal([400, 0, 'mask']);
+  });
+
+  it('stand on their page with the providers that have them', () => {
+    const said = [...PAGE.matchAll(/^\| `(\w+)` \| .+ \| (.+) \|$/gm)].map(([, operation, names]) => [
+      operation,
+      names,
+    ]);
+    const offered = said
+      .filter(([operation]) => operation !== 'speech')
+      .map(([operation = '']) => [
+        operation,
+        PROVIDERS.filter(({ provider }) => provider.operations.includes(operation))
+          .map(({ name }) => name)
+          .sort()
+          .join(', '),
+      ]);
+    expect(said.filter(([operation]) => operation !== 'speech')).to.deep.equal(offered);
+    const known = new Set(PROVIDERS.flatMap(({ provider }) => provider.operations));
+    expect(said.map(([operation]) => operation).sort()).to.deep.equal([...known, 'speech'].sort());
+  });
+});
