@@ -38,7 +38,8 @@ export function rowsOf(vendor: string, { vendors }: ModelTable): readonly ModelI
 const RATE = { type: 'number', minimum: 0, maximum: 1_000_000 } as const;
 const TEXT_RATES = {
   ...{ input: RATE, output: RATE, cached_input: RATE, cache_write: RATE, cache_write_1h: RATE },
-  ...{ audio_input: RATE, cached_audio_input: RATE, audio_output: RATE, image_input: RATE, image_output: RATE },
+  ...{ audio_input: RATE, cached_audio_input: RATE, audio_output: RATE },
+  ...{ image_input: RATE, cached_image_input: RATE, image_output: RATE },
 };
 const FEES = { type: 'object', additionalProperties: { type: 'number', minimum: 0, maximum: 1000 } } as const;
 const FACTORS = {

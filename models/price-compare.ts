@@ -19,6 +19,7 @@ const RATES: Readonly<Record<string, (rates: Rates) => number | undefined>> = Ob
   cached_audio_input: ({ cached_audio_input, audio_input }) => cached_audio_input ?? audio_input,
   audio_output: ({ audio_output }) => audio_output,
   image_input: ({ image_input, input }) => image_input ?? input,
+  cached_image_input: ({ cached_image_input, cached_input, input }) => cached_image_input ?? cached_input ?? input,
   image_output: ({ image_output }) => image_output,
   characters: ({ characters }) => characters,
   seconds: ({ seconds }) => seconds,

@@ -124,7 +124,11 @@ function addModalities(
   );
   take('input', audio - cached, 'audio_input_tokens', rates?.audioInput);
   // Models read images at the price of text unless theirs says otherwise.
-  if (rates?.imageInput !== undefined) take('input', read?.image_tokens, 'image_input_tokens', rates.imageInput);
+  const told = isCount(read?.['cached_image_tokens']) ? read['cached_image_tokens'] : 0;
+  const images = Math.min(told, read?.image_tokens ?? 0);
+  if (rates?.cachedImage !== undefined) take('cached', images, 'cached_image_tokens', rates.cachedImage);
+  if (rates?.imageInput !== undefined)
+    take('input', (read?.image_tokens ?? 0) - images, 'image_input_tokens', rates.imageInput);
   take('output', wrote?.audio_tokens, 'audio_output_tokens', rates?.audioOutput);
   take('output', wrote?.image_tokens, 'image_output_tokens', rates?.imageOutput);
 }
@@ -254,6 +258,7 @@ interface Rates {
   readonly cachedAudio: number | undefined;
   readonly audioOutput: number | undefined;
   readonly imageInput: number | undefined;
+  readonly cachedImage: number | undefined;
   readonly imageOutput: number | undefined;
 }
 
@@ -289,7 +294,7 @@ function ratesOf({ input, output, cached_input = input, cache_write = input, ...
     ...{ written: picoRate(cache_write), hour: picoRate(cache_write_1h) },
     ...{ audioInput: known(audio_input), cachedAudio: known(cached_audio_input) },
     ...{ audioOutput: known(more.audio_output ?? free), imageOutput: known(more.image_output ?? free) },
-    imageInput: known(more.image_input),
+    ...{ imageInput: known(more.image_input), cachedImage: known(more.cached_image_input) },
   };
 }
 
@@ -329,7 +334,8 @@ export function pricesOf(
 /** Every rate of a price: all of its numbers but fees, factors and bounds. */
 const RATE_NAMES = Object.freeze([
   ...(['input', 'output', 'cached_input', 'cache_write', 'cache_write_1h', 'characters', 'seconds'] as const),
-  ...(['audio_input', 'cached_audio_input', 'audio_output', 'image_input', 'image_output'] as const),
+  ...(['audio_input', 'cached_audio_input', 'audio_output'] as const),
+  ...(['image_input', 'cached_image_input', 'image_output'] as const),
 ]);
 
 function multiplied<P extends Omit<Price, 'service_tiers'>>(price: P, by: number): P {

@@ -112,15 +112,14 @@ export function estimateAt(deps: CallDeps, call: CallView, target: Target, limit
   const { catalog, offers, definition } = deps.partsOf(call.operation);
   const model = catalog.find(target.provider, target.model);
   const offer = offers.get(target.provider);
-  const price = catalog.priceOf(target, model);
-  const later = catalog.priceOf(target, model, Date.now() + HOUR_MS);
+  const prices = new Set([catalog.priceOf(target, model), catalog.priceOf(target, model, Date.now() + HOUR_MS)]);
   const own = call instanceof Call ? call : undefined;
   const tools = own?.client?.needs.filter(
     ({ kind, param }) => kind === 'server tool' && !own.route.without.includes(param),
   );
   const request = limit === undefined ? call.request : { ...call.request, max_tokens: limit };
   let most: Metered = { units: {}, cost: 0 };
-  for (const each of later === price ? [price] : [price, later]) {
+  for (const each of prices) {
     const one =
       definition && offer
         ? definition.estimate(request, { target, offer, model, price: each } as never)

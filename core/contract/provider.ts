@@ -14,8 +14,9 @@ export interface Price {
   readonly audio_input?: number;
   readonly cached_audio_input?: number;
   readonly audio_output?: number;
-  /** Tokens of images that were read; as `input` unless set. */
+  /** Tokens of images that were read, cached or not; as `input` and `cached_input` unless set. */
   readonly image_input?: number;
+  readonly cached_image_input?: number;
   /** Tokens of images that were written: as with sound, unknown unless set. */
   readonly image_output?: number;
   readonly tiers?: readonly (Omit<Price, 'tiers' | 'service_tiers'> & { readonly input_tokens_above: number })[];

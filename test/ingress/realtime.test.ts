@@ -23,7 +23,7 @@ import { until } from '../support/wait.ts';
 
 /** Prices in micro-dollars a token, so that all sums are whole. */
 const PRICE = {
-  ...{ input: 4, output: 24, cached_input: 1, image_input: 5 },
+  ...{ input: 4, output: 24, cached_input: 1, image_input: 5, cached_image_input: 3 },
   ...{ audio_input: 32, cached_audio_input: 2, audio_output: 64 },
 };
 const CREATE = { type: 'response.create' };
@@ -152,8 +152,8 @@ describe('the realtime websocket', () => {
     const sound = Array.from({ length: 40 }, (_, at) => Buffer.alloc(4800, at).toString('base64'));
     const usage = usageOf(
       {
-        ...{ text_tokens: 1000, audio_tokens: 2000, image_tokens: 300, cached_tokens: 1500 },
-        cached_tokens_details: { text_tokens: 500, audio_tokens: 1000, image_tokens: 0 },
+        ...{ text_tokens: 1000, audio_tokens: 2000, image_tokens: 300, cached_tokens: 1600 },
+        cached_tokens_details: { text_tokens: 500, audio_tokens: 1000, image_tokens: 100 },
       },
       { text_tokens: 50, audio_tokens: 800 },
     );
@@ -170,8 +170,8 @@ describe('the realtime websocket', () => {
     expect(heard.map(({ delta }) => delta)).to.deep.equal(sound);
     const { events } = await theVendor();
     expect(events.flatMap(({ audio }) => audio ?? [])).to.deep.equal(sound);
-    // 500 of text at 4, 500 cached at 1; 1,000 of sound at 32, 1,000 cached at 2; 300 of images at 5; 50 at 24 and 800 at 64.
-    const cost = 500 * 4 + 500 + 1000 * 32 + 1000 * 2 + 300 * 5 + 50 * 24 + 800 * 64;
+    // 500 of text at 4, 500 cached at 1; 1,000 of sound at 32, 1,000 cached at 2; 200 of images at 5, 100 cached at 3; 50 at 24 and 800 at 64.
+    const cost = 500 * 4 + 500 + 1000 * 32 + 1000 * 2 + 200 * 5 + 100 * 3 + 50 * 24 + 800 * 64;
     expect((await settledBooks(own.url, own.key)).spent).to.equal(cost);
   });
 

@@ -36,6 +36,23 @@ const PRICE: Price = {
 describe('costOf', () => {
   const COSTS: readonly (readonly [string, Usage, Price | undefined, number | undefined])[] = [
     ['counts dollars per million tokens as micro-dollars per token', usage(1000, 100), PRICE, 3_000_000],
+    ...(
+      [
+        ['as cached text unless it says otherwise', {}, 50 * 5 + 20 * 0.2],
+        ['by its rate of those', { cached_image_input: 0.5 }, 50 * 5 + 20 * 0.5],
+      ] as const
+    ).map(
+      ([how, more, cost]) =>
+        [
+          `charges cached tokens of images ${how}`,
+          {
+            ...usage(70, 0),
+            prompt_tokens_details: { cached_tokens: 20, image_tokens: 70, cached_image_tokens: 20 },
+          },
+          { ...PRICE, image_input: 5, ...more },
+          cost * 1000,
+        ] as const,
+    ),
     [
       'E4: is unknown where a unit has no price',
       { ...usage(1000, 100), units: { web_search_requests: 2 } },

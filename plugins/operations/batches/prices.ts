@@ -18,7 +18,7 @@ const RATES = Object.freeze([
     'audio_input',
     'cached_audio_input',
   ] as const),
-  ...(['audio_output', 'image_input', 'image_output'] as const),
+  ...(['audio_output', 'image_input', 'cached_image_input', 'image_output'] as const),
 ]);
 
 type Rates = Omit<Price, 'service_tiers' | 'fees' | 'regions' | 'characters' | 'seconds'>;

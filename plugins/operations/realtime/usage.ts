@@ -71,7 +71,7 @@ export function meterResponse(usage: JsonObject, price: Price | undefined): Mete
       cached_tokens: count(read, 'cached_tokens'),
       audio_tokens: count(read, 'audio_tokens'),
       ...(cached['audio_tokens'] !== undefined && { cached_audio_tokens: count(cached, 'audio_tokens') }),
-      image_tokens: Math.max(0, count(read, 'image_tokens') - count(cached, 'image_tokens')),
+      ...{ image_tokens: count(read, 'image_tokens'), cached_image_tokens: count(cached, 'image_tokens') },
     },
     completion_tokens_details: { audio_tokens: count(wrote, 'audio_tokens') },
   };

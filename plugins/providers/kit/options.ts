@@ -11,6 +11,7 @@ const TOKEN_PRICES = Object.freeze({
   cached_audio_input: { type: 'number', minimum: 0 },
   audio_output: { type: 'number', minimum: 0 },
   image_input: { type: 'number', minimum: 0 },
+  cached_image_input: { type: 'number', minimum: 0 },
   image_output: { type: 'number', minimum: 0 },
 } as const);
 
