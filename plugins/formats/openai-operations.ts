@@ -31,7 +31,7 @@ import type { Differences } from './openai-chat/types.ts';
 import { createResponsesCodec } from './openai-responses/read-stream.ts';
 
 /** What a codec of these needs of a vendor's differences. */
-type Vendor = Pick<Differences, 'path' | 'errors' | 'usageCost' | 'without' | 'imageEdits'>;
+type Vendor = Pick<Differences, 'path' | 'errors' | 'usageCost' | 'without' | 'images'>;
 
 function pathOf({ path, without }: Vendor, operation: string, model: string): string {
   if (without?.some((each) => each === operation))
@@ -263,15 +263,17 @@ function jsonImages(files: readonly FormFile[], mask: unknown): JsonObject {
 export function imagesCodec(vendor: Vendor): ImageOffer['codec'] {
   return {
     request({ images, mask, ...input }, files, call) {
-      const { body, dropped } = sentOf(input, IMAGE_FIELDS);
-      const told = dropped.length > 0 && { dropped };
+      const taken = sentOf(input, IMAGE_FIELDS);
+      const { body, dropped } = vendor.images?.write?.(taken.body) ?? { body: taken.body, dropped: [] };
+      const left = [...taken.dropped, ...dropped];
+      const told = left.length > 0 && { dropped: left };
       if (!images) {
         const path = pathOf(vendor, 'images/generations', call.model);
         return { path, body: { model: call.model, ...body }, ...told };
       }
       const path = pathOf(vendor, 'images/edits', call.model);
       const sent = { model: call.model, ...body };
-      if (vendor.imageEdits === 'json') return { path, body: { ...sent, ...jsonImages(files, mask) }, ...told };
+      if (vendor.images?.edits === 'json') return { path, body: { ...sent, ...jsonImages(files, mask) }, ...told };
       const fields = Object.entries(sent).map(([name, value]) => [name, String(value)] as const);
       return { path, ...multipartBody(fields, files, call.id), ...told };
     },

@@ -20,7 +20,7 @@ import {
   type UploadedFile,
 } from '../../core/index.ts';
 import { type FormFile, type ImageRequest, type ImageResponse, readCost } from '../providers/kit/index.ts';
-import { missingFile, readEvents, sendEvents } from './kit/event-stream.ts';
+import { isEventStream, missingFile, readEvents, readWhole, sendEvents } from './kit/event-stream.ts';
 import { addModelRoutes, callContext } from './kit/model-routes.ts';
 
 /** OpenAI's limits: of one image, and of how many an edit may have, its mask included. */
@@ -172,8 +172,13 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
     return { json };
   }
   const response = await attempt.send(sent);
-  if (!/^text\/event-stream/i.test(response.headers['content-type'] ?? ''))
-    throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered a stream with no events.' });
+  // Vendors that do not stream make the image all the same.
+  if (!isEventStream(response)) {
+    const json = offer.codec.response(await readWhole(response), codecCall);
+    bill(json['usage'], readArray(json['data']).length);
+    const type = images.length > 0 ? 'image_edit.completed' : 'image_generation.completed';
+    return { events: whileStreaming(eventsOf(json, type), () => {}) };
+  }
   // What breaks off before its end is owed as far as it is known: as one image.
   bill(undefined, 1);
   let made = 0;
@@ -190,6 +195,15 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
       throw new StreamFailure({ class: 'upstream_error', message: 'The provider ended without an image.' });
   };
   return { events: whileStreaming(watched(), () => made > 0 && bill(usage, made)) };
+}
+
+/** A whole response as the events of a stream: each image, and the usage with the last one. */
+async function* eventsOf({ data, created, usage }: JsonObject, type: string): AsyncGenerator<JsonObject> {
+  for (const [at, image] of readArray(data).entries())
+    yield {
+      ...{ type, created_at: created, ...readObject(image) },
+      ...(at === readArray(data).length - 1 && usage !== undefined && { usage }),
+    };
 }
 
 /** Of two that a stream told, since usage never falls in one. */

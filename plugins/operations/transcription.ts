@@ -19,7 +19,7 @@ import {
   type UploadedFile,
 } from '../../core/index.ts';
 import { invalid, readCost, type TranscriptionRequest, type TranscriptionResponse } from '../providers/kit/index.ts';
-import { missingFile, readEvents, sendEvents } from './kit/event-stream.ts';
+import { isEventStream, missingFile, readEvents, readWhole, sendEvents } from './kit/event-stream.ts';
 import { callContext } from './kit/model-routes.ts';
 
 /** OpenAI's limit, which others have taken over. */
@@ -155,8 +155,8 @@ async function transcribe(attempt: Attempt<'transcription'>): Promise<Transcript
   }
   const response = await attempt.send(sent);
   // Models that do not stream, such as whisper, respond whole.
-  if (!/^text\/event-stream/i.test(response.headers['content-type'] ?? '')) {
-    const body = offer.codec.response(parsed(await response.readAll()));
+  if (!isEventStream(response)) {
+    const body = offer.codec.response(await readWhole(response));
     bill(body);
     return { events: whileStreaming(eventsOf(body), () => {}) };
   }
@@ -169,14 +169,6 @@ async function transcribe(attempt: Attempt<'transcription'>): Promise<Transcript
     if (last['type'] === undefined) throw wrong('ended without its last event');
   };
   return { events: whileStreaming(watched(), () => bill(last)) };
-}
-
-function parsed(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }
 
 /** A whole transcription as the events of a streamed one. */

@@ -1,4 +1,4 @@
-import type { ChatRequest } from '../../core/index.ts';
+import type { ChatRequest, JsonObject } from '../../core/index.ts';
 import { drop, emulate, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, rename } from './openai-compatible.ts';
 
 /** Sources: togethercomputer/openapi (2026-04), docs.together.ai. */
@@ -35,6 +35,7 @@ export default openaiCompatible({
   lacks: { 'reasoning tokens': 'its usage does not count them apart' },
   operations: ['images', 'rerank', 'transcription'],
   without: ['images/edits'],
+  images: { write: imageFields },
   embeddings: { fields: { user: drop() } },
 });
 
@@ -45,4 +46,15 @@ function logprobs(value: unknown, { top_logprobs: top }: ChatRequest) {
 function effort(value: unknown, { reasoning: own }: ChatRequest) {
   if (value === 'none') return { body: own === undefined ? { reasoning: { enabled: false } } : {} };
   return { body: { reasoning_effort: nearestEffort(value, ['low', 'medium', 'high']) } };
+}
+
+/** Source: https://docs.together.ai/reference/post-images-generations */
+function imageFields({ prompt, n, output_format, response_format, size, ...others }: JsonObject) {
+  const [width, height] = typeof size === 'string' && size !== 'auto' ? size.split('x').map(Number) : [];
+  const encoding = response_format === 'b64_json' ? 'base64' : response_format;
+  const isTaken = output_format !== 'webp';
+  return {
+    body: { prompt, n, response_format: encoding, width, height, ...(isTaken && { output_format }) },
+    dropped: [...(isTaken ? [] : ['output_format']), ...Object.keys(others)],
+  };
 }

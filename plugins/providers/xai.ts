@@ -1,4 +1,4 @@
-import type { ChatRequest } from '../../core/index.ts';
+import type { ChatRequest, JsonObject } from '../../core/index.ts';
 import {
   drop,
   type Effort,
@@ -21,7 +21,7 @@ const FIXED_REASONING = /^grok-4\.20(-\d{4})?-(non-)?reasoning/;
 export default openaiCompatible({
   name: 'xai',
   operations: ['images'],
-  imageEdits: 'json',
+  images: { write: imageFields, edits: 'json' },
   baseUrl: 'https://api.x.ai/v1',
   apiKeyEnv: 'XAI_API_KEY',
   fields: {
@@ -96,4 +96,24 @@ function effort(value: unknown, { model }: ChatRequest) {
   const { efforts = [] } = EFFORTS.find((row) => row.model.test(model)) ?? {};
   const nearest = nearestEffort(value, efforts);
   return { body: { reasoning_effort: nearest }, dropped: value === 'none' && nearest !== 'none' };
+}
+
+const RATIOS = Object.freeze(['1:1', '16:9', '9:16', '4:3', '3:4', '3:2', '2:3', '2:1', '1:2']);
+
+/** It knows shapes and no sizes. Source: https://docs.x.ai/developers/model-capabilities/images/generation */
+function imageFields({ prompt, n, response_format, size, ...others }: JsonObject) {
+  const ratio = typeof size === 'string' ? ratioOf(size) : undefined;
+  const isLost = size !== undefined && size !== 'auto' && ratio === undefined;
+  return {
+    body: { prompt, n, response_format, ...(ratio !== undefined && { aspect_ratio: ratio }) },
+    dropped: [...(isLost ? ['size'] : []), ...Object.keys(others)],
+  };
+}
+
+function ratioOf(size: string): string | undefined {
+  const [width = 0, height = 0] = size.split('x').map(Number);
+  return RATIOS.find((ratio) => {
+    const [across = 1, down = 1] = ratio.split(':').map(Number);
+    return width > 0 && width * down === height * across;
+  });
 }

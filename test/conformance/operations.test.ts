@@ -137,6 +137,26 @@ describe('operations beside chat', () => {
     expect([status, none.length, (body['error'] as { param: string }).param]).to.deep.equal([400, 0, 'mask']);
   });
 
+  it('say the size of an image as the vendor does, and tell what it does not take', async () => {
+    says = IMAGE;
+    const wanted = { prompt: 'A beach', n: 2, size: '1536x1024', quality: 'high', response_format: 'b64_json' };
+    const ask = async (provider: string, more: object = {}) => {
+      const response = await gateway.post('/v1/images/generations', { model: `${provider}/m`, ...wanted, ...more });
+      expect(response.status).to.equal(200);
+      return [vendor.requests.at(-1)?.json(), response.headers.get('x-tollgate-dropped')];
+    };
+    const [own, both] = [{ model: 'm', prompt: 'A beach', n: 2 }, { response_format: 'b64_json' }];
+    expect(await ask('xai')).to.deep.equal([{ ...own, ...both, aspect_ratio: '3:2' }, 'quality']);
+    expect(await ask('xai', { size: '1792x1024' })).to.deep.equal([{ ...own, ...both }, 'size, quality']);
+    const sides = { width: 1536, height: 1024, response_format: 'base64' };
+    expect(await ask('together')).to.deep.equal([{ ...own, ...sides }, 'quality']);
+    expect(await ask('together', { output_format: 'png' })).to.deep.equal([
+      { ...own, ...sides, output_format: 'png' },
+      'quality',
+    ]);
+    expect(await ask('openai')).to.deep.equal([{ model: 'm', ...wanted }, null]);
+  });
+
   it('stand on their page with the providers that have them', () => {
     const said = [...PAGE.matchAll(/^\| `(\w+)` \| .+ \| (.+) \|$/gm)].map(([, operation, names]) => [
       operation,

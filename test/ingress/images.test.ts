@@ -71,6 +71,10 @@ describe('POST /v1/images/generations and edits', () => {
     await vendor.close();
   });
 
+  const balance = async () => {
+    const { balance } = (await (await gateway.get('/api/core/balance')).json()) as { balance: string };
+    return Number(balance);
+  };
   const costOf = (response: Response) => response.headers.get('x-tollgate-cost-usd');
   const image = () => toFile(Buffer.from(PNG, 'base64'), 'a.png', { type: 'image/png' });
   const post = (form: FormData) =>
@@ -92,16 +96,24 @@ describe('POST /v1/images/generations and edits', () => {
   });
 
   it('E73: a stream has partial images on the way, and its cost is taken from the balance', async () => {
-    const balance = async () => {
-      const { balance } = (await (await gateway.get('/api/core/balance')).json()) as { balance: string };
-      return Number(balance);
-    };
     const before = await balance();
     script = sse(...EVENTS);
     const seen: object[] = [];
     const stream = await openai.images.generate({ model: 'painter', prompt: 'x', stream: true, partial_images: 1 });
     for await (const event of stream) seen.push(event);
     expect(seen).to.deep.equal(EVENTS);
+    expect(before - (await balance())).to.be.closeTo(Number(COST), 1e-9);
+  });
+
+  it('E73: an image of a vendor that does not stream comes as one event, charged once', async () => {
+    script = answer(200, MADE);
+    const before = await balance();
+    const events = [];
+    const stream = await openai.images.generate({ model: 'painter', prompt: 'x', stream: true });
+    for await (const event of stream) events.push(event);
+    expect(events).to.deep.equal([
+      { type: 'image_generation.completed', created_at: MADE.created, b64_json: PNG, usage: MADE.usage },
+    ]);
     expect(before - (await balance())).to.be.closeTo(Number(COST), 1e-9);
   });
 

@@ -195,8 +195,13 @@ export interface Differences extends UsageRules {
   readonly operations?: readonly ('batches' | 'images' | 'moderations' | 'realtime' | 'rerank' | 'transcription')[];
   /** What of these the vendor does not have: it makes images and does not edit them, or writes down speech and does not translate it. */
   readonly without?: readonly ('images/edits' | 'audio/translations')[];
-  /** Set to `json` where images to edit go as data URLs in JSON, not as files of a form. */
-  readonly imageEdits?: 'json';
+  /** How its images differ from OpenAI's. */
+  readonly images?: {
+    /** What it gets of a request's fields, without the model; `dropped` is what it gets nothing of. */
+    readonly write?: (fields: JsonObject) => { readonly body: JsonObject; readonly dropped: readonly string[] };
+    /** Set to `json` where images to edit go as data URLs in JSON, not as files of a form. */
+    readonly edits?: 'json';
+  };
   /**
    * The path of OpenAI's Responses API where the vendor has it for a model; callers of that format are passed on to it, and requests
    * for which a variant says so.

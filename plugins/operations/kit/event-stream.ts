@@ -14,6 +14,16 @@ import {
 /** The longest event: a whole image in base64. */
 const MAX_EVENT_LENGTH = 32 * 1024 * 1024;
 
+/** Whether a vendor that was asked for a stream sends one; those that have none answer whole. */
+export function isEventStream({ headers }: Pick<AttemptResponse, 'headers'>): boolean {
+  return /^text\/event-stream/i.test(headers['content-type'] ?? '');
+}
+
+/** What a vendor answers whole, as JSON; undefined for what is none. */
+export async function readWhole(response: Pick<AttemptResponse, 'readAll'>): Promise<unknown> {
+  return parseJson((await response.readAll()).toString('utf8'));
+}
+
 /** The events of a vendor's stream as JSON; one that is none, or an error, is the vendor's failure. */
 export async function* readEvents({ body }: Pick<AttemptResponse, 'body'>): AsyncGenerator<JsonObject> {
   const reader = createEventReader({ maxEventLength: MAX_EVENT_LENGTH });
