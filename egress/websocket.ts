@@ -13,6 +13,9 @@ interface WebsocketRequest extends Omit<CredentialRequest, 'url'> {
 /** How many bytes may wait for their reader before the vendor is not listened to any more. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 
+/** How often a vendor is asked whether it is there; one that says nothing until the next time is not. */
+const PING_MS = 30_000;
+
 /** How long a vendor may take to close its side. */
 const CLOSE_MS = 2000;
 
@@ -85,11 +88,17 @@ class SocketSource implements Source {
   #error: Error | undefined;
   #isOver = false;
   #wake: (() => void) | undefined;
+  #isThere = true;
 
   constructor(socket: WebSocket) {
     this.#socket = socket;
     socket.on('open', () => {
       this.isOpen = true;
+      const timer = setInterval(() => this.#ping(), PING_MS).unref();
+      socket.once('close', () => clearInterval(timer));
+    });
+    socket.on('pong', () => {
+      this.#isThere = true;
     });
     socket.on('message', (data, isBinary) => (isBinary ? this.end(new Error(NO_TEXT)) : this.#take(data)));
     socket.on('close', (code) => this.end(code === 1000 ? undefined : new Error(`it closed the websocket (${code})`)));
@@ -103,7 +112,11 @@ class SocketSource implements Source {
     const frame = this.#frames.shift();
     if (frame) {
       this.#waitingBytes -= frame.length;
-      if (this.#socket.isPaused && this.#waitingBytes <= MAX_WAITING_BYTES) this.#socket.resume();
+      if (this.#socket.isPaused && this.#waitingBytes <= MAX_WAITING_BYTES) {
+        // What it has said meanwhile is read from now on.
+        this.#isThere = true;
+        this.#socket.resume();
+      }
       return frame;
     }
     if (this.#error) throw this.#error;
@@ -131,6 +144,13 @@ class SocketSource implements Source {
     this.end(new Error('it was closed here'));
   }
 
+  #ping(): void {
+    if (this.#isOver || this.#socket.isPaused) return;
+    if (this.#isThere) this.#socket.ping();
+    else this.end(new Error('it no longer answers'));
+    this.#isThere = false;
+  }
+
   #close(): void {
     if (!this.isOpen) {
       this.#socket.terminate();
@@ -146,6 +166,7 @@ class SocketSource implements Source {
     const frame = Buffer.isBuffer(data)
       ? data
       : Buffer.concat([data].flat().map((part) => Buffer.from(part as Buffer)));
+    this.#isThere = true;
     this.#frames.push(frame);
     this.#waitingBytes += frame.length;
     if (this.#waitingBytes > MAX_WAITING_BYTES) this.#socket.pause();

@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import type { Endpoint } from '../../core/contract/provider.ts';
 import { failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';
@@ -84,6 +85,28 @@ describe('a websocket at a vendor', () => {
       spoil(at);
       expect(await failsUpstream(frames(body, []))).to.include({ phase: 'body', sent: true });
       await until('it is closed', () => vendor.sessions[at]?.code !== undefined);
+    }
+  });
+
+  it('breaks for a vendor that no longer answers pings, and for no other', async () => {
+    mock.timers.enable({ apis: ['setInterval'] });
+    try {
+      const [dead, there] = [await open(), await open()];
+      const broken = failsUpstream(frames(dead.body, []));
+      const seen: string[] = [];
+      const read = frames(there.body, seen);
+      vendor.sessions[0]?.socket.pause();
+      vendor.sessions[1]?.socket.on('ping', () => vendor.sessions[1]?.send({ type: 'pinged' }));
+      const pinged = () => seen.filter((text) => text.includes('pinged')).length;
+      mock.timers.tick(30_000);
+      await until('the vendor has answered', () => pinged() === 1);
+      mock.timers.tick(30_000);
+      expect(await broken).to.include({ phase: 'body', sent: true });
+      await until('the other one was asked again', () => pinged() === 2);
+      vendor.sessions[1]?.socket.close(1000);
+      await read;
+    } finally {
+      mock.timers.reset();
     }
   });
 

@@ -1,10 +1,11 @@
 import path from 'node:path';
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import OpenAI from 'openai';
 import { OpenAIRealtimeWS } from 'openai/realtime/ws';
 import { loadConfig } from '../../config/load-config.ts';
 import { readBooks, settledBooks } from '../support/clients/books.ts';
-import { openRealtime, refusedRealtime } from '../support/clients/realtime-client.ts';
+import { openRealtime, type RealtimeClient, refusedRealtime } from '../support/clients/realtime-client.ts';
 import { portOf } from '../support/clients/tls-client.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { createSelfSigned } from '../support/identity/self-signed.ts';
@@ -718,6 +719,117 @@ describe('the realtime websocket', () => {
       await proxy.close();
       await refusing.close();
     }
+  });
+
+  describe('looks after what is open', () => {
+    beforeEach(() => mock.timers.enable({ apis: ['setInterval', 'Date'], now: Date.now() }));
+    afterEach(async () => {
+      await gateway?.stop();
+      gateway = undefined;
+      mock.timers.reset();
+    });
+    const openWith = async (options: object) => {
+      const own = await start({ operations: { realtime: options } });
+      const client = await openRealtime(own);
+      await client.got('session.created');
+      return { client, session: await theVendor() };
+    };
+    const CLEAR = { type: 'input_audio_buffer.clear' };
+
+    it('and closes what is as old as it may get, whatever comes', async () => {
+      const { client, session } = await openWith({ maxDuration: '9s' });
+      mock.timers.tick(5000);
+      client.send(CREATE);
+      await client.got('response.done');
+      mock.timers.tick(5000);
+      expect((await client.got('error'))['error']).to.include({ code: 'request_timeout' });
+      expect(await client.closed()).to.equal(1000);
+      expect(client.reason).to.equal('as old as it may get');
+      await until('the vendor is left', () => session.code !== undefined);
+    });
+
+    it('and closes what is idle, once nothing came from either side for as long', async () => {
+      const { client, session } = await openWith({ idleTimeout: '9s' });
+      mock.timers.tick(5000);
+      client.send(CLEAR);
+      await until('it is passed on', () => session.events.length === 1);
+      mock.timers.tick(5000);
+      session.send({ type: 'input_audio_buffer.cleared' });
+      await client.got('input_audio_buffer.cleared');
+      mock.timers.tick(5000);
+      expect(client.code).to.equal(undefined);
+      mock.timers.tick(5000);
+      expect(await client.closed()).to.equal(1000);
+      expect(client.reason).to.equal('idle');
+      await until('the vendor is left', () => session.code !== undefined);
+    });
+
+    it('and leaves a client that does not answer a ping, and no other', async () => {
+      const { client, session } = await openWith({});
+      const dead = await openRealtime(gateway as TestGateway);
+      const left = await theVendor(1);
+      dead.socket.pause();
+      let pings = 0;
+      client.socket.on('ping', () => (pings += 1));
+      mock.timers.tick(30_000);
+      await until('it was asked', () => pings === 1);
+      client.send(CLEAR);
+      await until('its pong has come with it', () => session.events.length === 1);
+      mock.timers.tick(30_000);
+      await until('the vendor of the other is left', () => left.code !== undefined);
+      await until('it was asked again', () => pings === 2);
+      client.send(CLEAR);
+      await until('it goes on', () => session.events.length === 2);
+    });
+  });
+
+  it('closes on binary frames, on what is no UTF-8, and where its vendor sends frames that are binary', async () => {
+    const own = await start();
+    for (const [code, spoil] of [
+      [1003, ({ socket }: RealtimeClient) => socket.send(Buffer.from('{}'), { binary: true })],
+      [1007, ({ socket }: RealtimeClient) => socket.send(Buffer.from([0x22, 0xff, 0x22]), { binary: false })],
+      [1011, (_: RealtimeClient, { socket }: VendorSession) => socket.send(Buffer.from('{}'), { binary: true })],
+    ] as const) {
+      const client = await openRealtime(own);
+      const session = await theVendor(vendor.sessions.length - 1);
+      spoil(client, session);
+      expect(await client.closed()).to.equal(code);
+      await until('the vendor is left', () => session.code !== undefined);
+      expect(session.events).to.deep.equal([]);
+    }
+    expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
+  });
+
+  it('lets 16 be open with one key, and 64 of one user', async () => {
+    const own = await start();
+    const openAll = async (key: string) => {
+      const clients = await Promise.all(Array.from({ length: 16 }, () => openRealtime(own, { key })));
+      const refused = await refusedRealtime(own, undefined, { authorization: `Bearer ${key}` });
+      return { clients, refused };
+    };
+    const refusals = [];
+    for (let at = 0; at < 4; at += 1) {
+      const { api_key: key } = await own.command<{ api_key: string }>('keys', 'create', '--user', 'many');
+      refusals.push(await openAll(key));
+    }
+    for (const { refused } of refusals) {
+      expect([refused.status, refused.error['code']]).to.deep.equal([429, 'rate_limited']);
+      expect(refused.error['message']).to.include('This key has 16');
+      expect(refused.headers['retry-after']).to.equal('5');
+    }
+    const { api_key: fifth } = await own.command<{ api_key: string }>('keys', 'create', '--user', 'many');
+    const of = { authorization: `Bearer ${fifth}` };
+    expect((await refusedRealtime(own, undefined, of)).error['message']).to.include('This user has 64');
+    await openRealtime(own);
+    refusals[0]?.clients[0]?.socket.close();
+    await until('its vendor is left', () => vendor.sessions.some(({ code }) => code !== undefined));
+    await until('there is room again', () =>
+      openRealtime(own, { key: fifth }).then(
+        () => true,
+        () => false,
+      ),
+    );
+    for (const { clients } of refusals) for (const { socket } of clients) socket.terminate();
   });
 
   it('reads a vendor no further than its client reads', async () => {

@@ -21,7 +21,7 @@ export interface RealtimeClient {
 const MODEL = 'openai/gpt-realtime-2';
 
 export async function openRealtime(
-  gateway: TestGateway,
+  gateway: Pick<TestGateway, 'url' | 'key'>,
   { key = gateway.key, model = MODEL, protocols = [] as readonly string[], header = true } = {},
 ): Promise<RealtimeClient> {
   const url = `${gateway.url.replace('http', 'ws')}/v1/realtime?model=${encodeURIComponent(model)}`;
