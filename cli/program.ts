@@ -154,7 +154,9 @@ export const COMMANDS: readonly CommandRow[] = [
         name: 'new',
         summary: 'Write the repository of a plugin that passes its own tests',
         args: [['<name>', 'the name of the plugin, such as my-vendor']],
-        options: [['--kind <kind>', 'provider, policy, guardrail, auth, dialect, operation, agent, tts or store']],
+        options: [
+          ['--kind <kind>', 'provider, policy, guardrail, auth, dialect, operation, agent, tts, secrets or store'],
+        ],
         load: async () => (await import('./new-plugin.ts')).runNew,
       },
       {

@@ -68,6 +68,16 @@ const KINDS: Readonly<Record<string, Kind>> = {
     body: { text: 'Hello' },
     says: /^RIFF/,
   },
+  secrets: {
+    config: (plugin, vendor) => ({
+      secrets: { 'my-crate': { plugin, url: vendor, token: TOKEN } },
+      providers: {
+        main: { plugin: 'openai-compatible', baseUrl: `${vendor}/v1`, apiKey: `$\{my-crate:openai}`, models: ['m'] },
+      },
+    }),
+    body: { ...CHAT, model: 'main/m' },
+    says: /"content":"Hello"/,
+  },
   store: { config: (plugin) => ({ store: { plugin, folder: 'data' } }), says: /Good morning/ },
 };
 
@@ -79,6 +89,10 @@ describe('tollgate plugins new', () => {
   before(async () => {
     vendor = createServer((request, response) => {
       request.resume();
+      if (request.url?.startsWith('/secrets/')) {
+        response.end('{"value":"sk-of-the-safe"}');
+        return;
+      }
       const isSpeech = request.url === '/v1/speak';
       response.setHeader('content-type', isSpeech ? 'audio/wav' : 'application/json');
       response.end(

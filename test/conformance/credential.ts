@@ -7,7 +7,15 @@ import {
   type PluginApi,
 } from '../../core/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
-import { type Issuer, type IssuerAnswer, type IssuerRequest, openIssuer } from './issuer.ts';
+import {
+  assertHides,
+  type Issuer,
+  type IssuerAnswer,
+  type IssuerRequest,
+  openIssuer,
+  SOON_MS,
+  soon,
+} from './issuer.ts';
 import { findRunner, type Runner, type WithRunner } from './runner.ts';
 import { watchedAsync } from './watched.ts';
 
@@ -44,8 +52,6 @@ const REFUSAL: IssuerAnswer = { status: 401, body: { error: 'invalid_client', er
 const LIFE_S = 3600;
 const LIFE_MS = LIFE_S * 1000;
 const HOUR_MS = 3_600_000;
-/** How long a test waits for what has to be there at once. */
-const SOON_MS = 1500;
 /** In how long a request for a credential has to end, however silent the issuer is. */
 const MOST_MS = 30_000;
 
@@ -158,15 +164,6 @@ function setClock(): { pass(ms: number): void; restore(): void } {
   };
 }
 
-/** Fails, with words, where something is not there at once. */
-async function soon<T>(work: Promise<T>, what: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new assert.AssertionError({ message: what })), SOON_MS);
-  });
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
-}
-
 /** Waits for what goes on in the background. */
 async function until(is: () => boolean, what: string): Promise<void> {
   const endsAt = performance.now() + SOON_MS;
@@ -185,13 +182,6 @@ function assertFailure(error: Error): void {
     isStreamFailure(error),
     `what it rejects with is no StreamFailure, so that no one knows what to do: ${error.stack}`,
   );
-}
-
-function assertHides(kit: CredentialKit, text: string, where: string, ...more: readonly string[]): void {
-  for (const secret of [...kit.secrets, ...more]) {
-    const forms = [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')];
-    assert.ok(!forms.some((form) => text.includes(form)), `a secret is in ${where}`);
-  }
 }
 
 function testHeaders(kit: CredentialKit, { describe, it }: Runner): void {
@@ -217,9 +207,9 @@ function testHeaders(kit: CredentialKit, { describe, it }: Runner): void {
       withCredential(kit, (subject) => watchedAsync(async () => void (await subject.headers()))));
     it('hold no secret of the options, nor do the addresses that were asked', () =>
       withCredential(kit, async (subject) => {
-        assertHides(kit, JSON.stringify(await subject.headers()), 'the headers of a request');
-        assertHides(kit, subject.issuer.requests.map(({ url }) => url).join(' '), 'an address');
-        assertHides(kit, subject.logged.join(' '), 'the log', subject.mark);
+        assertHides(JSON.stringify(await subject.headers()), kit.secrets, 'the headers of a request');
+        assertHides(subject.issuer.requests.map(({ url }) => url).join(' '), kit.secrets, 'an address');
+        assertHides(subject.logged.join(' '), [...kit.secrets, subject.mark], 'the log');
       }));
   });
 }
@@ -328,7 +318,11 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
           subject.respond = (request, issued) => change(issue(request, issued));
           const error = await subject.failure();
           assertFailure(error);
-          assertHides(kit, `${error.stack} ${subject.logged.join(' ')}`, 'an error or the log', subject.mark);
+          assertHides(
+            `${error.stack} ${subject.logged.join(' ')}`,
+            [...kit.secrets, subject.mark],
+            'an error or the log',
+          );
           subject.respond = undefined;
           subject.pass(60_000);
           assertShows(await subject.headers(), subject.mark, 'it is not asked again after a minute');
@@ -339,7 +333,7 @@ function testFailures(kit: CredentialKit, { describe, it }: Runner): void {
         const error = await subject.failure();
         assertFailure(error);
         assert.equal(isStreamFailure(error) && error.failure.class, 'authentication');
-        assertHides(kit, `${error.stack} ${subject.logged.join(' ')}`, 'an error or the log');
+        assertHides(`${error.stack} ${subject.logged.join(' ')}`, kit.secrets, 'an error or the log');
       }));
     it('that fails is not asked by each request', () =>
       withCredential(kit, async (subject) => {

@@ -34,6 +34,8 @@ export { testPolicy } from './policy.ts';
 export type { ProviderKit } from './provider.ts';
 export { testProvider } from './provider.ts';
 export type { RunnerFunctions } from './runner.ts';
+export type { SecretsKit } from './secrets.ts';
+export { testSecrets } from './secrets.ts';
 export type { SpeechErrorSample, SpeechKit, SpeechSample } from './speech.ts';
 export { testSpeech } from './speech.ts';
 export type { StoreKit, StoreUnderTest } from './store.ts';

@@ -1,7 +1,28 @@
+import assert from 'node:assert/strict';
 import http from 'node:http';
 import https from 'node:https';
-import { duplexPair } from 'node:stream';
+import { type Duplex, duplexPair } from 'node:stream';
 import type { PluginApi } from '../../core/index.ts';
+
+/** How long a test waits for what has to be there at once. */
+export const SOON_MS = 1500;
+
+/** Fails, with words, where something is not there at once; until then the process stays. */
+export async function soon<T>(work: Promise<T>, what: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new assert.AssertionError({ message: what })), SOON_MS);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+/** Fails where a text holds one of these secrets, as it is or as addresses and headers write it. */
+export function assertHides(text: string, secrets: readonly string[], where: string): void {
+  for (const secret of secrets) {
+    const forms = [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')];
+    assert.ok(!forms.some((form) => text.includes(form)), `a secret is in ${where}`);
+  }
+}
 
 /** A request that the other side of a kit got. */
 export interface IssuerRequest {
@@ -36,6 +57,7 @@ export async function openIssuer(
   respond: (request: IssuerRequest) => IssuerAnswer | undefined | Promise<IssuerAnswer | undefined>,
 ): Promise<Issuer> {
   const requests: IssuerRequest[] = [];
+  const schemes = new WeakMap<Duplex, string>();
   let longestMs = 0;
   let mostMs: number | undefined;
   const answer = async (request: IssuerRequest): Promise<Required<IssuerAnswer> & { readonly body: string }> => {
@@ -47,17 +69,19 @@ export async function openIssuer(
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const { method = '', url = '', headers } = incoming;
-    const own = { method, url: `http://${headers.host}${url}`, headers, body: Buffer.concat(chunks).toString() };
+    const origin = `${schemes.get(incoming.socket)}//${headers.host}`;
+    const own = { method, url: origin + url, headers, body: Buffer.concat(chunks).toString() };
     const { status, headers: said, body } = await answer(own);
     response.writeHead(status, { date: new Date().toUTCString(), ...said }).end(body);
   });
-  const connect = () => {
-    const [near, far] = duplexPair();
-    server.emit('connection', far);
-    return near;
-  };
   const agents = { http: new http.Agent(), https: new https.Agent() };
-  for (const agent of Object.values(agents)) agent.createConnection = connect;
+  for (const [scheme, agent] of Object.entries(agents))
+    agent.createConnection = () => {
+      const [near, far] = duplexPair();
+      schemes.set(far, `${scheme}:`);
+      server.emit('connection', far);
+      return near;
+    };
   const { got } = await import('got');
   const client = got.extend({
     // As that of the gateway, `egress/http-client.ts`.

@@ -10,18 +10,26 @@ import { usePackedTollgate } from '../support/processes/packed-tollgate.ts';
 import { freePort } from '../support/processes/server-process.ts';
 
 /** The pages that begin in an empty folder, and what their last block prints. */
-const PAGES: Readonly<Record<string, string>> = {
-  '1-provider': 'OpenAI: Hello\nAnthropic: Hello\n',
-  '3-guardrail': '400\n200\n',
+const PAGES: Readonly<Record<string, RegExp>> = {
+  '1-provider': /^OpenAI: Hello\nAnthropic: Hello\n$/,
+  '3-guardrail': /^400\n200\n$/,
+  ...Object.fromEntries(
+    ['6-auth', '8-agent', '9-store', '10-operation', '11-dialect', 'secrets'].map((page) => [
+      page,
+      /^installed tollgate-plugin-[\s\S]*^tollgate\.config\.yaml is fine: /m,
+    ]),
+  ),
 };
 
-/** The blocks of a page in their order; `file` is where one is written. */
+/** The blocks of a page that are run or written, in their order; `file` is where one is written. */
 const blocksOf = (page: string) =>
   [
     ...readFileSync(path.join(PACKAGE_ROOT, `docs/plugins/${page}.md`), 'utf8').matchAll(
       /^```(?<language>\w+)(?: (?<file>\S+))?\n(?<text>[\s\S]*?)^```$/gm,
     ),
-  ].map(({ groups = {} }) => ({ file: groups['file'], text: groups['text'] ?? '' }));
+  ]
+    .map(({ groups = {} }) => ({ language: groups['language'], file: groups['file'], text: groups['text'] ?? '' }))
+    .filter(({ language, file }) => language === 'sh' || file !== undefined);
 
 /** What runs until it is ended, and what it says when it is ready. */
 const SERVERS: readonly (readonly [line: RegExp, ready: RegExp | undefined])[] = [
@@ -43,7 +51,7 @@ describe('the pages for authors of plugins', function () {
   });
 
   for (const [page, printed] of Object.entries(PAGES))
-    it(`docs/plugins/${page}.md leads from an empty folder to answers over HTTP, block by block as written`, async () => {
+    it(`docs/plugins/${page}.md leads from an empty folder to a gateway with the plugin, block by block as written`, async () => {
       const empty = path.join(root, page);
       mkdirSync(empty);
       const manifest = path.join(tollgate.folder, 'node_modules', 'tollgate', 'package.json');
@@ -96,6 +104,6 @@ describe('the pages for authors of plugins', function () {
             if (existsSync(path.join(cwd, name)))
               writeFileSync(path.join(cwd, name), move(readFileSync(path.join(cwd, name), 'utf8')));
       }
-      expect(said).to.equal(printed);
+      expect(said).to.match(printed);
     });
 });

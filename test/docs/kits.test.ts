@@ -6,7 +6,15 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 
 /** The examples of the page that are whole: those of providers and stores need fixtures and a store. */
-const RUN = ['testAgent', 'testPolicy', 'testAuth', 'testCredential', 'testOperation', 'testPlugin'] as const;
+const RUN = [
+  'testAgent',
+  'testPolicy',
+  'testAuth',
+  'testCredential',
+  'testSecrets',
+  'testOperation',
+  'testPlugin',
+] as const;
 
 const blocks = readBlocks().filter(({ page, language }) => page === 'docs/plugins/12-testing.md' && language === 'ts');
 const at = (module: string): string => JSON.stringify(path.join(PACKAGE_ROOT, module));

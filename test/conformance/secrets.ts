@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import type { PluginApi, Secret, SecretsReader } from '../../core/index.ts';
+import { deepFreeze } from './deep-freeze.ts';
+import { assertHides, type Issuer, type IssuerAnswer, type IssuerRequest, openIssuer, soon } from './issuer.ts';
+import { testDefinition } from './plugin.ts';
+import { configCheck, type PluginKit } from './plugin-subject.ts';
+import { findRunner, nameOf, requirePlugin } from './runner.ts';
+import { watchedAsync } from './watched.ts';
+
+/** What {@link testSecrets} is given. */
+export interface SecretsKit extends PluginKit {
+  /** What the manager responds to a request, in its published format: to a sign-in, if it has one, and to each of `right`. */
+  respond(request: IssuerRequest): IssuerAnswer;
+  /** Secrets that there are: what stands in a reference behind the manager's name, and the text. */
+  readonly right: readonly { readonly name: string; readonly text: string }[];
+  /** References to what there is not, or that the manager could not have. */
+  readonly missing: readonly string[];
+  /** Texts of the options that nobody may see. */
+  readonly secrets?: readonly string[];
+}
+
+/** References that people get wrong, or that somebody tries. */
+const HOSTILE: readonly string[] = [
+  ...[
+    '',
+    '#',
+    ' ',
+    '..',
+    '../../sys/seal',
+    '/',
+    '//evil.example/x',
+    'https://evil.example/x',
+    '__proto__',
+    'constructor#a',
+  ],
+  ...['\u0000', '💥', 'a\r\nx-injected: 1', '?list=true', '%2e%2e%2f', 'x'.repeat(10_000)],
+];
+/** In how long a request has to end, however silent the manager is. */
+const MOST_MS = 30_000;
+
+/** What a manager may say that is no secret, by what is wrong with it. */
+const BROKEN: readonly (readonly [what: string, answer: IssuerAnswer])[] = [
+  ['fails', { status: 503, body: 'Service Unavailable' }],
+  [
+    'refuses',
+    { status: 403, body: { errors: ['permission denied'], message: 'denied', error: { message: 'denied' } } },
+  ],
+  ['says nothing', { body: '' }],
+  ['says an empty object', { body: {} }],
+  ['says a list', { body: [] }],
+];
+
+interface Subject {
+  readonly manager: Issuer;
+  readonly logged: readonly string[];
+  read(name: string): Promise<Secret>;
+  /** Why there is none; fails where there is one. */
+  failure(name: string): Promise<Error>;
+  /** What the manager does in place of `respond` of the kit; nothing is never a response. */
+  respond: ((request: IssuerRequest) => IssuerAnswer | undefined) | undefined;
+}
+
+/**
+ * Runs the tests that every manager of secrets must pass: it reads what there is, says why there is nothing, ends in time, asks no other
+ * place, and shows no secret in errors, addresses and logs. No network: `context.http()` leads to `respond`.
+ *
+ * ```ts
+ * import { testSecrets } from 'tollgate/conformance';
+ * import safe from '../safe.ts';
+ * testSecrets({
+ *   plugin: safe,
+ *   config: { url: 'https://safe.example' },
+ *   respond: ({ url }) => (url.endsWith('/openai') ? { body: 'sk-of-the-safe-4711' } : { status: 404, body: 'none' }),
+ *   right: [{ name: 'openai', text: 'sk-of-the-safe-4711' }],
+ *   missing: ['none'],
+ * });
+ * ```
+ */
+export function testSecrets(kit: SecretsKit): void {
+  const { describe, it } = findRunner(kit.runner);
+  describe(`the manager of secrets ${nameOf(kit.plugin)}: what every one promises`, () => {
+    requirePlugin(kit.plugin, 'secrets');
+    if (!Array.isArray(kit.right) || kit.right.length === 0)
+      throw new Error('the kit’s `right` is empty: give at least one secret that there is, { name, text }');
+    testDefinition(kit);
+    it('reads what there is, and says when it is to be read anew', () =>
+      withManager(kit, async ({ read }) => {
+        for (const { name, text } of kit.right) {
+          const { text: found, againMs } = await read(name);
+          assert.equal(found, text, name);
+          assert.ok(againMs === undefined || againMs > 0, `${name}: againMs is ${againMs}`);
+        }
+      }));
+    it('reads them at once as one after the other', () =>
+      withManager(kit, async ({ read }) => {
+        const found = await Promise.all([...kit.right, ...kit.right].map(({ name }) => read(name)));
+        assert.deepEqual(
+          found.map(({ text }) => text),
+          [...kit.right, ...kit.right].map(({ text }) => text),
+        );
+      }));
+    it('writes nothing to the console, asks the environment for nothing, and shows no secret in an address', () =>
+      withManager(kit, ({ read, manager, logged }) =>
+        watchedAsync(async () => {
+          for (const { name } of kit.right) await read(name);
+          assertHides(manager.requests.map(({ url }) => url).join(' '), secretsOf(kit), 'an address');
+          assertHides(logged.join(' '), secretsOf(kit), 'the log');
+        }),
+      ));
+    it('says why there is none, without a secret', () =>
+      withManager(kit, async ({ failure, logged }) => {
+        for (const name of kit.missing) assertSaysWhy(kit, await failure(name), logged, name);
+      }));
+    it('takes references that are wrong without a secret in what it says, and asks no other place', () =>
+      withManager(kit, async ({ read, manager, logged }) => {
+        for (const { name } of kit.right) await read(name);
+        const origins = new Set(manager.requests.map(({ url }) => new URL(url).origin));
+        for (const name of HOSTILE) {
+          const error = await read(name).then(() => undefined, asError);
+          if (error) assertSaysWhy(kit, error, logged, name);
+        }
+        const others = manager.requests.filter(({ url }) => !origins.has(new URL(url).origin));
+        assert.deepEqual(others, [], 'a reference leads to another place');
+        assert.ok(!manager.requests.some(({ headers }) => 'x-injected' in headers), 'a reference adds a header');
+      }));
+    describe('a manager', () => {
+      for (const [what, answer] of BROKEN)
+        it(`that ${what} is an Error with the reason, without a secret`, () =>
+          withManager(kit, async (subject) => {
+            subject.respond = () => answer;
+            for (const { name } of kit.right) assertSaysWhy(kit, await subject.failure(name), subject.logged, name);
+          }));
+      it('that is cut before its end is an Error with the reason, without a secret', () =>
+        withManager(kit, async (subject) => {
+          let isCut = false;
+          subject.respond = (request) => {
+            const answer = kit.respond(request);
+            if (typeof answer.body === 'string') return answer;
+            isCut = true;
+            return { ...answer, body: JSON.stringify(answer.body).slice(0, -1) };
+          };
+          for (const { name } of kit.right) {
+            const error = await subject.read(name).then(() => undefined, asError);
+            if (error) assertSaysWhy(kit, error, subject.logged, name);
+            else assert.ok(!isCut, `${name}: a part of a response is taken for all of it`);
+          }
+        }));
+      it('that never responds is left in time', () =>
+        withManager(kit, async (subject) => {
+          subject.respond = () => undefined;
+          subject.manager.hurry(50);
+          const failure = subject.failure(kit.right[0]?.name ?? '');
+          const error = await soon(failure, 'a request to the manager has no end: give it a timeout');
+          assert.ok(subject.manager.longestMs <= MOST_MS, `it is waited for ${subject.manager.longestMs} ms`);
+          assertSaysWhy(kit, error, subject.logged, 'never');
+        }));
+    });
+  });
+}
+
+async function withManager(kit: SecretsKit, run: (subject: Subject) => Promise<void>): Promise<void> {
+  const manager = await openIssuer((request) => (subject.respond ?? kit.respond)(request));
+  const logged: string[] = [];
+  const log = (fields: unknown, message?: string): void =>
+    void logged.push(`${JSON.stringify(fields)} ${message ?? ''}`);
+  const logger: PluginApi['log'] = { debug: log, info: log, warn: log, error: log, child: () => logger };
+  const reader = openReader(kit, { baseDir: '/nowhere', log: logger, http: manager.api.http });
+  const subject: Subject = {
+    ...{ manager, logged, respond: undefined },
+    read: async (name) => reader.read(name),
+    failure: (name) => subject.read(name).then(() => assert.fail(`${name}: there is none`), asError),
+  };
+  try {
+    await run(subject);
+  } finally {
+    manager.close();
+  }
+}
+
+function openReader({ plugin, config = {} }: SecretsKit, context: object): SecretsReader {
+  const options = structuredClone(config);
+  const problem = configCheck(plugin)(options);
+  assert.equal(problem, undefined, problem);
+  assert.equal(typeof plugin.secrets, 'function', 'the plugin has no `secrets`');
+  return plugin.secrets?.(deepFreeze(options) as never, context as never) ?? assert.fail('`secrets` gives no reader');
+}
+
+function asError(error: unknown): Error {
+  if (error instanceof assert.AssertionError) throw error;
+  assert.ok(error instanceof Error, 'what it rejects with is no Error');
+  return error;
+}
+
+function assertSaysWhy(kit: SecretsKit, error: Error, logged: readonly string[], name: string): void {
+  assert.ok(error.message.trim() !== '', `${name}: the error says nothing`);
+  assert.ok(!(error instanceof TypeError), `${name}: that is a bug, and no reason: ${error.stack}`);
+  assertHides(`${error.message} ${logged.join(' ')}`, secretsOf(kit), 'an error or the log');
+}
+
+/** What the kit knows that nobody may see. */
+function secretsOf({ right, secrets = [] }: SecretsKit): readonly string[] {
+  return [...secrets, ...right.map(({ text }) => text)];
+}
