@@ -24,6 +24,7 @@ import {
   type RerankResponse,
   readCost,
   type TranscriptionOffer,
+  type TranscriptionRequest,
 } from '../providers/kit/index.ts';
 import { classifyError } from './openai-chat/errors.ts';
 import { failureIn, readResponse, toldCost } from './openai-chat/response.ts';
@@ -31,7 +32,7 @@ import type { Differences } from './openai-chat/types.ts';
 import { createResponsesCodec } from './openai-responses/read-stream.ts';
 
 /** What a codec of these needs of a vendor's differences. */
-type Vendor = Pick<Differences, 'path' | 'errors' | 'usageCost' | 'without' | 'images'>;
+type Vendor = Pick<Differences, 'path' | 'errors' | 'usageCost' | 'without' | 'images' | 'transcription'>;
 
 function pathOf({ path, without }: Vendor, operation: string, model: string): string {
   if (without?.some((each) => each === operation))
@@ -209,29 +210,65 @@ const TIMED = /whisper/i;
 
 const SOUND_FIELDS = Object.freeze(['language', 'prompt', 'temperature', 'chunking_strategy']);
 
+interface SoundForm {
+  readonly fields: readonly (readonly [name: string, value: string])[];
+  readonly dropped: readonly string[];
+}
+
+/** Whether times are wanted, which subtitles are made of. */
+const hasTimes = ({ response_format: format }: TranscriptionRequest): boolean =>
+  format === 'verbose_json' || format === 'srt' || format === 'vtt';
+
+function soundFields(input: TranscriptionRequest, taken: readonly string[], model: string): SoundForm {
+  const { task: _, file: __, response_format: format, timestamp_granularities, include = [], stream, ...rest } = input;
+  const { body, dropped } = sentOf(rest, taken);
+  const isTimed = hasTimes(input) || TIMED.test(model);
+  const fields: (readonly [string, string])[] = [
+    ...Object.entries(body).map(([name, value]) => [name, String(value)] as const),
+    ['response_format', format === 'diarized_json' ? format : isTimed ? 'verbose_json' : 'json'],
+    ...(isTimed ? (timestamp_granularities ?? []) : []).map((each) => ['timestamp_granularities[]', each] as const),
+    ...include.map((each) => ['include[]', each] as const),
+  ];
+  return { fields, dropped };
+}
+
+/** Of vendors that know no formats. */
+function plainSound(input: TranscriptionRequest, taken: readonly string[]): SoundForm {
+  const { task: _, file: __, response_format: format, timestamp_granularities, stream, ...rest } = input;
+  if (format === 'diarized_json')
+    throw new GatewayError('invalid_request', 'The provider of this model has no `diarized_json`.', {
+      param: 'response_format',
+    });
+  const { include = [], ...others } = rest;
+  const { body, dropped } = sentOf(others, taken);
+  const granularities = timestamp_granularities?.length ? timestamp_granularities : ['segment'];
+  return {
+    fields: [
+      ...Object.entries(body).map(([name, value]) => [name, String(value)] as const),
+      ...(hasTimes(input) ? granularities : []).map((each) => ['timestamp_granularities', each] as const),
+    ],
+    dropped: include.length > 0 ? [...dropped, 'include'] : dropped,
+  };
+}
+
 /** Sources: https://platform.openai.com/docs/api-reference/audio, https://console.groq.com/docs/speech-to-text, https://docs.mistral.ai/capabilities/audio */
 export function transcriptionCodec(vendor: Vendor): TranscriptionOffer['codec'] {
+  const { fields: own, event } = vendor.transcription ?? {};
   return {
+    ...(event && { event }),
     request(input, bytes, call) {
-      const { task, file, response_format: format, timestamp_granularities, include = [], stream, ...rest } = input;
-      const { body, dropped } = sentOf(rest, SOUND_FIELDS);
-      const hasTimes = format === 'verbose_json' || format === 'srt' || format === 'vtt' || TIMED.test(call.model);
-      const times = hasTimes ? 'verbose_json' : 'json';
-      const fields: (readonly [string, string])[] = [
-        ['model', call.model],
-        ...Object.entries(body).map(([name, value]) => [name, String(value)] as const),
-        ['response_format', format === 'diarized_json' ? format : times],
-        ...(hasTimes ? (timestamp_granularities ?? []) : []).map(
-          (each) => ['timestamp_granularities[]', each] as const,
-        ),
-        ...include.map((each) => ['include[]', each] as const),
-        ...(stream === true ? [['stream', 'true'] as const] : []),
-      ];
+      const { task, file, stream } = input;
+      const { fields, dropped } = (own ? plainSound : soundFields)(input, own ?? SOUND_FIELDS, call.model);
       const { name, contentType } = file;
       const operation = task === 'translate' ? 'audio/translations' : 'audio/transcriptions';
+      const all = [
+        ['model', call.model] as const,
+        ...fields,
+        ...(stream === true ? [['stream', 'true'] as const] : []),
+      ];
       return {
         path: pathOf(vendor, operation, call.model),
-        ...multipartBody(fields, [{ field: 'file', name, contentType, bytes }], call.id),
+        ...multipartBody(all, [{ field: 'file', name, contentType, bytes }], call.id),
         ...(dropped.length > 0 && { dropped }),
       };
     },

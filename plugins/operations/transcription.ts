@@ -162,9 +162,10 @@ async function transcribe(attempt: Attempt<'transcription'>): Promise<Transcript
   }
   let last: JsonObject = {};
   const watched = async function* (): AsyncGenerator<JsonObject> {
-    for await (const event of readEvents(response)) {
-      if (event['type'] === 'transcript.text.done') last = event;
-      yield event;
+    for await (const given of readEvents(response)) {
+      const event = offer.codec.event ? offer.codec.event(given) : given;
+      if (event?.['type'] === 'transcript.text.done') last = event;
+      if (event) yield event;
     }
     if (last['type'] === undefined) throw wrong('ended without its last event');
   };

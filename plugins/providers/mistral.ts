@@ -1,4 +1,4 @@
-import type { ChatMessage, ChatRequest } from '../../core/index.ts';
+import { type ChatMessage, type ChatRequest, isObject, type JsonObject } from '../../core/index.ts';
 import {
   drop,
   type Effort,
@@ -61,6 +61,7 @@ export default openaiCompatible({
   },
   operations: ['moderations', 'transcription'],
   without: ['audio/translations'],
+  transcription: { fields: ['language', 'temperature'], event: soundEvent },
   embeddings: {
     fields: { dimensions: rename('output_dimension'), user: drop() },
     unknown: 'dropped',
@@ -112,4 +113,16 @@ function closedMessages(messages: readonly ChatMessage[]): readonly ChatMessage[
     return { ...Object.fromEntries(kept), ...(begun && { prefix: true }) } as ChatMessage;
   });
   return closed.every((message, at) => message === messages[at]) ? messages : closed;
+}
+
+/** Source: mistralai/client-ts, `TranscriptionStreamEvents`. */
+function soundEvent({ type, ...event }: JsonObject): JsonObject | undefined {
+  if (type === 'transcription.text.delta') return { type: 'transcript.text.delta', delta: event['text'] };
+  if (type === 'transcription.done')
+    return {
+      type: 'transcript.text.done',
+      text: event['text'],
+      ...(isObject(event['usage']) && { usage: event['usage'] }),
+    };
+  return undefined;
 }

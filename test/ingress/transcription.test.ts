@@ -71,6 +71,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     gateway = await startGateway({
       providers: {
         openai: { apiKey: 'k', baseUrl: `${vendor.url}/v1` },
+        mistral: { apiKey: 'k', baseUrl: `${vendor.url}/v1` },
         other: { plugin: 'openai-compatible', apiKey: 'k', baseUrl: `${vendor.url}/v1`, models: ['*'] },
       },
       models: { ears: 'openai/whisper-1' },
@@ -168,6 +169,40 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     }))
       whole.push(event.type);
     expect(whole, 'a model that does not stream').to.deep.equal(['transcript.text.delta', 'transcript.text.done']);
+  });
+
+  it('E73: Mistral, whose form is closed, gets its own fields, whole, with times and streamed', async () => {
+    // mistralai/client-ts: `AudioTranscriptionRequest`, `TranscriptionResponse`, `TranscriptionStreamEvents`
+    const segment = { type: 'transcription_segment', text: ' Imagine it.', start: 0, end: 1.5 };
+    const usage = { prompt_audio_seconds: 9, prompt_tokens: 4, completion_tokens: 45, total_tokens: 49 };
+    const said = { model: 'voxtral-mini-latest', text: 'Imagine it.', language: null, usage };
+    const model = 'mistral/voxtral-mini-latest';
+    const fieldsOf = async () => (await arrived()).fields.filter(([name]) => name !== 'model');
+    script = answer(200, said);
+    const whole = await post({ model, file, language: 'en', prompt: 'Ideas' });
+    expect(await whole.json()).to.deep.equal({ text: said.text, usage });
+    expect(whole.headers.get('x-tollgate-dropped')).to.equal('prompt');
+    expect(await fieldsOf()).to.deep.equal([['language', 'en']]);
+    script = answer(200, { ...said, segments: [segment] });
+    const times = await post({ model, file, response_format: 'srt' });
+    expect(await times.text()).to.equal('1\n00:00:00,000 --> 00:00:01,500\nImagine it.\n\n');
+    expect(await fieldsOf()).to.deep.equal([['timestamp_granularities', 'segment']]);
+    script = sse(
+      { type: 'transcription.language', audio_language: 'en' },
+      { type: 'transcription.text.delta', text: 'Imagine ' },
+      { type: 'transcription.text.delta', text: 'it.' },
+      { type: 'transcription.done', ...said },
+    );
+    const events: object[] = [];
+    for await (const event of await openai.audio.transcriptions.create({ model, file: await sound(), stream: true }))
+      events.push(event);
+    expect(events).to.deep.equal([
+      { type: 'transcript.text.delta', delta: 'Imagine ' },
+      { type: 'transcript.text.delta', delta: 'it.' },
+      { type: 'transcript.text.done', text: 'Imagine it.', usage },
+    ]);
+    expect(await fieldsOf()).to.deep.equal([['stream', 'true']]);
+    expect((await post({ model, file, response_format: 'diarized_json' })).status).to.equal(400);
   });
 
   it('E73: a stream that breaks off, or ends without its end, ends in an error', async () => {

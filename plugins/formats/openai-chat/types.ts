@@ -195,6 +195,13 @@ export interface Differences extends UsageRules {
   readonly operations?: readonly ('batches' | 'images' | 'moderations' | 'realtime' | 'rerank' | 'transcription')[];
   /** What of these the vendor does not have: it makes images and does not edit them, or writes down speech and does not translate it. */
   readonly without?: readonly ('images/edits' | 'audio/translations')[];
+  /** How its transcription differs from OpenAI's. */
+  readonly transcription?: {
+    /** The fields that it takes, where these are fewer. It has no `response_format` then, and tells times where it is asked for them. */
+    readonly fields?: readonly string[];
+    /** An event of its stream in OpenAI's words; undefined for one that OpenAI does not have. */
+    readonly event?: (event: JsonObject) => JsonObject | undefined;
+  };
   /** How its images differ from OpenAI's. */
   readonly images?: {
     /** What it gets of a request's fields, without the model; `dropped` is what it gets nothing of. */

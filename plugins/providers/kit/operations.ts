@@ -96,6 +96,8 @@ export interface TranscriptionOffer extends Offer {
     request(input: TranscriptionRequest, sound: Uint8Array, call: CodecCall): HttpRequest;
     /** The vendor's JSON, with `text`. Throws `StreamFailure` for what is none. */
     response(body: unknown): JsonObject;
+    /** An event of the vendor's stream as callers get it, OpenAI's; undefined for one that they do not get. As it came unless set. */
+    event?(event: JsonObject): JsonObject | undefined;
   };
 }
 
