@@ -1,50 +1,115 @@
+import Anthropic from '@anthropic-ai/sdk';
+import { GoogleGenAI } from '@google/genai';
 import { expect } from 'chai';
 import OpenAI, { toFile } from 'openai';
-import { installGateway } from '../../../support/gateways/gateway-process.ts';
+import { type GatewayProcess, type Installation, installGateway } from '../../../support/gateways/gateway-process.ts';
 import { eventually } from '../../../support/wait.ts';
-import { line, result, startBatchVendor } from './batch-vendor.ts';
+import { type BatchVendor, line, message, result, startBatchVendor } from './batch-vendor.ts';
+import { type GoogleVendor, responded, startGoogleVendor } from './google-vendor.ts';
+
+/** 1,000 tokens in and 100 out, at half of this. */
+const PRICE = { input: 5, output: 30 };
+const COST = 0.004;
+
+interface Vendors {
+  readonly vendor: BatchVendor;
+  readonly google: GoogleVendor;
+}
+
+/** A batch at one vendor: how it begins, and how its results begin to come. */
+interface Case {
+  readonly requests: number;
+  begin(gateway: GatewayProcess, key: string, names: readonly string[]): Promise<unknown>;
+  end(vendors: Vendors, names: readonly string[]): void;
+}
+
+/** Sends half of the lines of results, and then nothing more. */
+function endHalf({ vendor }: Vendors, results: readonly object[]): void {
+  const half = results.slice(0, results.length / 2);
+  vendor.cutAt = 100 + half.reduce((sum, each) => sum + JSON.stringify(each).length + 1, 0);
+  vendor.end([...vendor.batches.keys()][0] ?? '', results);
+}
+
+const CASES: Readonly<Record<string, Case>> = {
+  OpenAI: {
+    requests: 20,
+    async begin({ url }, apiKey, names) {
+      const client = new OpenAI({ apiKey, baseURL: `${url}/v1`, maxRetries: 0 });
+      const lines = names.map((name) => JSON.stringify(line(name))).join('\n');
+      const { id } = await client.files.create({ purpose: 'batch', file: await toFile(Buffer.from(lines), 'a.jsonl') });
+      await client.batches.create({ input_file_id: id, endpoint: '/v1/chat/completions', completion_window: '24h' });
+    },
+    end: (vendors, names) =>
+      endHalf(
+        vendors,
+        names.map((name) => result(name)),
+      ),
+  },
+  Anthropic: {
+    requests: 20,
+    begin({ url }, apiKey, names) {
+      const params = { model: 'claude-opus-5', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] };
+      const client = new Anthropic({ apiKey, baseURL: url, maxRetries: 0 });
+      return client.messages.batches.create({ requests: names.map((custom_id) => ({ custom_id, params })) });
+    },
+    end: (vendors, names) => endHalf(vendors, names.map(message)),
+  },
+  // All results come at once: so many that it takes seconds to charge them.
+  Google: {
+    requests: 2000,
+    begin({ url }, apiKey, names) {
+      const client = new GoogleGenAI({ apiKey, httpOptions: { baseUrl: url } });
+      const contents = [{ role: 'user', parts: [{ text: 'Hi' }] }];
+      const src = names.map(() => ({ contents, config: { maxOutputTokens: 100 } }));
+      return client.batches.create({ model: 'gemini/gemini-3.8-flash', src });
+    },
+    end: ({ google }, names) => google.end(names.map(() => responded())),
+  },
+};
 
 describe('a batch whose gateway is killed while it is settled', () => {
-  it('is charged once for each line by the gateway that comes after it', async () => {
-    const vendor = await startBatchVendor();
-    const gateways = await installGateway({
+  let vendors: Vendors;
+  let gateways: Installation;
+  beforeEach(async () => {
+    vendors = { vendor: await startBatchVendor(), google: await startGoogleVendor() };
+    const { url } = vendors.vendor;
+    gateways = await installGateway({
       store: 'sqlite:./data',
       billing: 'enforce',
       providers: {
-        openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': { input: 5, output: 30 } } },
+        openai: { apiKey: 'sk-x', baseUrl: `${url}/v1`, prices: { 'gpt-5.5': PRICE } },
+        anthropic: { apiKey: 'sk-ant-x', baseUrl: url, prices: { 'claude-opus-5': PRICE } },
+        gemini: {
+          apiKey: 'x',
+          baseUrl: `${vendors.google.upstream.url}/v1beta`,
+          prices: { 'gemini-3.8-flash': PRICE },
+        },
       },
       operations: { batches: { lookEvery: '50ms' } },
     });
-    const books = () => gateways.command('accounts', 'show', 'local');
-    const names = Array.from({ length: 20 }, (_, at) => `line-${at}`);
-    try {
-      await gateways.command('accounts', 'credit', 'local', '10');
+  });
+  afterEach(async () => {
+    await gateways.remove();
+    await vendors.vendor.close();
+    await vendors.google.upstream.close();
+  });
+
+  for (const [name, { requests, begin, end }] of Object.entries(CASES))
+    it(`is charged once for each request by the gateway that comes after it, at ${name}`, async () => {
+      const books = () => gateways.command('accounts', 'show', 'local');
+      const names = Array.from({ length: requests }, (_, at) => `line-${at}`);
+      await gateways.command('accounts', 'credit', 'local', '20');
       const first = await gateways.start();
-      const client = new OpenAI({ apiKey: gateways.key, baseURL: `${first.url}/v1`, maxRetries: 0 });
-      const lines = names.map((name) => JSON.stringify(line(name))).join('\n');
-      const file = await client.files.create({ purpose: 'batch', file: await toFile(Buffer.from(lines), 'a.jsonl') });
-      await client.batches.create({
-        input_file_id: file.id,
-        endpoint: '/v1/chat/completions',
-        completion_window: '24h',
-      });
-      const results = names.map((name) => result(name));
-      // Half of them come, and then nothing more.
-      vendor.cutAt = 100 + results.slice(0, 10).reduce((sum, each) => sum + JSON.stringify(each).length + 1, 0);
-      vendor.end([...vendor.batches.keys()][0] ?? '', results);
+      await begin(first, gateways.key, names);
+      end(vendors, names);
       await eventually(async () => expect(Number((await books()).spent_usd)).to.be.greaterThan(0.03));
       await first.kill();
       const { spent_usd, held_usd } = await books();
-      expect(Number(spent_usd)).to.be.lessThan(0.08);
+      expect(Number(spent_usd)).to.be.lessThan(requests * COST);
       expect(Number(held_usd)).to.be.greaterThan(0);
-      vendor.cutAt = undefined;
+      vendors.vendor.cutAt = undefined;
       await gateways.start();
       await eventually(async () => expect((await books()).held_usd).to.equal('0.00'));
-      // 20 times 1,000 tokens in and 100 out at half of the price.
-      expect((await books()).spent_usd).to.equal('0.08');
-    } finally {
-      await gateways.remove();
-      await vendor.close();
-    }
-  });
+      expect(Number((await books()).spent_usd)).to.be.closeTo(requests * COST, 1e-9);
+    });
 });

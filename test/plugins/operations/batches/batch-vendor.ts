@@ -97,7 +97,7 @@ export async function startBatchVendor(): Promise<BatchVendor> {
     const what = `${request.method} ${request.path}`;
     counts.set(what, (counts.get(what) ?? 0) + 1);
     const said = request.path.startsWith('/v1/messages') ? anthropic(request) : openai(request);
-    if (vendor.cutAt === undefined || !request.path.endsWith('/content')) return wire.send(said);
+    if (vendor.cutAt === undefined || !/\/(?:content|results)$/.test(request.path)) return wire.send(said);
     return wire.send(said.slice(0, vendor.cutAt)).then(() => wire.hang());
   });
   const vendor: BatchVendor = {
@@ -136,6 +136,19 @@ export const result = (custom_id: string, usage: object | undefined = use(1000, 
       ...{ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'gpt-5.5' },
       choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop', logprobs: null }],
       ...(usage && { usage }),
+    },
+  },
+});
+
+/** A line of results of Anthropic's. */
+export const message = (custom_id: string): object => ({
+  custom_id,
+  result: {
+    type: 'succeeded',
+    message: {
+      ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-opus-5', stop_reason: 'end_turn' },
+      ...{ content: [{ type: 'text', text: 'Hello' }], stop_sequence: null },
+      usage: { input_tokens: 1000, output_tokens: 100, service_tier: 'batch' },
     },
   },
 });

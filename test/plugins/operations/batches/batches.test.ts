@@ -5,7 +5,7 @@ import { toFile } from 'openai';
 import { batchPrice } from '../../../../plugins/operations/batches/prices.ts';
 import { startGateway, type TestGateway } from '../../../support/gateways/gateway.ts';
 import { eventually } from '../../../support/wait.ts';
-import { type BatchVendor, type Loose, line, result, startBatchVendor, use } from './batch-vendor.ts';
+import { type BatchVendor, type Loose, line, message, result, startBatchVendor, use } from './batch-vendor.ts';
 
 const TIERS = { priority: { input: 10, output: 60 } };
 const PRICE = { input: 5, output: 30, cached_input: 0.5, service_tiers: TIERS };
@@ -312,15 +312,7 @@ describe('batches at vendors', () => {
     expect(batch).to.include({ type: 'message_batch', processing_status: 'in_progress', results_url: null });
     const id = [...vendor.batches.keys()].at(-1) ?? '';
     expect((await client.messages.batches.cancel(batch.id)).processing_status).to.equal('canceling');
-    const usage = { input_tokens: 1000, output_tokens: 100, service_tier: 'batch' };
-    const message = {
-      ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-opus-5', stop_reason: 'end_turn' },
-      ...{ content: [{ type: 'text', text: 'Hello' }], stop_sequence: null, usage },
-    };
-    vendor.end(id, [
-      { custom_id: 'a', result: { type: 'succeeded', message } },
-      { custom_id: 'b', result: { type: 'canceled' } },
-    ]);
+    vendor.end(id, [message('a'), { custom_id: 'b', result: { type: 'canceled' } }]);
     const ended = await client.messages.batches.retrieve(batch.id);
     expect(ended.results_url).to.equal(`${gateway.url}/v1/messages/batches/${batch.id}/results`);
     const types: string[] = [];
@@ -335,6 +327,30 @@ describe('batches at vendors', () => {
       type: 'message_batch_deleted',
     });
     expect((await failure(client.messages.batches.retrieve(batch.id))).status).to.equal(404);
+  });
+
+  it('of messages that Anthropic loses have ended after their time, and cost nothing', async () => {
+    const { key, user } = await newKey();
+    const client = new Anthropic({ apiKey: key, baseURL: gateway.url, maxRetries: 0 });
+    const params = { model: 'claude-opus-5', max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] };
+    const requests = ['a', 'b'].map((custom_id) => ({ custom_id, params }));
+    const { id } = await client.messages.batches.create({ requests });
+    const [name = '', known] = [...vendor.batches].at(-1) ?? [];
+    vendor.batches.delete(name);
+    // Anthropic may know it again.
+    expect((await failure(client.messages.batches.retrieve(id))).status).to.be.greaterThan(399);
+    expect((await books(user)).held).to.not.equal('0.00');
+    vendor.batches.set(name, { ...known, expires_at: new Date(Date.now() - 7_200_000).toISOString() });
+    await client.messages.batches.retrieve(id);
+    vendor.batches.delete(name);
+    const lost = await client.messages.batches.retrieve(id);
+    expect(lost).to.deep.include({
+      ...{ processing_status: 'ended', results_url: null },
+      request_counts: { processing: 0, succeeded: 0, errored: 2, canceled: 0, expired: 0 },
+    });
+    expect(await books(user)).to.include({ held: '0.00', spent: '0.00' });
+    const results = await gateway.get(`/v1/messages/batches/${id}/results`, { authorization: `Bearer ${key}` });
+    expect([results.status, await results.text()].join(' ')).to.match(/^400 .*no results/);
   });
 
   it('of messages are refused at the first request that may not be', async () => {
