@@ -253,18 +253,18 @@ function plainSound(input: TranscriptionRequest, taken: readonly string[]): Soun
 
 /** Sources: https://platform.openai.com/docs/api-reference/audio, https://console.groq.com/docs/speech-to-text, https://docs.mistral.ai/capabilities/audio */
 export function transcriptionCodec(vendor: Vendor): TranscriptionOffer['codec'] {
-  const { fields: own, event } = vendor.transcription ?? {};
+  const { fields: taken = SOUND_FIELDS, formats, streams, leastSeconds, event } = vendor.transcription ?? {};
   return {
     ...(event && { event }),
     request(input, bytes, call) {
       const { task, file, stream } = input;
-      const { fields, dropped } = (own ? plainSound : soundFields)(input, own ?? SOUND_FIELDS, call.model);
+      const { fields, dropped } = (formats === false ? plainSound : soundFields)(input, taken, call.model);
       const { name, contentType } = file;
       const operation = task === 'translate' ? 'audio/translations' : 'audio/transcriptions';
       const all = [
         ['model', call.model] as const,
         ...fields,
-        ...(stream === true ? [['stream', 'true'] as const] : []),
+        ...(stream === true && streams !== false ? [['stream', 'true'] as const] : []),
       ];
       return {
         path: pathOf(vendor, operation, call.model),
@@ -276,7 +276,10 @@ export function transcriptionCodec(vendor: Vendor): TranscriptionOffer['codec'] 
       const failure = failureIn(value, vendor.errors);
       if (failure) throw new StreamFailure(failure);
       if (!isObject(value) || typeof value['text'] !== 'string') throw wrong('answered without `text`');
-      return withCost(value, vendor);
+      const { duration, usage } = value;
+      if (leastSeconds === undefined || typeof duration !== 'number' || usage !== undefined)
+        return withCost(value, vendor);
+      return { ...value, usage: { type: 'duration', seconds: Math.max(leastSeconds, Math.ceil(duration)) } };
     },
   };
 }

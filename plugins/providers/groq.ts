@@ -61,6 +61,8 @@ export default openaiCompatible({
     },
   ],
   operations: ['transcription'],
+  // https://console.groq.com/docs/speech-to-text
+  transcription: { fields: ['language', 'prompt', 'temperature'], streams: false, leastSeconds: 10 },
   extras: [
     ...['citation_options', 'compound_custom', 'disable_tool_validation', 'documents', 'exclude_domains'],
     ...['include_domains', 'include_reasoning', 'reasoning_format', 'search_settings'],

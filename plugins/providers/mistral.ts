@@ -61,7 +61,7 @@ export default openaiCompatible({
   },
   operations: ['moderations', 'transcription'],
   without: ['audio/translations'],
-  transcription: { fields: ['language', 'temperature'], event: soundEvent },
+  transcription: { fields: ['language', 'temperature'], formats: false, event: soundEvent },
   embeddings: {
     fields: { dimensions: rename('output_dimension'), user: drop() },
     unknown: 'dropped',

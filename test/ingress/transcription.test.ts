@@ -71,6 +71,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     gateway = await startGateway({
       providers: {
         openai: { apiKey: 'k', baseUrl: `${vendor.url}/v1` },
+        groq: { apiKey: 'k', baseUrl: `${vendor.url}/v1` },
         mistral: { apiKey: 'k', baseUrl: `${vendor.url}/v1` },
         other: { plugin: 'openai-compatible', apiKey: 'k', baseUrl: `${vendor.url}/v1`, models: ['*'] },
       },
@@ -203,6 +204,22 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     ]);
     expect(await fieldsOf()).to.deep.equal([['stream', 'true']]);
     expect((await post({ model, file, response_format: 'diarized_json' })).status).to.equal(400);
+  });
+
+  it('E73: Groq, which does not stream, responds whole, and the caller has events', async () => {
+    script = answer(200, VERBOSE);
+    const response = await post({ model: 'groq/whisper-large-v3', file, stream: 'true', chunking_strategy: 'auto' });
+    expect(response.headers.get('x-tollgate-dropped')).to.equal('chunking_strategy');
+    expect(await response.text()).to.match(/transcript\.text\.delta[\s\S]*transcript\.text\.done/);
+    expect((await arrived()).fields).to.deep.equal([
+      ['model', 'whisper-large-v3'],
+      ['response_format', 'verbose_json'],
+    ]);
+    const { usage: _, ...untold } = VERBOSE;
+    script = answer(200, untold);
+    const short = await post({ model: 'groq/whisper-large-v3', file });
+    expect(await short.json()).to.deep.equal({ text: VERBOSE.text, usage: { type: 'duration', seconds: 10 } });
+    expect(short.headers.get('x-tollgate-cost-usd'), '0.111 an hour, of ten seconds at least').to.match(/^0\.00030833/);
   });
 
   it('E73: a stream that breaks off, or ends without its end, ends in an error', async () => {

@@ -197,8 +197,14 @@ export interface Differences extends UsageRules {
   readonly without?: readonly ('images/edits' | 'audio/translations')[];
   /** How its transcription differs from OpenAI's. */
   readonly transcription?: {
-    /** The fields that it takes, where these are fewer. It has no `response_format` then, and tells times where it is asked for them. */
+    /** The fields that it takes beside the file, the model, times and formats, where these are fewer. */
     readonly fields?: readonly string[];
+    /** False where it has no `response_format`, and tells times where granularities are named. */
+    readonly formats?: false;
+    /** False where it has no `stream`: what it responds whole becomes events. */
+    readonly streams?: false;
+    /** The seconds that it charges a request for at least. */
+    readonly leastSeconds?: number;
     /** An event of its stream in OpenAI's words; undefined for one that OpenAI does not have. */
     readonly event?: (event: JsonObject) => JsonObject | undefined;
   };
