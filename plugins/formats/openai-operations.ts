@@ -83,9 +83,12 @@ function batchOffer(endpoint: Offer, vendor: Differences): BatchOffer {
   const responses = createResponsesCodec((body) => classifyError(200, body, {}, vendor.errors), vendor.usageCost);
   // One key for all of a batch: another one may be of another project. Its requests were held to the effects one by one.
   const { keys: _, passThroughAuth: __, effects: ___, ...one } = endpoint;
+  const [, query] = pathOf(vendor, 'batches', '').split('?');
+  const chat = '/chat/completions';
   return {
     ...one,
-    ...{ wire: 'openai', factor: BATCH_FACTOR, paths: { chat: '/chat/completions', responses: '/responses' } },
+    ...{ wire: 'openai', factor: BATCH_FACTOR, query },
+    paths: query === undefined ? { chat, responses: '/responses' } : { chat },
     response: (dialect, body, call) =>
       dialect === 'chat' ? readResponse(body, call, vendor) : responses.response(body, call),
   };

@@ -26,7 +26,8 @@ export default openaiCompatible({
   keepsStop: true,
   streamOptions: { include_obfuscation: false },
   embeddings: {},
-  // https://learn.microsoft.com/en-us/azure/foundry/reference/rest/batches-create-batch
+  // https://learn.microsoft.com/en-us/azure/foundry/reference/rest/batches-create-batch; with `apiVersion`
+  // https://github.com/MicrosoftDocs/azure-docs articles/ai-services/openai/includes/batch/batch-rest.md
   operations: ['batches', 'images', 'realtime', 'transcription'],
   reasoningSummary: 'auto',
   lacks: {
@@ -78,12 +79,12 @@ export default openaiCompatible({
       ...shared,
       // Older versions refuse the field, and keep nothing that does not ask for it.
       stores: 'asked',
-      // The addresses of its batches are others there, and its realtime websocket has other events too.
-      operations: ['images', 'transcription'],
+      // Its realtime websocket has other events there.
+      operations: ['batches', 'images', 'transcription'],
       responsesPath: () => `/responses${version}`,
       path: (operation, model) =>
-        operation === 'models'
-          ? `/models${version}`
+        operation === 'models' || operation === 'batches'
+          ? `/${operation}${version}`
           : `/deployments/${encodeURIComponent(model)}/${operation}${version}`,
     };
   },

@@ -13,7 +13,7 @@ import { heldOf, plannedFacts } from '../../policies/kit/index.ts';
 import type { BatchRequest, BatchResponse } from '../../providers/kit/index.ts';
 import { type BatchRecord, type Checked, newId, ownerOf, type Records } from './records.ts';
 import type { Settler } from './settle.ts';
-import { vendorId, WIRES, wireOf } from './wires.ts';
+import { vendorId, WIRES, wireOf, withQuery } from './wires.ts';
 
 /** What a batch may come to stays reserved for so long: a day for its vendor, and three to learn what came of it. */
 const HOLD_MS = 4 * 86_400_000;
@@ -96,7 +96,7 @@ async function sendOnce(work: Attempt<'batches'>, ticket: Ticket | undefined): P
     );
   let batch: unknown;
   try {
-    batch = await work.sendForJson(ticket.request);
+    batch = await work.sendForJson(withQuery(work.offer, ticket.request));
   } catch (error) {
     // An error status says that it has not begun.
     ticket.maybeSent = !isStreamFailure(error);

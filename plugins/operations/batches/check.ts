@@ -90,7 +90,7 @@ export class Checker {
     const { provider, model } = target;
     const offer = offers.get(provider);
     const path = offer?.paths[this.#dialect];
-    if (!offer || path === undefined || !request.path.endsWith(path))
+    if (!offer || path === undefined || !request.path.replace(/\?.*/, '').endsWith(path))
       throw wrong(place, 'needs the Responses API at the provider: write it, and the batch, for `/v1/responses`');
     const first = this.#first;
     this.#first ??= { provider, model, requested };

@@ -96,6 +96,24 @@ export function addGoogleRoutes(api: PluginApi, parts: BatchParts): void {
   for (const version of ['v1beta', 'v1']) addBeginRoute(api, parts, version);
   addReadRoutes(api, parts);
   addEndRoutes(api, parts);
+  addUploadRoute(api);
+}
+
+/** Files of requests would have to be kept here until a batch names their model: Google gives none back that was uploaded. */
+const NO_FILES =
+  'Files of Google’s Files API lie in the operator’s account, which all callers share. Send the requests themselves as `inputConfig.requests`; those that are too many for one batch in several.';
+
+/** Says what to do instead where Google's clients upload files. */
+function addUploadRoute(api: PluginApi): void {
+  api.route({
+    ...{ method: 'POST', path: '/upload/v1beta/files', auth: ['key'], summary: 'Not served; the error says what is' },
+    description: NO_FILES,
+    responses: { 404: NO_FILES },
+    errorNote: () => NO_FILES,
+    handler() {
+      throw new GatewayError('not_found', 'There is no /upload/v1beta/files.');
+    },
+  });
 }
 
 function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts, version: string): void {
@@ -140,11 +158,7 @@ function addBeginRoute(api: PluginApi, { begin, maxBytes }: BatchParts, version:
 function requestsOf(batch: JsonObject): readonly JsonObject[] {
   const input = readObject(batch['inputConfig'] ?? batch['input_config']);
   if ((input['fileName'] ?? input['file_name']) !== undefined)
-    throw new GatewayError(
-      'invalid_request',
-      'Files of Google’s Files API lie in the operator’s account, which all callers share. Send the requests themselves as `inputConfig.requests`; those that are too many for one batch in several.',
-      { param: 'batch.inputConfig.fileName' },
-    );
+    throw new GatewayError('invalid_request', NO_FILES, { param: 'batch.inputConfig.fileName' });
   const requests = readArray(readObject(input['requests'])['requests']).filter(isObject);
   if (requests.length === 0) throw wrong('`batch.inputConfig.requests`', 'holds no requests');
   return requests;

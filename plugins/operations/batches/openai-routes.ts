@@ -17,7 +17,7 @@ import { keyOf } from './begin.ts';
 import { Checker, wrong } from './check.ts';
 import { type BatchRecord, type FileRecord, newId, ownerOf, type Records } from './records.ts';
 import type { Settler } from './settle.ts';
-import { errorsOf, vendorId, WIRES } from './wires.ts';
+import { errorsOf, secondsOf, statusOf, vendorId, WIRES } from './wires.ts';
 
 /** What the routes of both formats work with. */
 export interface BatchParts {
@@ -135,7 +135,7 @@ async function upload(
   ctx: RouteContext,
 ): Promise<FileRecord> {
   const file = uploadedFile(ctx);
-  const { checker, written } = await checkLines(api, ctx, await readFile(file.path));
+  const { checker, written } = await checkLines(api, settler, ctx, await readFile(file.path));
   const { checked } = checker;
   const id = newId('file-');
   const form = multipartBody(
@@ -182,6 +182,7 @@ function uploadedFile({ state }: RouteContext) {
 /** Checks a file of requests, line by line, and writes it as the vendor is to get it. */
 async function checkLines(
   api: PluginApi,
+  settler: Settler,
   ctx: RouteContext,
   bytes: Buffer,
 ): Promise<{ readonly checker: Checker; readonly written: Buffer }> {
@@ -206,7 +207,8 @@ async function checkLines(
     if (line.url !== url) throw wrong(place, 'names another url than the first one');
     checker ??= new Checker(api, ctx, dialect, 'openai');
     const body = await checker.add({ customId: line.customId, body: line.body, place });
-    lines.push(Buffer.from(`${JSON.stringify({ custom_id: line.customId, method: 'POST', url, body })}\n`));
+    const sent = { method: 'POST', url: settler.urlOf(checker.checked.provider, dialect, url), body };
+    lines.push(Buffer.from(`${JSON.stringify({ custom_id: line.customId, ...sent })}\n`));
   }
   if (!checker) throw new GatewayError('invalid_request', 'The file has no lines.', { param: 'file' });
   return { checker, written: Buffer.concat(lines) };
@@ -268,7 +270,7 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
       'Of a file that was uploaded with the same key. The most that it may come to, at the price of batches, is reserved until it ends; requests that fail cost nothing.',
     responses: { 200: { description: 'The batch.', schema: BATCH } },
     async handler(ctx) {
-      ctx.body = show(await beginOfFile(ctx as RouteContext, files, begin));
+      ctx.body = show(await beginOfFile(ctx as RouteContext, { files, settler, begin }));
     },
   });
   api.route({
@@ -309,8 +311,7 @@ function addBatchRoutes(api: PluginApi, { records, settler, begin }: BatchParts)
 /** Begins a batch of a file that the caller uploaded. Throws where the file is not for that. */
 async function beginOfFile(
   ctx: RouteContext,
-  files: Records['files'],
-  begin: BatchParts['begin'],
+  { files, settler, begin }: Pick<Records, 'files'> & Pick<BatchParts, 'settler' | 'begin'>,
 ): Promise<BatchRecord> {
   const { input_file_id: input, endpoint, metadata } = ctx.state.body as JsonObject;
   const { checked, key, vendor } = await files.own(ctx.state.principal, String(input));
@@ -329,7 +330,7 @@ async function beginOfFile(
     });
   const body = {
     input_file_id: vendor,
-    endpoint,
+    endpoint: settler.urlOf(checked.provider, checked.dialect, String(endpoint)),
     completion_window: '24h',
     ...(isObject(metadata) && { metadata }),
   };
@@ -357,7 +358,7 @@ const OUTPUTS = Object.freeze(['output', 'error'] as const);
 
 /** The ids of the files that a batch has led to: the same each time. */
 function outputId({ id, batch }: BatchRecord, kind: (typeof OUTPUTS)[number]): string | null {
-  return typeof batch[`${kind}_file_id`] === 'string' ? `file-${id.slice('batch_'.length)}-${kind}` : null;
+  return readString(batch[`${kind}_file_id`]) ? `file-${id.slice('batch_'.length)}-${kind}` : null;
 }
 
 /** Notes whose the files are that a batch has led to. */
@@ -388,9 +389,9 @@ function showBatch(record: BatchRecord, redact: (text: string) => string): JsonO
   const endpoint = Object.keys(DIALECTS).find((url) => DIALECTS[url] === checked.dialect);
   return {
     ...{ id, object: 'batch', endpoint, model: checked.requested, errors: errorsOf(batch, redact) },
-    ...{ input_file_id: input, completion_window: '24h', status: readString(batch['status']) ?? 'validating' },
+    ...{ input_file_id: input, completion_window: '24h', status: statusOf(batch) ?? 'validating' },
     ...{ output_file_id: outputId(record, 'output'), error_file_id: outputId(record, 'error'), created_at: createdAt },
-    ...Object.fromEntries(TIMES.map((name) => [name, typeof batch[name] === 'number' ? batch[name] : null])),
+    ...Object.fromEntries(TIMES.map((name) => [name, secondsOf(batch[name]) ?? null])),
     request_counts: { total: count('total'), completed: count('completed'), failed: count('failed') },
     metadata: isObject(batch['metadata']) ? batch['metadata'] : null,
   };

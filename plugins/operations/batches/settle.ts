@@ -13,7 +13,7 @@ import {
 import type { BatchOffer } from '../../providers/kit/index.ts';
 import { meteredOf } from './prices.ts';
 import { type BatchRecord, hash, newId, type Records } from './records.ts';
-import { readLines, WIRES } from './wires.ts';
+import { readLines, WIRES, withQuery } from './wires.ts';
 
 type SettleApi = Pick<
   PluginApi,
@@ -59,7 +59,7 @@ export class Settler {
     signal?: AbortSignal,
   ): Promise<AttemptResponse> {
     const offer = this.#offerOf(provider);
-    const response = await this.#api.sendTo('batches', provider, request, signal);
+    const response = await this.#api.sendTo('batches', provider, withQuery(offer, request), signal);
     if (response.status >= 200 && response.status < 300) return response;
     const body = await response.readAll(MAX_BATCH_BYTES).catch(() => Buffer.alloc(0));
     const text = body.toString('utf8');
@@ -75,6 +75,12 @@ export class Settler {
     const value = parseJson((await (await this.send(provider, request)).readAll(maxBytes)).toString('utf8'));
     if (isObject(value)) return value;
     throw new StreamFailure({ class: 'upstream_error', message: 'answered with something that is no JSON object' });
+  }
+
+  /** What the lines of a file name at a provider for one of our urls. */
+  urlOf(provider: string, dialect: string, url: string): string {
+    const { query, paths } = this.#offerOf(provider);
+    return query === undefined ? url : (paths[dialect] ?? url);
   }
 
   /** What the vendor says of a batch now. */

@@ -1,4 +1,13 @@
-import { isObject, type JsonObject, readArray, readObject, readString, StreamFailure } from '../../../core/index.ts';
+import {
+  type HttpRequest,
+  isObject,
+  type JsonObject,
+  readArray,
+  readObject,
+  readString,
+  StreamFailure,
+} from '../../../core/index.ts';
+import type { BatchOffer } from '../../providers/kit/index.ts';
 
 /** How a vendor's batches are asked for, and what it says of them. */
 export interface Wire {
@@ -37,6 +46,22 @@ export function vendorId(value: unknown): string {
   return id;
 }
 
+/** A request to a vendor's batches or files, at the address that it has there. */
+export function withQuery({ query }: Pick<BatchOffer, 'query'>, request: HttpRequest): HttpRequest {
+  return query === undefined ? request : { ...request, path: `${request.path}?${query}` };
+}
+
+/** A time in Unix seconds, as OpenAI tells it, or in ISO 8601, as Azure does; undefined for what is none. */
+export function secondsOf(time: unknown): number | undefined {
+  const seconds = typeof time === 'string' ? Math.floor(Date.parse(time) / 1000) : time;
+  return typeof seconds === 'number' && seconds > 0 ? seconds : undefined;
+}
+
+/** The state of a batch; Azure writes some with a capital letter. */
+export function statusOf({ status }: JsonObject): string | undefined {
+  return readString(status)?.toLowerCase();
+}
+
 const ENDS: ReadonlySet<unknown> = new Set(['completed', 'failed', 'expired', 'cancelled']);
 
 export const LOST = 'The provider no longer knows this batch. Nothing was charged for it.';
@@ -47,10 +72,13 @@ const openai: Wire = {
   idOf: ({ id }) => id,
   cancel: (id) => `/batches/${id}/cancel`,
   path: (id) => `/batches/${id}`,
-  hasEnded: ({ status }) => ENDS.has(status),
-  expiresAt: ({ expires_at: seconds }) => (typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : undefined),
+  hasEnded: (batch) => ENDS.has(statusOf(batch)),
+  expiresAt({ expires_at: time }) {
+    const seconds = secondsOf(time);
+    return seconds && seconds * 1000;
+  },
   results({ output_file_id: id }) {
-    return typeof id === 'string' ? `/files/${vendorId(id)}/content` : undefined;
+    return readString(id) ? `/files/${vendorId(id)}/content` : undefined;
   },
   result(line) {
     const { status_code: status, body } = readObject(line['response']);

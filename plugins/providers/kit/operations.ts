@@ -156,6 +156,8 @@ export interface BatchOffer extends Offer {
   readonly wire: 'openai' | 'anthropic' | 'gemini';
   /** The formats of its requests, by dialect: how the path ends that such a request is sent to by itself, below the base URL. */
   readonly paths: Readonly<Record<string, string>>;
+  /** What the addresses of its batches and files end with after a `?`, where lines of files name those `paths` as well. */
+  readonly query?: string | undefined;
   /** What tokens cost as a part of what they cost in a call by itself; fees are not less. A tier `batch` of a price comes before it. */
   readonly factor: number;
   /** Reads the response to one request. Throws `StreamFailure` for what is none. */

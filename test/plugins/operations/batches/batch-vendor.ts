@@ -35,7 +35,8 @@ export async function startBatchVendor(): Promise<BatchVendor> {
     batches.set(batch.id, batch);
     return answer(200, batch);
   };
-  const openai = ({ method, path, body, json }: RecordedRequest): Buffer | string => {
+  const openai = ({ method, path: asked, body, json }: RecordedRequest): Buffer | string => {
+    const [path = ''] = asked.split('?');
     const [, , kind, id = '', action] = path.split('/');
     if (method === 'POST' && path === '/v1/files') {
       const text = body.toString();

@@ -31,6 +31,10 @@ describe('batches at vendors', () => {
           prices: { 'claude-opus-5': PRICE },
         },
         azure: { apiKey: 'azure-operator-secret', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5-batch': PRICE } },
+        older: {
+          ...{ plugin: 'azure', apiKey: 'azure-operator-secret', baseUrl: `${vendor.url}/v1` },
+          ...{ apiVersion: '2024-10-21', prices: { 'gpt-5.5-batch': PRICE } },
+        },
         echo: {},
       },
       models: { fast: ['echo/echo', 'openai/gpt-5.5'] },
@@ -264,6 +268,39 @@ describe('batches at vendors', () => {
     vendor.end(id, [result('a')]);
     expect((await client.batches.retrieve(batch.id)).status).to.equal('completed');
     expect(await books(user)).to.include({ held: '0.00', spent: COST });
+  });
+
+  it('of Azure with `apiVersion` are those of its older addresses, as it writes states and times', async () => {
+    const { client, batch, user, id } = await begin([line('a', { model: 'older/gpt-5.5-batch' })]);
+    const known = vendor.batches.get(id);
+    const { url, body } = JSON.parse(vendor.files.get(known.input_file_id) ?? '');
+    expect([url, body.model, 'store' in body]).to.deep.equal(['/chat/completions', 'gpt-5.5-batch', false]);
+    expect(known.endpoint).to.equal('/chat/completions');
+    vendor.end(id, [result('a')], 'Completed');
+    const times = {
+      created_at: '2024-07-19T17:33:29.1619286+00:00',
+      completed_at: '2024-07-19T18:33:29.1578141+00:00',
+    };
+    Object.assign(known, { ...times, error_file_id: '', request_counts: { total: null, completed: null } });
+    const ended = await client.batches.retrieve(batch.id);
+    expect(ended).to.include({ status: 'completed', endpoint: '/v1/chat/completions', error_file_id: null });
+    expect(ended.completed_at).to.equal(Date.parse('2024-07-19T18:33:29Z') / 1000);
+    expect(await books(user)).to.include({ held: '0.00', spent: COST });
+    expect(await (await client.files.content(ended.output_file_id ?? '')).text()).to.include('"custom_id":"a"');
+    const query = '?api-version=2024-10-21';
+    for (const asked of ['POST /v1/files', 'POST /v1/batches', `GET /v1/batches/${id}`])
+      expect(vendor.asked(asked + query), asked).to.equal(1);
+    const other = { ...line('a', { input: 'Hi', model: 'older/gpt-5.5-batch' }, '/v1/responses') };
+    delete other.body.messages;
+    expect((await failure(upload(client, [other]))).message).to.match(/Line 1: .*no batches/);
+  });
+
+  it('that Azure has no results of have none, and cost nothing', async () => {
+    const { client, batch, user, id } = await begin([line('a', { model: 'azure/gpt-5.5-batch' })]);
+    vendor.end(id, [], 'Failed');
+    Object.assign(vendor.batches.get(id), { output_file_id: '', error_file_id: '' });
+    expect(await client.batches.retrieve(batch.id)).to.include({ status: 'failed', output_file_id: null });
+    expect(await books(user)).to.include({ held: '0.00', spent: '0.00' });
   });
 
   it('are looked at by the gateway itself, also when nobody asks', async () => {

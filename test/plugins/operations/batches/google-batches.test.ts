@@ -213,6 +213,10 @@ describe('batches at Google', () => {
       { authorization: `Bearer ${key}` },
     );
     expect(((await file.json()) as Loose).error.message).to.include('operator’s account');
+    const { client } = await newClient();
+    const blob = new Blob(['{}'], { type: 'application/jsonl' });
+    const upload = await failure(client.files.upload({ file: blob }));
+    expect([upload.status, upload.message].join(' ')).to.match(/^404 .*Send the requests themselves/);
     expect(vendor.upstream.requests).to.have.length(before);
   });
 
