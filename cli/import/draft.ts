@@ -80,7 +80,10 @@ export function createDraft(variableOf: (text: string) => string | undefined): D
   const aliases = new Map<string, DraftAlias>();
   const sections = new Map<string, Record<string, Json>>();
 
-  const note: Draft['note'] = (kind, at, text) => void findings.push({ at, kind, note: text });
+  const note: Draft['note'] = (kind, at, text) => {
+    const finding = { at, kind, note: text };
+    if (!findings.some((each) => isDeepStrictEqual(each, finding))) findings.push(finding);
+  };
   const text: Draft['text'] = (value) => {
     if (typeof value !== 'string' || value === '') return undefined;
     const variable = variableOf(value);
@@ -182,10 +185,26 @@ export function noteFields(
   for (const field of Object.keys(value)) {
     if (read.includes(field)) continue;
     const place = at === '' ? field : `${at}.${field}`;
-    const rule = Object.hasOwn(rules, field) ? rules[field] : undefined;
-    draft.note(rule?.[0] ?? 'impossible', place, rule?.[1] ?? 'this import does not know the field: it is left out');
+    const rule =
+      (Object.hasOwn(rules, field) ? rules[field] : undefined) ?? (holdsSecret(field, value[field]) ? SECRET : UNKNOWN);
+    draft.note(rule[0], place, rule[1]);
   }
 }
+
+const UNKNOWN: FieldRule = ['impossible', 'this import does not know the field: it is left out'];
+const SECRET: FieldRule = [
+  'impossible',
+  'a secret of a kind that this import does not know: it is left out, and stands in no file that was written',
+];
+
+/** Whether a field, or one within it, is called as secrets are. */
+function holdsSecret(field: string, value: unknown): boolean {
+  if (isObject(value)) return Object.entries(value).some(([name, each]) => holdsSecret(name, each));
+  return typeof value === 'string' && SECRET_NAME.test(field);
+}
+
+const SECRET_NAME =
+  /(^|[_-])(key|token|secret|passwords?|pwd|credentials?|signature)$|(api|access|private|secret)[_-]?key|password|_token/i;
 
 /** What is known of a map of another gateway: nothing. */
 export type Fields = Readonly<Record<string, unknown>>;

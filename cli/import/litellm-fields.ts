@@ -11,6 +11,7 @@ const LOGS: FieldRule = ['kept', 'the log holds no prompts, answers or keys, and
 /** Sections that have no counterpart. */
 export const SECTIONS: Readonly<Record<string, FieldRule>> = Object.freeze({
   mcp_servers: ['impossible', 'Tollgate is no gateway for MCP servers'],
+  credential_list: ['kept', 'its values are those of the deployments that name them'],
   callback_settings: ['impossible', 'the policy otel has options of its own: docs/operate.md'],
   prompts: ['impossible', 'Tollgate keeps no prompts; a system message of an alias is an option of alias-parameters'],
   vector_store_registry: ['impossible', 'the agent rag searches a folder of yours instead'],
@@ -39,7 +40,11 @@ export const LITELLM_SETTINGS: Readonly<Record<string, FieldRule>> = Object.free
   budget_duration: ['emulated', 'the period of that budget'],
   max_end_user_budget: ['emulated', 'budgets of a plan hold for each account: docs/money.md#budgets'],
   default_internal_user_params: ['emulated', 'the limits of defaultPlan'],
-  default_team_settings: ['impossible', 'spans go to one collector for all teams; tell teams apart there by tag'],
+  default_key_generate_params: ['emulated', 'the limits of defaultPlan: docs/keys.md'],
+  default_team_settings: [
+    'emulated',
+    'models of keys and plans say what a team may call; spans of all teams go to one collector, with their tags: docs/keys.md',
+  ],
   key_generation_settings: ['emulated', 'roles and scopes say who makes keys: docs/keys.md#scopes-and-roles'],
   upperbound_key_generate_params: ['emulated', 'a key has at most what its maker has'],
   mcp_aliases: ['impossible', 'Tollgate is no gateway for MCP servers'],
@@ -121,10 +126,33 @@ export const PARAMS: Readonly<Record<string, FieldRule>> = Object.freeze({
   tags: ['impossible', 'make an alias for each tag, and name it in the models of keys'],
   max_parallel_requests: ['impossible', 'Tollgate has limits by key, plan and provider, not by deployment'],
   mock_response: ['impossible', 'the provider echo answers without a vendor'],
+  azure_ad_token: [
+    'emulated',
+    'the option entra of azure signs in itself; a token ends after an hour, so it is left out',
+  ],
   tenant_id: ['emulated', 'the option entra of azure'],
   client_id: ['emulated', 'the option entra of azure'],
   client_secret: ['emulated', 'the option entra of azure'],
-  litellm_credential_name: ['impossible', 'write the key of the provider as a reference to a variable'],
+});
+
+/** The variables that LiteLLM reads where a deployment names no key. @see https://docs.litellm.ai/docs/providers */
+export const OWN_VARIABLES: Readonly<Record<string, string>> = Object.freeze({
+  anthropic: 'ANTHROPIC_API_KEY',
+  azure: 'AZURE_API_KEY',
+  cerebras: 'CEREBRAS_API_KEY',
+  cohere: 'COHERE_API_KEY',
+  cohere_chat: 'COHERE_API_KEY',
+  deepseek: 'DEEPSEEK_API_KEY',
+  fireworks_ai: 'FIREWORKS_AI_API_KEY',
+  gemini: 'GEMINI_API_KEY',
+  groq: 'GROQ_API_KEY',
+  mistral: 'MISTRAL_API_KEY',
+  moonshot: 'MOONSHOT_API_KEY',
+  openai: 'OPENAI_API_KEY',
+  openrouter: 'OPENROUTER_API_KEY',
+  perplexity: 'PERPLEXITYAI_API_KEY',
+  together_ai: 'TOGETHERAI_API_KEY',
+  xai: 'XAI_API_KEY',
 });
 
 /** `model_info` of a deployment. */
@@ -156,3 +184,66 @@ export const GUARDRAILS: Readonly<Record<string, readonly [policy: string, note:
   presidio: ['pii', 'the guardrail pii masks by forms and check digits, without a service'],
   'hide-secrets': ['pii', 'the guardrail pii masks secrets of known forms'],
 });
+
+// What is read, and says itself what it comes to.
+
+export const SECTIONS_READ = Object.freeze([
+  'model_list',
+  'litellm_settings',
+  'router_settings',
+  'general_settings',
+  'environment_variables',
+  'guardrails',
+]);
+export const SETTINGS_READ = Object.freeze([
+  'callbacks',
+  'success_callback',
+  'failure_callback',
+  'service_callbacks',
+  'cache',
+  'cache_params',
+  'fallbacks',
+  'default_fallbacks',
+  'context_window_fallbacks',
+  'content_policy_fallbacks',
+  'request_timeout',
+]);
+export const ROUTER_READ = Object.freeze([
+  'routing_strategy',
+  'fallbacks',
+  'default_fallbacks',
+  'context_window_fallbacks',
+  'content_policy_fallbacks',
+  'model_group_alias',
+  'timeout',
+  'stream_timeout',
+]);
+
+export const PARAMS_READ = Object.freeze([
+  'model',
+  'api_key',
+  'api_base',
+  'base_url',
+  'api_version',
+  'organization',
+  'extra_headers',
+  'headers',
+  'timeout',
+  'stream_timeout',
+  'rpm',
+  'tpm',
+  'weight',
+  'order',
+  'aws_region_name',
+  'aws_access_key_id',
+  'aws_secret_access_key',
+  'aws_session_token',
+  'vertex_credentials',
+  'vertex_project',
+  'vertex_location',
+  'input_cost_per_token',
+  'output_cost_per_token',
+  'temperature',
+  'top_p',
+  'reasoning_effort',
+]);

@@ -18,9 +18,14 @@ import {
   GUARDRAILS,
   INFO,
   LITELLM_SETTINGS,
+  OWN_VARIABLES,
   PARAMS,
+  PARAMS_READ,
+  ROUTER_READ,
   ROUTER_SETTINGS,
   SECTIONS,
+  SECTIONS_READ,
+  SETTINGS_READ,
 } from './litellm-fields.ts';
 import { findVendor } from './vendors.ts';
 
@@ -33,8 +38,8 @@ export function importLitellm(file: Readonly<Record<string, unknown>>): Imported
   const draft = createDraft((text) => /^os\.environ\/([A-Za-z_][A-Za-z0-9_]*)$/.exec(text)?.[1]);
   const settings = objectOf(file['litellm_settings']);
   const router = objectOf(file['router_settings']);
-  const groups = readDeployments(draft, file['model_list'], settings);
-  writeAliases(draft, groups, router, settings);
+  const found = readDeployments(draft, file, settings);
+  writeAliases(draft, found, router, settings);
   readCallbacks(draft, settings);
   readCache(draft, settings);
   readGuardrails(draft, file['guardrails']);
@@ -46,68 +51,6 @@ export function importLitellm(file: Readonly<Record<string, unknown>>): Imported
   return draft.result();
 }
 
-const SECTIONS_READ = [
-  'model_list',
-  'litellm_settings',
-  'router_settings',
-  'general_settings',
-  'environment_variables',
-  'guardrails',
-];
-const SETTINGS_READ = [
-  'callbacks',
-  'success_callback',
-  'failure_callback',
-  'service_callbacks',
-  'cache',
-  'cache_params',
-  'fallbacks',
-  'default_fallbacks',
-  'context_window_fallbacks',
-  'content_policy_fallbacks',
-  'request_timeout',
-];
-const ROUTER_READ = [
-  'routing_strategy',
-  'fallbacks',
-  'default_fallbacks',
-  'context_window_fallbacks',
-  'content_policy_fallbacks',
-  'model_group_alias',
-  'timeout',
-  'stream_timeout',
-];
-
-/** Fields of `litellm_params` that are read. */
-const PARAMS_READ = [
-  'model',
-  'api_key',
-  'api_base',
-  'base_url',
-  'api_version',
-  'organization',
-  'extra_headers',
-  'headers',
-  'timeout',
-  'stream_timeout',
-  'rpm',
-  'tpm',
-  'weight',
-  'order',
-  'aws_region_name',
-  'aws_access_key_id',
-  'aws_secret_access_key',
-  'aws_session_token',
-  'vertex_credentials',
-  'vertex_project',
-  'vertex_location',
-  'input_cost_per_token',
-  'output_cost_per_token',
-  'temperature',
-  'top_p',
-  'reasoning_effort',
-];
-
 interface Deployment extends DraftTarget {
   readonly share: number | undefined;
   readonly clocks: Options;
@@ -115,9 +58,17 @@ interface Deployment extends DraftTarget {
 }
 type Groups = ReadonlyMap<string, readonly Deployment[]>;
 
-function readDeployments(draft: Draft, list: unknown, settings: Fields): Groups {
+/** The deployments by their names, and those that fallbacks name by `model_info.id`. */
+interface Deployments {
+  readonly groups: Groups;
+  readonly byId: Groups;
+}
+
+function readDeployments(draft: Draft, file: Fields, settings: Fields): Deployments {
   const groups = new Map<string, readonly Deployment[]>();
-  for (const [index, entry] of listOf(list).entries()) {
+  const byId = new Map<string, readonly Deployment[]>();
+  for (const [index, given] of listOf(file['model_list']).entries()) {
+    const entry = withCredential(draft, given, file['credential_list'], `model_list[${index}]`);
     const at = `model_list[${index}]`;
     const name = objectOf(entry)['model_name'];
     const params = objectOf(objectOf(entry)['litellm_params']);
@@ -126,9 +77,26 @@ function readDeployments(draft: Draft, list: unknown, settings: Fields): Groups 
       continue;
     }
     const deployment = readDeployment(draft, entry, at, settings);
-    if (deployment) groups.set(name, [...(groups.get(name) ?? []), deployment]);
+    if (!deployment) continue;
+    groups.set(name, [...(groups.get(name) ?? []), deployment]);
+    const { id } = objectOf(objectOf(entry)['model_info']);
+    if (typeof id === 'string') byId.set(id, [deployment]);
   }
-  return groups;
+  return { groups, byId };
+}
+
+/** A deployment with the values of the credential that it names. */
+function withCredential(draft: Draft, entry: unknown, list: unknown, at: string): unknown {
+  const { litellm_credential_name: name, ...params } = objectOf(objectOf(entry)['litellm_params']);
+  if (name === undefined) return entry;
+  const found = listOf(list).find((each) => objectOf(each)['credential_name'] === name);
+  draft.note(
+    found ? 'kept' : 'impossible',
+    `${at}.litellm_params.litellm_credential_name`,
+    found ? 'the values of the credential' : 'credential_list has none of this name',
+  );
+  const values = objectOf(objectOf(found)['credential_values']);
+  return { ...objectOf(entry), litellm_params: { ...values, ...params } };
 }
 
 function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fields): Deployment | undefined {
@@ -139,7 +107,7 @@ function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fiel
   const base = info['base_model'];
   const found = findVendor({
     vendor,
-    apiKey: draft.secret(params['api_key'], `${place}.api_key`, importedVariable(vendor, 'API_KEY')),
+    apiKey: readKey(draft, params, place, vendor),
     baseUrl: draft.text(params['api_base'] ?? params['base_url']),
     apiVersion: draft.text(params['api_version']),
     ...(typeof base === 'string' && { deployment: [model, base.slice(base.indexOf('/') + 1)] as const }),
@@ -177,6 +145,15 @@ function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fiel
   };
 }
 
+/** The key of a deployment; without one LiteLLM takes that of the environment, which goes to no address of one’s own here. */
+function readKey(draft: Draft, params: Fields, place: string, vendor: string): string | undefined {
+  const own = draft.secret(params['api_key'], `${place}.api_key`, importedVariable(vendor, 'API_KEY'));
+  const isElsewhere = vendor !== 'azure' && (params['api_base'] ?? params['base_url']) !== undefined;
+  const isSignedIn = params['azure_ad_token'] !== undefined || params['tenant_id'] !== undefined;
+  if (own !== undefined || isElsewhere || isSignedIn) return own;
+  return Object.hasOwn(OWN_VARIABLES, vendor) ? `\${${OWN_VARIABLES[vendor]}}` : undefined;
+}
+
 /** `vendor/model`; a name without a vendor belongs to the one whose models begin so. */
 function splitModel(text: string): { readonly vendor: string; readonly model: string } {
   const cut = text.indexOf('/');
@@ -209,13 +186,27 @@ function readServiceAccount(draft: Draft, params: Fields, place: string): string
 function readHeaders(draft: Draft, params: Fields, place: string, vendor: string): Options {
   const given = { ...objectOf(params['headers']), ...objectOf(params['extra_headers']) };
   const entries = Object.entries(given).flatMap(([name, value]) => {
+    const at = `${place}.extra_headers.${printable(name)}`;
+    if (!HEADER.test(name)) {
+      draft.note('impossible', at, 'no header can be called so');
+      return [];
+    }
     // Headers often hold keys, and their names do not say so.
-    const text = draft.secret(value, `${place}.extra_headers.${name}`, importedVariable(vendor, name));
+    const text = draft.secret(value, at, importedVariable(vendor, name));
     return text === undefined ? [] : [[name, text] as const];
   });
+  if (Array.isArray(params['organization']))
+    draft.note(
+      'impossible',
+      `${place}.organization`,
+      'make a provider for each organization, with the option organization',
+    );
   const organization = draft.text(params['organization']);
   return { ...(organization !== undefined && { 'openai-organization': organization }), ...Object.fromEntries(entries) };
 }
+
+/** A name of a header (RFC 9110). */
+const HEADER = /^[!#$%&'*+.^_`|~\w-]+$/;
 
 function readPrices(draft: Draft, fields: Fields, place: string, model: string): Options | undefined {
   const [input, output] = [fields['input_cost_per_token'], fields['output_cost_per_token']];
@@ -271,7 +262,8 @@ const STRATEGY: Readonly<Record<string, readonly [NonNullable<DraftAlias['strate
   ],
 });
 
-function writeAliases(draft: Draft, groups: Groups, router: Fields, settings: Fields): void {
+function writeAliases(draft: Draft, { groups, byId }: Deployments, router: Fields, settings: Fields): void {
+  const known: Groups = new Map([...byId, ...groups]);
   const named = String(router['routing_strategy'] ?? 'simple-shuffle');
   const [strategy, rule] = STRATEGY[named] ?? STRATEGY['simple-shuffle'] ?? (['weighted', ['kept', '']] as const);
   if (router['routing_strategy'] !== undefined)
@@ -282,6 +274,13 @@ function writeAliases(draft: Draft, groups: Groups, router: Fields, settings: Fi
     );
   const next = readFallbacks(draft, router, settings, ['fallbacks', 'content_policy_fallbacks']);
   const overflow = readFallbacks(draft, router, settings, ['context_window_fallbacks']);
+  for (const other of new Set([...next.values(), ...overflow.values()].flat()))
+    if (!known.has(other))
+      draft.note(
+        'impossible',
+        `fallbacks: ${printable(other)}`,
+        'model_list has no model of this name that can be called',
+      );
   const parameters = [...groups].flatMap(([name, [first]]) =>
     first && Object.keys(first.parameters).length > 0 ? [[name, first.parameters] as const] : [],
   );
@@ -290,8 +289,8 @@ function writeAliases(draft: Draft, groups: Groups, router: Fields, settings: Fi
   if (last.length > 0) draft.note('kept', 'litellm_settings.default_fallbacks', 'the last group of each alias');
   for (const [name, deployments] of groups) {
     const others = [...(next.get(name) ?? []), ...last.filter((each) => each !== name)];
-    const alias = composeAlias(groups, deployments, [...new Set(others)], strategy);
-    const fits = overflow.get(name)?.flatMap((each) => groups.get(each)?.[0]?.to ?? [])[0];
+    const alias = composeAlias(known, deployments, [...new Set(others)], strategy);
+    const fits = overflow.get(name)?.flatMap((each) => known.get(each)?.[0]?.to ?? [])[0];
     writeAlias(draft, name, { ...alias, ...(fits !== undefined && { onOverflow: fits }) });
   }
   for (const [name, to] of Object.entries(objectOf(router['model_group_alias']))) {
@@ -301,7 +300,7 @@ function writeAliases(draft: Draft, groups: Groups, router: Fields, settings: Fi
     if (!deployments) draft.note('impossible', at, 'it names a model that model_list has not');
     else {
       draft.note('kept', at, 'an alias with the same targets');
-      writeAlias(draft, name, composeAlias(groups, deployments, next.get(group) ?? [], strategy));
+      writeAlias(draft, name, composeAlias(known, deployments, next.get(group) ?? [], strategy));
     }
   }
 }

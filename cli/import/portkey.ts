@@ -24,33 +24,91 @@ export function importPortkey(configs: ReadonlyMap<string, Fields>): Imported {
     // Its API wraps a config, and some write the fields in camelCase.
     const config = snakeCase(objectOf(file['config'] ?? file));
     const at = configs.size === 1 ? '' : `${name}: `;
-    const found = readStep(draft, config, { at, order: 1, inherited: {} });
-    const targets = found.map(({ to, order, weight }) => ({
-      to,
-      order: Math.min(order, 16),
-      ...(weight !== undefined && { weight }),
-    }));
-    if (targets.length === 0) {
-      draft.note('impossible', `${at}targets`, 'no target of it can be called, so there is no alias');
-      continue;
-    }
-    const isWeighted = targets.some(({ weight }) => weight !== undefined);
-    const takesAny = targets.every(({ to }) => to.endsWith('/*'));
-    const timeout = config['request_timeout'];
-    draft.alias(takesAny ? `${name}/*` : name, {
-      targets: takesAny ? targets : targets.filter(({ to }) => !to.endsWith('/*')),
-      strategy: isWeighted ? 'weighted' : 'fallback',
-      timeouts: typeof timeout === 'number' && timeout > 0 ? { total: `${Math.round(timeout)}ms` } : {},
-    });
-    if (timeout !== undefined) draft.note('kept', `${at}request_timeout`, 'timeouts of the alias');
-    if (takesAny)
-      draft.note(
-        'emulated',
-        `${at}targets`,
-        'the config names no model: call it with the name of the alias before the model, such as name/model',
-      );
+    if (modeOf(config) === 'conditional') writeConditions(draft, name, config, at);
+    else writeConfig(draft, name, config, { at, order: 1, inherited: {} });
   }
   return draft.result();
+}
+
+function modeOf(config: Fields): string {
+  const { mode, type } = objectOf(config['strategy']);
+  return String(mode ?? type ?? 'single');
+}
+
+/** An alias of a config, or of one of its targets. */
+function writeConfig(draft: Draft, name: string, config: Fields, step: Step): void {
+  const { at } = step;
+  const targets = readStep(draft, config, step).map(({ to, order, weight }) => ({
+    to,
+    order: Math.min(order, 16),
+    ...(weight !== undefined && { weight }),
+  }));
+  if (targets.length === 0)
+    return void draft.note('impossible', `${at}targets`, 'no target of it can be called, so there is no alias');
+  const isWeighted = targets.some(({ weight }) => weight !== undefined);
+  const takesAny = targets.every(({ to }) => to.endsWith('/*'));
+  const timeout = config['request_timeout'] ?? step.inherited['request_timeout'];
+  draft.alias(takesAny ? `${name}/*` : name, {
+    targets: takesAny ? targets : targets.filter(({ to }) => !to.endsWith('/*')),
+    strategy: isWeighted ? 'weighted' : 'fallback',
+    timeouts: typeof timeout === 'number' && timeout > 0 ? { total: `${Math.round(timeout)}ms` } : {},
+  });
+  if (timeout !== undefined) draft.note('kept', `${at}request_timeout`, 'timeouts of the alias');
+  if (takesAny)
+    draft.note(
+      'emulated',
+      `${at}targets`,
+      'the config names no model: call it with the name of the alias before the model, such as name/model',
+    );
+}
+
+/**
+ * Targets that conditions choose between: an alias each, the default one by the config’s name, and one by each model that a condition asks for.
+ *
+ * @see https://portkey.ai/docs/product/ai-gateway/conditional-routing
+ */
+function writeConditions(draft: Draft, name: string, config: Fields, at: string): void {
+  const { targets: list, strategy, ...inherited } = config;
+  const { conditions, default: last } = objectOf(strategy);
+  const targets = listOf(list).map((target) => snakeCase(objectOf(target)));
+  const write = (alias: string, target: unknown, place: string): boolean => {
+    const index = targets.findIndex((each) => each['name'] === target);
+    const found = targets[index];
+    if (found) writeConfig(draft, alias, found, { at: `${at}targets[${index}].`, order: 1, inherited });
+    else draft.note('impossible', place, 'it names a target that the config has not');
+    return found !== undefined;
+  };
+  readCache(draft, config, at);
+  noteFields(draft, inherited, at.replace(/[.: ]+$/, ''), { rules: STEP, read: STEP_READ });
+  if (write(name, last, `${at}strategy.default`))
+    draft.note('kept', `${at}strategy.default`, `the alias "${name}" has this target`);
+  for (const [index, condition] of listOf(conditions).entries()) {
+    const { query, then } = objectOf(condition);
+    const place = `${at}strategy.conditions[${index}]`;
+    const wanted = modelsOf(query);
+    const own = wanted.length > 0 ? wanted : [`${name}-${nameOf(then)}`];
+    const written = own.filter((alias) => write(alias, then, place));
+    if (written.length > 0)
+      draft.note(
+        'emulated',
+        place,
+        wanted.length > 0
+          ? `the model that it asks for is an alias of this target`
+          : `what callers say of themselves chooses no target: those that are meant name the model "${own[0]}"`,
+      );
+  }
+}
+
+/** The models that a query asks for, where it asks for nothing else. */
+function modelsOf(query: unknown): readonly string[] {
+  const [only, ...others] = Object.entries(objectOf(query));
+  if (only?.[0] !== 'params.model' || others.length > 0) return [];
+  const { $eq: one, $in: several } = objectOf(only[1]);
+  return [one, ...listOf(several)].filter((model): model is string => typeof model === 'string' && model !== '');
+}
+
+function nameOf(target: unknown): string {
+  return String(target).replace(/[^\w.-]+/g, '-');
 }
 
 interface Step {
@@ -83,6 +141,10 @@ const STEP_READ = [
   'azure_api_version',
   'azure_model_name',
   'aws_region',
+  'aws_access_key_id',
+  'aws_secret_access_key',
+  'aws_session_token',
+  'vertex_service_account_json',
   'vertex_project_id',
   'vertex_region',
   'openai_organization',
@@ -104,10 +166,6 @@ const STEP: Readonly<Record<string, FieldRule>> = Object.freeze({
   default_output_guardrails: ['impossible', 'name guardrails under policies: docs/plugins/guardrails.md'],
   metadata: ['emulated', 'tags of keys and requests: docs/money.md'],
   strict_open_ai_compliance: ['kept', 'responses are always those of OpenAI’s interface'],
-  aws_access_key_id: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
-  aws_secret_access_key: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
-  aws_session_token: ['emulated', 'AWS credentials are found as its tools find them: environment, profile, roles'],
-  vertex_service_account_json: ['emulated', 'Google’s credentials are found as its tools find them'],
 });
 
 /** The targets of a config, or of a target that has targets itself. */
@@ -119,9 +177,13 @@ function readStep(draft: Draft, given: Fields, step: Step): readonly Found[] {
   const targets = listOf(given['targets']);
   if (targets.length === 0) return readTarget(draft, config, step);
   const { targets: _, strategy, weight: __, ...inherited } = config;
-  const mode = String(objectOf(strategy)['mode'] ?? objectOf(strategy)['type'] ?? 'single');
+  const mode = modeOf(config);
   if (mode === 'conditional') {
-    draft.note('impossible', `${at}strategy`, 'make an alias for each target, and let callers name it');
+    draft.note(
+      'impossible',
+      `${at}strategy`,
+      'conditions within a target: make an alias for each, and let callers name it',
+    );
     return [];
   }
   if (objectOf(strategy)['on_status_codes'] !== undefined)
@@ -151,7 +213,7 @@ function readStep(draft: Draft, given: Fields, step: Step): readonly Found[] {
 function readCache(draft: Draft, config: Fields, at: string): void {
   if (config['cache'] === undefined) return;
   const { mode, max_age } = objectOf(config['cache']);
-  draft.section('responseCache', 'ttl', typeof max_age === 'number' && max_age > 0 ? `${max_age}ms` : '1h');
+  draft.section('responseCache', 'ttl', typeof max_age === 'number' && max_age > 0 ? `${Math.round(max_age)}s` : '7d');
   draft.note(
     mode === 'semantic' ? 'emulated' : 'kept',
     `${at}cache`,
@@ -160,7 +222,10 @@ function readCache(draft: Draft, config: Fields, at: string): void {
 }
 
 function readTarget(draft: Draft, config: Fields, { at, order, weight }: Step): readonly Found[] {
-  const named = config['virtual_key'] ?? config['provider'];
+  const overrides = snakeCase(objectOf(config['override_params']));
+  // A model of its catalog says who is called: `@openai-prod/gpt-4o`.
+  const catalog = /^(@[^/]+)\/(.+)$/s.exec(textOf(overrides['model']) ?? '');
+  const named = config['virtual_key'] ?? config['provider'] ?? catalog?.[1];
   if (typeof named !== 'string' || named === '') {
     draft.note('impossible', `${at}provider`, 'it has neither a provider nor a virtual key');
     return [];
@@ -173,20 +238,21 @@ function readTarget(draft: Draft, config: Fields, { at, order, weight }: Step): 
       : isSlug
         ? vendorOfSlug(slug)
         : slug;
-  const overrides = snakeCase(objectOf(config['override_params']));
-  const model = typeof overrides['model'] === 'string' ? overrides['model'].replace(/^@[^/]+\//, '') : '*';
+  const model = catalog?.[2] ?? textOf(overrides['model']) ?? '*';
   const deployment = textOf(config['azure_deployment_id'] ?? config['deployment_id']);
   const found = findVendor({
     vendor,
     apiKey: isSlug
       ? keyOfSlug(draft, slug, at)
       : (draft.secret(config['api_key'], `${at}api_key`, importedVariable(vendor, 'API_KEY')) ??
-        `\${${variableOf(vendor)}}`),
+        (isSigned(config) ? undefined : `\${${variableOf(vendor)}}`)),
     baseUrl: draft.text(config['custom_host']),
     apiVersion: draft.text(config['azure_api_version'] ?? config['api_version']),
     resource: textOf(config['azure_resource_name'] ?? config['resource_name']),
     region: textOf(config['aws_region'] ?? config['vertex_region']),
     project: textOf(config['vertex_project_id']),
+    aws: readAwsKey(draft, config, at),
+    serviceAccount: readServiceAccount(draft, config, at),
     headers: readOrganization(draft, config),
   });
   if (typeof found === 'string') {
@@ -205,6 +271,23 @@ function readTarget(draft: Draft, config: Fields, { at, order, weight }: Step): 
         'parameters of an alias are options of the policy alias-parameters, for all its targets',
       );
   return [{ to: `${instance}/${called}`, order, ...(weight !== undefined && { weight }) }];
+}
+
+/** Whether requests are signed in place of a key. */
+function isSigned(config: Fields): boolean {
+  return config['aws_access_key_id'] !== undefined || config['vertex_service_account_json'] !== undefined;
+}
+
+function readAwsKey(draft: Draft, config: Fields, at: string) {
+  const read = (field: string) => draft.secret(config[field], `${at}${field}`, importedVariable(field));
+  return { id: read('aws_access_key_id'), key: read('aws_secret_access_key'), token: read('aws_session_token') };
+}
+
+/** The key of a service account: its JSON, as text or as a map. */
+function readServiceAccount(draft: Draft, config: Fields, at: string): string | undefined {
+  const given = config['vertex_service_account_json'];
+  const text = typeof given === 'object' && given !== null ? JSON.stringify(given) : given;
+  return draft.secret(text, `${at}vertex_service_account_json`, importedVariable('GOOGLE_SERVICE_ACCOUNT'));
 }
 
 /** Names that people give virtual keys begin with the vendor’s, as Portkey proposes. */

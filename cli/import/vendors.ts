@@ -86,7 +86,9 @@ export function findVendor(call: VendorCall): { readonly plugin: string; readonl
   if (!vendor || isForeign) {
     if (baseUrl === undefined)
       return `Tollgate has no provider for "${call.vendor}"; one with OpenAI's interface works as openai-compatible with its baseUrl`;
-    return { plugin: 'openai-compatible', options: { baseUrl, ...common } };
+    // OpenAI’s SDK takes an address as it is; servers of others have their interface below a version.
+    const address = isForeign ? baseUrl : versioned('openai-compatible', baseUrl);
+    return { plugin: 'openai-compatible', options: { baseUrl: address, ...common } };
   }
   const { plugin } = vendor;
   if (plugin === 'azure') {

@@ -91,6 +91,45 @@ describe('the import from another gateway', () => {
     expect(err).to.include('tollgate start').and.not.include('Before it can start');
   });
 
+  it('gives deployments the credential that they name, and says of each secret of an unknown kind that it is left out', async () => {
+    const source = path.join(FIXTURES, 'litellm-docs', 'credentials.yaml');
+    const { config, text, out, findings } = await importFrom('litellm', source);
+    expect(config['providers']).to.deep.include({
+      azure: { baseUrl: `\${AZURE_API_BASE}/openai`, apiVersion: '2024-10-21', apiKey: `\${AZURE_API_KEY}` },
+      // Without a key of its own a deployment has that of the environment, as LiteLLM takes it.
+      openai: { apiKey: `\${OPENAI_API_KEY}`, models: ['*'] },
+    });
+    expect(config['models']).to.deep.include({ small: 'openai-compatible/small', 'gpt-4o': 'azure/gpt-4o' });
+    const said = (at: string) => findings.filter((each) => each.at === at).map(({ note }) => note);
+    for (const at of [
+      'model_list[4].litellm_params.watsonx_zen_api_key',
+      'model_list[4].litellm_params.oci_signer',
+      'general_settings.ui_password',
+    ])
+      expect(said(at).join(), at).to.include('a secret of a kind that this import does not know');
+    expect(said('model_list[2].litellm_params.litellm_credential_name').join()).to.include('has none of this name');
+    expect(said('model_list[3].litellm_params.organization').join()).to.include('a provider for each');
+    const written = text + (await readFile(path.join(out, '.env'), 'utf8')) + JSON.stringify(findings);
+    for (const secret of ['zen-literal', 'oci-literal', 'ui-literal']) expect(written).not.to.include(secret);
+  });
+
+  it('leaves out a header that none can be called, a token that ends, and a fallback that there is not', async () => {
+    const quick = await importFrom('litellm', path.join(FIXTURES, 'litellm-docs', 'quick-start.yaml'));
+    expect(quick.config['providers']?.['openai']).to.have.deep.property('headers', {
+      'openai-organization': 'org-acme',
+    });
+    expect(quick.text).not.to.include('eyJ0eXAi');
+    expect(quick.config['models']).to.have.property('*', 'openai-2/*');
+    const file = await write(
+      'no-fallback.yaml',
+      'model_list: [{ model_name: a, litellm_params: { model: groq/b } }]\nlitellm_settings: { fallbacks: [{ a: [gone] }] }\n',
+    );
+    expect((await importFrom('litellm', file)).findings).to.deep.include({
+      ...{ at: 'fallbacks: gone', kind: 'impossible' },
+      note: 'model_list has no model of this name that can be called',
+    });
+  });
+
   it('signs for Bedrock and Vertex as the file says', async () => {
     const file = await write(
       'clouds.yaml',
@@ -172,6 +211,50 @@ describe('the import from another gateway', () => {
       kind: 'emulated',
       note: 'Portkey keeps the vendor’s key itself: set the variable OPENAI_VIRTUAL_KEY_1_KEY to it',
     });
+  });
+
+  it('makes an alias of each target that conditions of Portkey choose: by its model where they ask for one', async () => {
+    const source = path.join(FIXTURES, 'portkey-docs', 'conditional.json');
+    const { config, findings } = await importFrom('portkey', source);
+    expect(config['models']).to.deep.equal({
+      conditional: 'openai-compatible/small',
+      'conditional-finetuned': 'openai/gpt-4o',
+      smartest: 'openai/gpt-4o',
+      'conditional-base': 'openai-compatible/small',
+    });
+    expect(findings.find(({ at }) => at === 'strategy.conditions[0]')).to.deep.include({
+      kind: 'emulated',
+      note: 'what callers say of themselves chooses no target: those that are meant name the model "conditional-finetuned"',
+    });
+  });
+
+  it('reads models of Portkey’s catalog, keys of AWS, and the age of a cache in seconds', async () => {
+    const catalog = {
+      cache: { mode: 'simple', max_age: 120 },
+      strategy: { mode: 'fallback' },
+      targets: [
+        { override_params: { model: '@openai-prod/gpt-4o' } },
+        {
+          ...{
+            provider: 'bedrock',
+            aws_region: 'eu-west-1',
+            aws_access_key_id: 'AKID',
+            aws_secret_access_key: 'aws-word',
+          },
+          override_params: { model: 'amazon.nova-2-lite-v1:0' },
+        },
+      ],
+    };
+    const { config, text } = await importFrom('portkey', await write('catalog.json', JSON.stringify(catalog)));
+    expect(config['responseCache']).to.deep.equal({ ttl: '120s' });
+    expect(config['models']?.['catalog']).to.deep.equal({
+      targets: ['openai/gpt-4o', { to: 'bedrock/amazon.nova-2-lite-v1:0', order: 2 }],
+    });
+    expect(config['providers']?.['bedrock']).to.have.nested.property(
+      'aws.secretAccessKey',
+      `\${IMPORTED_AWS_SECRET_ACCESS_KEY}`,
+    );
+    expect(text).not.to.include('aws-word');
   });
 
   it('makes an alias of each file in a folder of Portkey’s', async () => {
