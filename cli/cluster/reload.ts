@@ -1,4 +1,4 @@
-import { unwatchFile, watchFile } from 'node:fs';
+import { type Stats, unwatchFile, watchFile } from 'node:fs';
 import path from 'node:path';
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { ConfigError, formatProblem } from '../../config/problems.ts';
@@ -257,7 +257,7 @@ export function watchFiles(
   onChange: (files: readonly string[]) => void,
   { lookMs, quietMs, keepsAlive }: WatchTiming,
 ): FileWatch {
-  const watched = new Map<string, () => void>();
+  const watched = new Map<string, (now: Stats, before: Stats) => void>();
   const changed = new Set<string>();
   let quiet: NodeJS.Timeout | undefined;
   const tell = (): void => {
@@ -280,7 +280,8 @@ export function watchFiles(
       }
     for (const file of wanted) {
       if (watched.has(file)) continue;
-      const listener = (): void => notice(file);
+      // Node tells once of a file that is not there, which is no change.
+      const listener = (now: Stats, before: Stats): void => void ((now.mtimeMs || before.mtimeMs) && notice(file));
       watched.set(file, listener);
       watchFile(file, { interval: lookMs, persistent: keepsAlive }, listener);
     }

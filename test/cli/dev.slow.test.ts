@@ -84,6 +84,7 @@ describe('tollgate dev', () => {
       dev.save(`mark.${types}`, PLUGIN(types).replace("'x-mark', word", "'x-mark', word + '!'"));
       await dev.saw(/reloaded +mark\.\w+/);
       expect(await markOf(call)).to.equal('two!');
+      expect(dev.program.stderr(), 'files that are looked for and not there are no change').to.not.include('.env');
     });
 
   it('prints what is wrong with file, line and frame, goes on as it was, and recovers', async () => {
