@@ -32,7 +32,10 @@ import type { Differences } from './openai-chat/types.ts';
 import { createResponsesCodec } from './openai-responses/read-stream.ts';
 
 /** What a codec of these needs of a vendor's differences. */
-type Vendor = Pick<Differences, 'path' | 'errors' | 'usageCost' | 'without' | 'images' | 'transcription'>;
+type Vendor = Pick<
+  Differences,
+  'path' | 'errors' | 'usageCost' | 'without' | 'images' | 'rerankTexts' | 'transcription'
+>;
 
 function pathOf({ path, without }: Vendor, operation: string, model: string): string {
   if (without?.some((each) => each === operation))
@@ -162,6 +165,12 @@ export function moderationsCodec(vendor: Vendor): JsonCodec<ModerationRequest, M
 
 const RERANK_FIELDS = Object.freeze(['query', 'documents', 'top_n', 'max_tokens_per_doc', 'priority', 'truncation']);
 
+function textOf(document: unknown): string {
+  return typeof document === 'string'
+    ? document
+    : (readString(readObject(document)['text']) ?? JSON.stringify(document));
+}
+
 /** Sources: https://docs.cohere.com/reference/rerank, https://jina.ai/reranker, https://docs.vllm.ai (`/rerank`) */
 export function rerankCodec(vendor: Vendor): JsonCodec<RerankRequest, RerankResponse> {
   return {
@@ -171,7 +180,7 @@ export function rerankCodec(vendor: Vendor): JsonCodec<RerankRequest, RerankResp
       const { body, dropped } = sentOf(wanted, RERANK_FIELDS);
       return {
         path: pathOf(vendor, 'rerank', model),
-        body: { model, ...body },
+        body: { model, ...body, ...(vendor.rerankTexts && { documents: input.documents.map(textOf) }) },
         ...(dropped.length > 0 && { dropped }),
       };
     },

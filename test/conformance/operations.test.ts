@@ -126,6 +126,20 @@ describe('operations beside chat', () => {
         });
     }
 
+  it('send documents to rerank as texts where the vendor takes nothing else', async () => {
+    const rerank = SAMPLES.find(({ operation }) => operation === 'rerank');
+    if (!rerank) throw new Error('no sample');
+    says = rerank.vendor;
+    const documents = ['a', { text: 'b', title: 'B' }, { title: 'C' }];
+    const { sent, status } = await call({ ...rerank, fields: { query: 'x', documents } }, 'cohere');
+    expect([status, sent[0]?.json()]).to.deep.equal([
+      200,
+      { model: 'some-model', query: 'x', documents: ['a', 'b', '{"title":"C"}'] },
+    ]);
+    const { sent: others } = await call({ ...rerank, fields: { query: 'x', documents } }, 'together');
+    expect(others[0]?.json()).to.deep.include({ documents });
+  });
+
   it('send images to edit as data URLs where the vendor takes no forms, and refuse a mask', async () => {
     says = IMAGE;
     const edit = SAMPLES.find(({ path }) => path === '/v1/images/edits');

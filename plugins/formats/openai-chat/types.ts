@@ -195,6 +195,8 @@ export interface Differences extends UsageRules {
   readonly operations?: readonly ('batches' | 'images' | 'moderations' | 'realtime' | 'rerank' | 'transcription')[];
   /** What of these the vendor does not have: it makes images and does not edit them, or writes down speech and does not translate it. */
   readonly without?: readonly ('images/edits' | 'audio/translations')[];
+  /** True where documents to rerank are texts alone: an object goes as its `text`, else as JSON. */
+  readonly rerankTexts?: boolean;
   /** How its transcription differs from OpenAI's. */
   readonly transcription?: {
     /** The fields that it takes beside the file, the model, times and formats, where these are fewer. */

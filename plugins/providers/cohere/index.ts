@@ -76,6 +76,7 @@ export default openaiCompatible({
   },
   wire: { response: completionOf, events: chunksOf, embeddings: cohereEmbeddings },
   operations: ['rerank'],
+  rerankTexts: true,
   lacks: {
     'log probabilities': 'its own have ids of tokens in place of texts',
     'reasoning tokens': 'its usage does not count them apart',
