@@ -632,6 +632,22 @@ describe('the realtime websocket', () => {
         expect((await settledBooks(own.url, own.key)).spent).to.equal(100 * 32 + 10 * 64);
       });
 
+      it('which is all that one costs that it begins although nobody spoke, and breaks off', async () => {
+        const { own, client, session } = await openShort();
+        const [limit] = limitsOf(session);
+        session.send(...responseEvents('resp_1', { audio: ['AAAA'], usage: SAID }));
+        await client.got('response.done');
+        const said = 100 * 32 + 10 * 64;
+        await until('it is charged', async () => (await settledBooks(own.url, own.key)).spent === said);
+        session.send(...responseEvents('resp_idle', { audio: ['AAAA'] }).slice(0, 3));
+        await client.got('response.output_audio.delta', 2);
+        session.socket.terminate();
+        expect(await client.closed()).to.equal(1011);
+        // What it wrote at most, and the 110 tokens of sound that it had read.
+        const { spent } = await settledBooks(own.url, own.key);
+        expect(spent).to.be.within(said + limit * 64, said + limit * 64 + 200 * 32);
+      });
+
       it('also when its client wants no limit, while a smaller one stays', async () => {
         const { own, client, session } = await openShort();
         const [held] = limitsOf(session);

@@ -61,6 +61,11 @@ export class Settings {
     if (isObject(detects)) this.responds = true;
   }
 
+  /** The most that a response may write which the vendor begins, whoever set it. */
+  get most(): number | null {
+    return this.output ?? this.#own;
+  }
+
   /** What makes the vendor's session have this limit of output, null for none, where its client named none; undefined where it has. */
   limitTo(limit: number | null): JsonObject | undefined {
     if (this.output !== null || limit === this.#own) return undefined;

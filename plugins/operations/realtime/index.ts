@@ -264,9 +264,10 @@ class Sessions {
     const { address: ip } = entry.upgrade;
     Object.assign(entry, { socket, session });
     log.info({ path: PATH, ip, key: entry.key }, 'websocket opened');
-    socket.on('pong', () => {
+    const note = (): void => {
       entry.isAlive = true;
-    });
+    };
+    socket.on('pong', note).on('message', note);
     // A bad frame: the library closes with the right code itself.
     socket.on('error', () => {});
     socket.once('close', (code) => log.info({ path: PATH, ip, key: entry.key, code }, 'websocket closed'));

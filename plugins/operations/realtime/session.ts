@@ -348,7 +348,7 @@ export class Session {
   #match(id: string): void {
     const requested = [...this.#calls.keys()].find((turn) => turn.isRequested);
     const listening = this.#listening;
-    const turn = requested ?? listening ?? new Turn((each) => this.#write(each), this.#settings.output);
+    const turn = requested ?? listening ?? new Turn((each) => this.#write(each), this.#settings.most);
     if (turn === listening) this.#stopListening();
     turn.begin(id);
     if (!this.#calls.has(turn))
