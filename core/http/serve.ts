@@ -263,10 +263,9 @@ function upgradeRules(
     },
     async authenticate(req, ip) {
       const { headers, method = 'GET', url = '/' } = req;
-      const principal = await authenticate?.(
-        { req, method, headers, path: url.split('?', 1)[0] ?? '/', state: { ip } },
-        NO_BODY,
-      );
+      const path = url.split('?', 1)[0] ?? '/';
+      const { places } = prefixes.rulesAt(path);
+      const principal = await authenticate?.({ req, method, headers, path, state: { ip, places } }, NO_BODY);
       if (!principal) throw new TypeError('a route with credentials has an authenticator');
       return principal;
     },

@@ -97,7 +97,8 @@ export class Upgrades {
       ...{ request, path, address, principal, stream, head, maxBytes, signal: this.#drain.signal },
       memory: memoryOf(memory, principal),
       recheck: () => this.#recheck(request, path, address),
-      post: (body, signal) => postLocally(server, { path: basePath + path, headers, address, body, signal }),
+      // As it was sent: below some paths other headers hold credentials.
+      post: (body, signal) => postLocally(server, { path: basePath + pathOf(request), headers, address, body, signal }),
     });
   }
 

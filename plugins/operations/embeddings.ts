@@ -5,7 +5,9 @@ import {
   estimateTextTokens,
   isCount,
   isObject,
+  type JsonObject,
   type Metered,
+  type PluginApi,
   type Price,
   type Route,
   type RouteContext,
@@ -13,6 +15,7 @@ import {
   type Target,
 } from '../../core/index.ts';
 import { type EmbeddingRequest, type EmbeddingResponse, readCost } from '../providers/kit/index.ts';
+import { callContext } from './kit/model-routes.ts';
 
 const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freeze({
   $id: 'tollgate:EmbeddingRequest',
@@ -52,7 +55,29 @@ const EMBEDDING_RESPONSE: Schema & { readonly $id: string } = Object.freeze({
   },
 });
 
-/** Embeddings of texts, in OpenAI's shape, on both surfaces. */
+/** Source: https://docs.cohere.com/reference/embed */
+const COHERE_REQUEST: Schema & { readonly $id: string } = Object.freeze({
+  $id: 'tollgate:CohereEmbedRequest',
+  examples: [{ model: 'echo/echo-embedding', texts: ['Hello there'], input_type: 'search_query' }],
+  type: 'object',
+  required: ['model', 'texts'],
+  properties: {
+    model: { type: 'string', minLength: 1, maxLength: 256 },
+    texts: { type: 'array', minItems: 1, maxItems: 2048, items: { type: 'string', minLength: 1 } },
+    input_type: { type: ['string', 'null'], maxLength: 64 },
+    embedding_types: { type: ['array', 'null'], maxItems: 8, items: { enum: ['float'] } },
+    output_dimension: { type: ['integer', 'null'], minimum: 1, maximum: 65_536 },
+    truncate: { type: ['string', 'null'], maxLength: 64 },
+  },
+});
+
+const COHERE_RESPONSE: Schema = {
+  type: 'object',
+  required: ['id', 'embeddings', 'meta'],
+  properties: { embeddings: { type: 'object', required: ['float'], properties: { float: { type: 'array' } } } },
+};
+
+/** Embeddings of texts, in OpenAI's shape on both surfaces, and in Cohere's. */
 export default definePlugin({
   name: 'embeddings',
   kind: 'operation',
@@ -104,7 +129,8 @@ export default definePlugin({
         const context = { requestId, principal, session, trace, signal, onOutcome, ...(targets && { targets }) };
         const { response, headers } = await api.call('embeddings', request, context);
         ctx.set(headers);
-        ctx.body = response;
+        // OpenAI's has none; clients of Mistral's insist on one.
+        ctx.body = { id: requestId, ...response };
       },
     });
     api.route(
@@ -113,8 +139,31 @@ export default definePlugin({
       ]),
     );
     api.route(route('/v1/embeddings', 'Embeddings; the model is `provider/model` or an alias', () => undefined));
+    addCohereRoute(api);
   },
 });
+
+function addCohereRoute(api: PluginApi): void {
+  api.route({
+    ...{ method: 'POST', path: '/v2/embed', auth: ['key'], isIdempotent: true, body: COHERE_REQUEST },
+    summary: 'Embeddings in Cohere’s format; the model is `provider/model` or an alias',
+    description: 'Of texts, as numbers.',
+    responses: { 200: { description: 'One embedding for each text.', schema: COHERE_RESPONSE } },
+    async handler(context) {
+      const ctx = context as RouteContext<JsonObject & { readonly model: string; readonly texts: readonly string[] }>;
+      const { model, texts, output_dimension: dimensions, embedding_types: _, ...rest } = ctx.state.body;
+      const request = { ...rest, model, input: texts, ...(isCount(dimensions) && { dimensions }) };
+      const called = await api.call('embeddings', request, callContext(ctx as RouteContext, request));
+      const { data, usage } = called.response;
+      ctx.set(called.headers);
+      ctx.body = {
+        ...{ id: ctx.state.requestId, response_type: 'embeddings_by_type', texts },
+        embeddings: { float: data.toSorted((a, b) => a.index - b.index).map(({ embedding }) => embedding) },
+        meta: { api_version: { version: '2' }, billed_units: { input_tokens: usage.prompt_tokens } },
+      };
+    },
+  });
+}
 
 /** What a number of input tokens comes to; embeddings have no output. */
 function costOfTokens(tokens: number, price: Price | undefined): Metered {

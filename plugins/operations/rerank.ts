@@ -82,6 +82,10 @@ export default definePlugin({
       ...{ operation: 'rerank', path: 'rerank', also: ['/v2/rerank'], body: REQUEST },
       summary: 'Documents in the order of how well they answer a query',
       response: { description: 'The best documents first.', schema: RESPONSE },
+      async write(ctx, response) {
+        // Cohere's own always has it, and clients of its v2 insist.
+        ctx.body = ctx.path === '/v2/rerank' ? { meta: { api_version: { version: '2' } }, ...response } : response;
+      },
     });
   },
 });

@@ -151,7 +151,7 @@ async function transcribe(attempt: Attempt<'transcription'>): Promise<Transcript
   if (stream !== true) {
     const body = offer.codec.response(await attempt.sendForJson(sent));
     bill(body);
-    return inFormat(body, format);
+    return inFormat(body, format, request);
   }
   const response = await attempt.send(sent);
   // Models that do not stream, such as whisper, respond whole.
@@ -184,6 +184,7 @@ async function* eventsOf(body: JsonObject): AsyncGenerator<JsonObject> {
 function inFormat(
   body: JsonObject,
   format: NonNullable<TranscriptionRequest['response_format']>,
+  { model, language }: TranscriptionRequest,
 ): TranscriptionResponse {
   const text = readString(body['text']) ?? '';
   if (format === 'text') return { text: `${text}\n` };
@@ -191,8 +192,9 @@ function inFormat(
   if (format !== 'json') return { json: body };
   const { usage, logprobs, languages } = body;
   return {
+    // Mistral's clients insist on the model and the language, of which OpenAI's has none.
     json: {
-      text,
+      ...{ text, model, language: readString(body['language']) ?? language ?? null },
       ...(logprobs !== undefined && { logprobs }),
       ...(languages !== undefined && { languages }),
       ...(usage !== undefined && { usage }),

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import OpenAI, { AzureOpenAI } from 'openai';
+import { WebSocket } from 'ws';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 
@@ -79,6 +80,29 @@ describe('paths that stand for others', () => {
     });
     expect(two.status).to.equal(200);
     expect((await ask('/openai/deployments/fast/chat/completions', { messages: [] }, 'api-key')).status).to.equal(400);
+  });
+
+  it('E73: websockets below Azure’s path are opened by `api-key` too, and those elsewhere are not', async () => {
+    const open = async (path: string, header = 'api-key') => {
+      const socket = new WebSocket(gateway.url.replace('http', 'ws') + path, { headers: { [header]: gateway.key } });
+      const text = await new Promise<string>((resolve) => {
+        socket.on('error', ({ message }) => resolve(message));
+        socket.on('open', () =>
+          socket.send(JSON.stringify({ type: 'response.create', model: 'fast', input: 'hello' })),
+        );
+        socket.on('message', (bytes) => {
+          const { type, response, error } = JSON.parse(String(bytes)) as Record<string, { readonly output: unknown }>;
+          if (error) resolve(JSON.stringify(error));
+          if (String(type) === 'response.completed') resolve(JSON.stringify(response?.output));
+        });
+      });
+      socket.terminate();
+      return text;
+    };
+    expect(await open('/openai/v1/responses')).to.include('"hello"');
+    expect(await open('/openai/responses?api-version=2025-04-01-preview')).to.include('"hello"');
+    expect(await open('/v1/responses')).to.include('401');
+    expect(await open('/v1/responses', 'x-api-key')).to.include('"hello"');
   });
 
   it('E73: an unknown deployment is an unknown model', async () => {

@@ -3,7 +3,17 @@ import path from 'node:path';
 import { readSetups } from '../../cli/init.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { OPENAI_MODELS } from './openai-vendor.ts';
-import { BEHAVIOURS, CLIENTS, type ClientRun, DEAR_MODELS, NODE, ON_BUDGET, ON_OPENAI } from './table.ts';
+import {
+  BEHAVIOURS,
+  CLIENTS,
+  type ClientRun,
+  DEAR_MODELS,
+  NODE,
+  ON_BUDGET,
+  ON_OPENAI,
+  ON_OPERATIONS,
+  OPERATIONS,
+} from './table.ts';
 
 /** Cells (`works`, or a word with its reason after a colon) by row, then by behaviour. */
 export type Matrix = Record<string, Record<string, string>>;
@@ -12,6 +22,7 @@ const PAGE = path.join(PACKAGE_ROOT, 'docs', 'clients.md');
 const MATRIX = /(<!-- matrix -->\n)([\s\S]*?)(<!-- end of matrix -->)/;
 const MODELS = /(<!-- models -->\n)([\s\S]*?)(<!-- end of models -->)/;
 const BUDGETS = /(<!-- budgets -->\n)([\s\S]*?)(<!-- end of budgets -->)/;
+const BESIDE_CHAT = /(<!-- operations -->\n)([\s\S]*?)(<!-- end of operations -->)/;
 const SET_UP = /(<!-- set-up -->\n)([\s\S]*?)(<!-- end of set-up -->)/;
 const NOT_RUN = '–';
 
@@ -21,21 +32,29 @@ export function rowOf({ title, format }: Pick<ClientRun, 'title' | 'format'>): s
 
 /** The matrix as the page has it. */
 export function readMatrix(): Matrix {
-  const [, , text = ''] = MATRIX.exec(readFileSync(PAGE, 'utf8')) ?? [];
+  return readCells(MATRIX, 2, BEHAVIOURS);
+}
+
+/** What came of operations beside chat as the page has it: cells by client, then by operation. */
+export function readOperations(): Matrix {
+  return readCells(BESIDE_CHAT, 1, OPERATIONS);
+}
+
+/** A table with notes, whose first columns, `named` of them, name the client. */
+function readCells(place: RegExp, named: number, columns: readonly string[]): Matrix {
+  const [, , text = ''] = place.exec(readFileSync(PAGE, 'utf8')) ?? [];
   const lines = text.split('\n');
   const notes = new Map(
     lines.flatMap((line) => [...line.matchAll(/^(\d+)\. (.*)$/g)].map(([, at, note]) => [at, note])),
   );
   const rows = lines.filter((line) => line.startsWith('| ')).map((line) => line.slice(2, -2).split(' | '));
   return Object.fromEntries(
-    rows.slice(1).map(([title = '', format = '', ...cells]) => {
-      const own = BEHAVIOURS.flatMap((behaviour, at) => {
-        const [, word = NOT_RUN, note] = /^\**(.*?)\**(?: \((\d+)\))?$/.exec(cells[at] ?? NOT_RUN) ?? [];
-        return word === NOT_RUN
-          ? []
-          : [[behaviour, note === undefined ? word : `${word}: ${notes.get(note)}`] as const];
+    rows.slice(1).map((cells) => {
+      const own = columns.flatMap((column, at) => {
+        const [, word = NOT_RUN, note] = /^\**(.*?)\**(?: \((\d+)\))?$/.exec(cells[named + at] ?? NOT_RUN) ?? [];
+        return word === NOT_RUN ? [] : [[column, note === undefined ? word : `${word}: ${notes.get(note)}`] as const];
       });
-      return [`${title} | ${format}`, Object.fromEntries(own)];
+      return [cells.slice(0, named).join(' | '), Object.fromEntries(own)];
     }),
   );
 }
@@ -70,24 +89,38 @@ export function readSetUpPart(): string {
   return text;
 }
 
-export function writePage(matrix: Matrix, models: Matrix, budgets: Matrix): void {
-  const page = readFileSync(PAGE, 'utf8')
-    .replace(
-      MODELS,
-      (_, start: string, _old: string, end: string) =>
-        start + writeLoops(['Client'], OPENAI_MODELS, ON_OPENAI, models) + end,
-    )
-    .replace(
-      BUDGETS,
-      (_, start: string, _old: string, end: string) =>
-        start + writeLoops(['Client', 'Format'], Object.keys(DEAR_MODELS), ON_BUDGET, budgets) + end,
-    )
-    .replace(MATRIX, (_, start: string, _old: string, end: string) => start + writeMatrix(matrix) + end)
-    .replace(SET_UP, (_, start: string, _old: string, end: string) => start + writeSetUps() + end);
+/** What a run found out, by table. */
+interface Found {
+  readonly matrix: Matrix;
+  readonly models: Matrix;
+  readonly budgets: Matrix;
+  readonly operations: Matrix;
+}
+
+export function writePage({ matrix, models, budgets, operations }: Found): void {
+  const runs = CLIENTS.flatMap((row) => row.runs);
+  const date = new Date().toISOString().slice(0, 10);
+  const run = `\nRun on ${date} with Node ${NODE.slice('node@'.length)}.\n`;
+  const besideChat = Object.values(ON_OPERATIONS).flatMap((rows) => rows.map(({ title }) => title));
+  const parts = [
+    [MODELS, writeLoops(['Client'], OPENAI_MODELS, ON_OPENAI, models)],
+    [BUDGETS, writeLoops(['Client', 'Format'], Object.keys(DEAR_MODELS), ON_BUDGET, budgets)],
+    [MATRIX, run + writeCells(['Client', 'Format'], BEHAVIOURS, runs.map(rowOf), matrix)],
+    [BESIDE_CHAT, writeCells(['Client'], OPERATIONS, besideChat, operations)],
+    [SET_UP, writeSetUps()],
+  ] as const;
+  let page = readFileSync(PAGE, 'utf8');
+  for (const [place, text] of parts)
+    page = page.replace(place, (_, start: string, _old: string, end: string) => start + text + end);
   writeFileSync(PAGE, page);
 }
 
-function writeMatrix(matrix: Matrix): string {
+function writeCells(
+  named: readonly string[],
+  columns: readonly string[],
+  rows: readonly string[],
+  cells: Matrix,
+): string {
   const notes: string[] = [];
   const write = (cell = NOT_RUN): string => {
     const [word = '', ...reason] = cell.split(': ');
@@ -96,14 +129,16 @@ function writeMatrix(matrix: Matrix): string {
     if (!notes.includes(note)) notes.push(note);
     return `${word === 'fails' ? '**fails**' : word} (${notes.indexOf(note) + 1})`;
   };
-  const head = `| Client | Format | ${BEHAVIOURS.join(' | ')} |\n|---|---|${BEHAVIOURS.map(() => '---|').join('')}\n`;
-  const lines = CLIENTS.flatMap(({ runs }) => runs).map((run) => {
-    const cells = BEHAVIOURS.map((behaviour) => write(matrix[rowOf(run)]?.[behaviour]));
-    return `| ${rowOf(run)} | ${cells.join(' | ')} |\n`;
-  });
-  const date = new Date().toISOString().slice(0, 10);
-  const numbered = notes.map((note, index) => `${index + 1}. ${note}\n`).join('');
-  return `\nRun on ${date} with Node ${NODE.slice('node@'.length)}.\n\n${head}${lines.join('')}\n${numbered}\n`;
+  const table = writeTable(
+    [...named, ...columns],
+    rows.map((row) => [row, ...columns.map((column) => write(cells[row]?.[column]))]),
+  );
+  return `${table}${notes.map((note, index) => `${index + 1}. ${note}\n`).join('')}${notes.length > 0 ? '\n' : ''}`;
+}
+
+function writeTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const [first, ...lines] = [head, ...rows].map((cells) => `| ${cells.join(' | ')} |\n`);
+  return `\n${first}|${head.map(() => '---|').join('')}\n${lines.join('')}\n`;
 }
 
 function writeLoops(
@@ -112,10 +147,10 @@ function writeLoops(
   clients: readonly string[],
   loops: Matrix,
 ): string {
-  const head = [...named, ...models];
-  const rows = clients.map((client) => [client, ...models.map((model) => loops[client]?.[model] ?? NOT_RUN)]);
-  const lines = [head, ...rows].map((cells) => `| ${cells.join(' | ')} |\n`);
-  return `\n${lines[0]}|${head.map(() => '---|').join('')}\n${lines.slice(1).join('')}\n`;
+  return writeTable(
+    [...named, ...models],
+    clients.map((client) => [client, ...models.map((model) => loops[client]?.[model] ?? NOT_RUN)]),
+  );
 }
 
 export function writeSetUps(): string {

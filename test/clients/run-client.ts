@@ -2,13 +2,22 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync
 import os from 'node:os';
 import path from 'node:path';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { AFTER, AGENTS, type AgentRow, BEFORE, FINISHED, moveOf, NOTE } from './agents.ts';
 import { type Finished, folderOf, programsOf, runProgram } from './install.ts';
 import { startOpenaiVendor } from './openai-vendor.ts';
+import { type OperationsVendor, startOperationsVendor } from './operations-vendor.ts';
 import { type Move, type ScriptedVendor, startScriptedVendor, type VendorRequest } from './scripted-vendor.ts';
 import { createSdkMoves } from './sdk-moves.ts';
 import { applySetUp } from './set-up.ts';
-import { BUDGET_USD, type ClientRow, type ClientRun, DEAR_MODELS, type DearModel } from './table.ts';
+import {
+  BUDGET_USD,
+  type ClientRow,
+  type ClientRun,
+  DEAR_MODELS,
+  type DearModel,
+  type OperationsRun,
+} from './table.ts';
 
 /** What became of one behaviour; nothing where it works. */
 export interface Outcome {
@@ -46,13 +55,18 @@ const MODEL_OF = Object.freeze({
   cohere: 'gpt-5.5',
 });
 
-interface Rig {
-  readonly gateway: TestGateway;
-  readonly provider: string;
-  readonly vendor: ScriptedVendor;
+/** Where a client runs. */
+interface Place {
   readonly home: string;
   readonly project: string;
   readonly env: NodeJS.ProcessEnv;
+  remove(): void;
+}
+
+interface Rig extends Omit<Place, 'remove'> {
+  readonly gateway: TestGateway;
+  readonly provider: string;
+  readonly vendor: ScriptedVendor;
   /** What the model does from now on. */
   follow(choose: (request: VendorRequest) => Move): void;
   stop(): Promise<void>;
@@ -154,11 +168,26 @@ async function startRig(row: ClientRow, { format }: ClientRun, stage: Stage): Pr
   const startVendor = keepsOpenaiRules(stage) ? startOpenaiVendor : startScriptedVendor;
   const vendor = await startVendor((request) => choose(request));
   const gateways = await startGateways(vendor.url, format, stage);
+  const { remove, ...place } = createPlace(row);
+  return {
+    ...{ gateway: gateways.gateway, provider: gateways.provider, vendor, ...place },
+    follow(next) {
+      choose = next;
+    },
+    async stop() {
+      await gateways.stop();
+      await vendor.close();
+      remove();
+    },
+  };
+}
+
+function createPlace(row: ClientRow): Place {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-client-'));
   const [home, project] = ['home', 'project'].map((name) => path.join(folder, name)) as [string, string];
   for (const one of [home, project]) mkdirSync(one);
   return {
-    ...{ gateway: gateways.gateway, provider: gateways.provider, vendor, home, project },
+    ...{ home, project, remove: () => rmSync(folder, { recursive: true, force: true }) },
     env: {
       ...{ PATH: `${programsOf('node')}:${programsOf(row.id)}:${process.env['PATH']}`, HOME: home, TERM: 'dumb' },
       // Nothing of a client is to leave the loopback.
@@ -166,14 +195,6 @@ async function startRig(row: ClientRow, { format }: ClientRun, stage: Stage): Pr
       ...{ HTTPS_PROXY: 'http://127.0.0.1:9', NO_PROXY: '127.0.0.1,localhost' },
       // Without the process that Cline leaves behind, for all sessions of a machine.
       CLINE_SESSION_BACKEND_MODE: 'local',
-    },
-    follow(next) {
-      choose = next;
-    },
-    async stop() {
-      await gateways.stop();
-      await vendor.close();
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }
@@ -277,27 +298,62 @@ async function runLoop(rig: Rig, run: ClientRun, agent: AgentRow): Promise<Omit<
 async function runScript(
   rig: Rig,
   row: ClientRow,
-  run: ClientRun,
+  { script, client }: ClientRun,
   more: NodeJS.ProcessEnv = {},
 ): Promise<readonly Outcome[]> {
-  if (run.script === undefined) return [];
+  if (script === undefined) return [];
+  const env = { VENDOR_URL: rig.vendor.url, PROVIDER: rig.provider, ...more };
+  return reportOf(row, { script, client }, rig.gateway, { ...rig, env: { ...rig.env, ...env } });
+}
+
+/** What an SDK's script reports. */
+async function reportOf(
+  row: ClientRow,
+  { script, client }: { readonly script: string; readonly client: string | undefined },
+  { url, key }: Pick<TestGateway, 'url' | 'key'>,
+  { env, project }: Pick<Place, 'env' | 'project'>,
+): Promise<readonly Outcome[]> {
   const folder = path.join(folderOf(row.id), 'scripts');
   mkdirSync(folder, { recursive: true });
   for (const file of readdirSync(SDK_FOLDER)) copyFileSync(path.join(SDK_FOLDER, file), path.join(folder, file));
-  const { url, key } = rig.gateway;
-  const own = {
-    TOLLGATE_URL: url,
-    TOLLGATE_API_KEY: key,
-    VENDOR_URL: rig.vendor.url,
-    CLIENT: run.client,
-    PROVIDER: rig.provider,
-  };
-  const env = { ...rig.env, ...own, ...more };
-  const words = ['node', path.join(folder, run.script)];
-  const finished = await runProgram(words, { cwd: rig.project, env, withinMs: SDK_MS });
+  const finished = await runProgram(['node', path.join(folder, script)], {
+    ...{ cwd: project, env: { ...env, TOLLGATE_URL: url, TOLLGATE_API_KEY: key, CLIENT: client }, withinMs: SDK_MS },
+  });
   const lines = finished.stdout.split('\n').filter((line) => line.startsWith('{"behaviour"'));
   if (lines.length === 0) return [{ behaviour: 'chat', problem: lastWords(finished) }];
   return lines.map((line) => JSON.parse(line) as Outcome);
+}
+
+/** Runs what an SDK has beside chat before a vendor of every operation. */
+export async function runOperations(row: ClientRow, run: OperationsRun): Promise<readonly Outcome[]> {
+  const vendor = await startOperationsVendor();
+  // OpenAI's client of realtime insists on TLS.
+  const { cert, key } = createSelfSigned();
+  const gateway = await startGateway(operationsConfig(vendor), { files: { 'tls.crt': cert, 'tls.key': key } });
+  const { remove, project, env } = createPlace(row);
+  const url = `https://localhost:${new URL(gateway.url).port}`;
+  const trusting = { ...env, NODE_EXTRA_CA_CERTS: path.join(gateway.folder, 'tls.crt') };
+  try {
+    return await reportOf(row, { client: undefined, ...run }, { url, key: gateway.key }, { project, env: trusting });
+  } finally {
+    await gateway.stop();
+    await vendor.close();
+    remove();
+  }
+}
+
+function operationsConfig({ url, realtimeUrl }: OperationsVendor) {
+  const at = { apiKey: 'k', baseUrl: `${url}/v1` };
+  return {
+    server: { port: 0, tls: { cert: 'tls.crt', key: 'tls.key' } },
+    providers: {
+      ...{ openai: at, mistral: at, anthropic: { ...at, baseUrl: url } },
+      gemini: { ...at, baseUrl: `${url}/v1beta` },
+      ranker: { ...at, plugin: 'openai-compatible', models: ['*'] },
+      realtime: { ...at, plugin: 'openai', baseUrl: `${realtimeUrl}/v1` },
+    },
+    tts: { openai: at, mistral: at },
+  };
 }
 
 function valuesOf({ gateway }: Rig, model: string) {

@@ -1,8 +1,8 @@
 /** `npm run clients [-- name…]`: installs the clients, runs them before a gateway, and writes the matrix of docs/clients.md. */
 import { install } from './install.ts';
 import { OPENAI_MODELS } from './openai-vendor.ts';
-import { readBudgets, readMatrix, readModels, rowOf, writePage } from './page.ts';
-import { lanesOf, type Outcome, runClient, runOnBudget, runToolLoop } from './run-client.ts';
+import { readBudgets, readMatrix, readModels, readOperations, rowOf, writePage } from './page.ts';
+import { lanesOf, type Outcome, runClient, runOnBudget, runOperations, runToolLoop } from './run-client.ts';
 import { canSignIn, runSignedIn } from './signed-in.ts';
 import {
   CLIENTS,
@@ -13,6 +13,8 @@ import {
   NODE,
   ON_BUDGET,
   ON_OPENAI,
+  ON_OPERATIONS,
+  type OperationsRun,
 } from './table.ts';
 
 const wanted = process.argv.slice(2);
@@ -23,6 +25,7 @@ if (failure !== undefined) throw new Error(`${NODE} does not install: ${failure}
 const matrix = readMatrix();
 const models = readModels();
 const budgets = readBudgets();
+const operations = readOperations();
 const DEAR = Object.keys(DEAR_MODELS) as readonly DearModel[];
 let red = 0;
 for (const row of chosen) {
@@ -39,12 +42,8 @@ for (const row of chosen) {
     const outcomes = reason === undefined ? await runOnLanes(row, run) : [];
     matrix[rowOf(run)] =
       reason === undefined ? cellsOf(run, outcomes) : { 'set-up': `not installable: ${reason.slice(0, 120)}` };
-    const failed = Object.entries(matrix[rowOf(run)] ?? {}).filter(([, cell]) => cell.startsWith('fails'));
-    red += failed.length;
-    const seconds = ((performance.now() - start) / 1000).toFixed(1);
-    const state = reason !== undefined ? 'skip' : failed.length === 0 ? 'ok  ' : 'RED ';
-    console.log(`${state} ${run.title}, ${run.format}: ${outcomes.length} in ${seconds} s`);
-    for (const [behaviour, cell] of failed) console.log(`       ${behaviour} ${cell}`);
+    const state = reason === undefined ? undefined : 'skip';
+    printCells(`${run.title}, ${run.format}`, { cells: matrix[rowOf(run)] ?? {}, start, state });
     if (reason !== undefined) console.log(`       not installable: ${reason}`);
     else {
       if (ON_OPENAI.includes(run.title))
@@ -53,12 +52,31 @@ for (const row of chosen) {
         budgets[rowOf(run)] = await runLoops(run, DEAR, (model) => runOnBudget(row, run, model));
     }
   }
+  for (const run of reason === undefined ? (ON_OPERATIONS[row.id] ?? []) : []) {
+    const start = performance.now();
+    const cells = cellsOf(run, await runOperations(row, run));
+    operations[run.title] = cells;
+    printCells(`${run.title}, beside chat`, { cells, start });
+  }
 }
-writePage(matrix, models, budgets);
+writePage({ matrix, models, budgets, operations });
 console.log(
   red === 0 ? 'docs/clients.md is written; nothing fails.' : `docs/clients.md is written; ${red} cells fail.`,
 );
 process.exit(red === 0 ? 0 : 1);
+
+/** Says what came of a row, and counts what failed. */
+function printCells(
+  title: string,
+  of: { readonly cells: Readonly<Record<string, string>>; readonly start: number; readonly state?: string | undefined },
+): void {
+  const all = Object.entries(of.cells);
+  const failed = all.filter(([, cell]) => cell.startsWith('fails'));
+  red += failed.length;
+  const seconds = ((performance.now() - of.start) / 1000).toFixed(1);
+  console.log(`${of.state ?? (failed.length === 0 ? 'ok  ' : 'RED ')} ${title}: ${all.length} in ${seconds} s`);
+  for (const [behaviour, cell] of failed) console.log(`       ${behaviour} ${cell}`);
+}
 
 /** A loop of tools on each model; returns its cells by model. */
 async function runLoops<Model extends string>(
@@ -94,7 +112,10 @@ async function runOnLanes(row: ClientRow, run: ClientRun): Promise<readonly Outc
   return outcomes;
 }
 
-function cellsOf({ emulated = {}, refused = {}, ofClient = {} }: ClientRun, outcomes: readonly Outcome[]) {
+function cellsOf(
+  { emulated = {}, refused = {}, ofClient = {} }: ClientRun | OperationsRun,
+  outcomes: readonly Outcome[],
+) {
   return Object.fromEntries(
     outcomes.map(({ behaviour, problem }) => [
       behaviour,

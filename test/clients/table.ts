@@ -7,22 +7,32 @@ export interface ClientRow {
   readonly runs: readonly ClientRun[];
 }
 
-/** One row of the matrix. */
-export interface ClientRun {
+/** How what a client does is told. */
+interface Run {
   readonly title: string;
-  /** Of `config/clients.json`. */
-  readonly setup: string;
-  readonly format: 'chat' | 'messages' | 'responses' | 'gemini' | 'interactions' | 'ollama' | 'cohere';
-  /** An SDK's script in `sdk/`, and what it is told to do. */
-  readonly script?: string;
+  /** What the script of an SDK is told to do. */
   readonly client?: string;
-  /** An agent of `agents.ts`. */
-  readonly agent?: string;
   /** By behaviour: what is refused on purpose, or comes another way than at the vendor, and why. */
   readonly refused?: Readonly<Record<string, string>>;
   /** What the client itself does not do. */
   readonly ofClient?: Readonly<Record<string, string>>;
   readonly emulated?: Readonly<Record<string, string>>;
+}
+
+/** One row of the matrix. */
+export interface ClientRun extends Run {
+  /** Of `config/clients.json`. */
+  readonly setup: string;
+  readonly format: 'chat' | 'messages' | 'responses' | 'gemini' | 'interactions' | 'ollama' | 'cohere';
+  /** An SDK's script in `sdk/`. */
+  readonly script?: string;
+  /** An agent of `agents.ts`. */
+  readonly agent?: string;
+}
+
+/** One row of the table of operations. */
+export interface OperationsRun extends Run {
+  readonly script: string;
 }
 
 export const BEHAVIOURS = Object.freeze([
@@ -43,6 +53,11 @@ export const BEHAVIOURS = Object.freeze([
   ],
 ] as const);
 
+export const OPERATIONS = Object.freeze([
+  ...['embeddings', 'images', 'edits', 'transcription', 'translation', 'speech', 'moderations', 'rerank', 'files'],
+  ...['batches', 'realtime'],
+]);
+
 /** Runs the others: many clients need a newer Node than the gateway does. */
 export const NODE = 'node@24.21.0';
 
@@ -57,7 +72,7 @@ const openai = (version: string): ClientRow => ({
 
 const azure = (version: string): ClientRow => ({
   id: 'azure-openai',
-  packages: [`openai@${version}`],
+  packages: [`openai@${version}`, 'ws@8.23.0'],
   runs: (['chat', 'responses'] as const).map((format) => ({
     ...{ title: `AzureOpenAI of openai ${version}`, format, client: `azure-${format}`, script: 'openai.mjs' },
     setup: 'azure-openai',
@@ -70,7 +85,7 @@ const sdk = (id: string, pkg: string, format: ClientRun['format'], rest: Partial
   runs: [{ title: pkg.replace(/(?!^)@/, ' '), format, setup: id, script: `${id}.mjs`, ...rest }],
 });
 
-const COHERE = { chat: 'Cohere’s own chat is not spoken here; its SDK reranks' };
+const COHERE = { chat: 'Cohere’s own chat is not spoken here; its SDK embeds and reranks' };
 const NO_STREAM_ERRORS = {
   errors: 'it takes an error within a stream for a piece without words; other errors are of its own class',
 };
@@ -82,6 +97,7 @@ const aiSdk = (ai: string, own: string, anthropic: string, compatible: string, g
   packages: [
     ...[`ai@${ai}`, `@ai-sdk/openai@${own}`, `@ai-sdk/anthropic@${anthropic}`, `@ai-sdk/google@${google}`],
     ...[`@ai-sdk/openai-compatible@${compatible}`, 'zod@4.6.7'],
+    ...(ai.startsWith('7.') ? ['@ai-sdk/cohere@4.0.52'] : []),
   ],
   runs: (
     [
@@ -214,6 +230,34 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
     ],
   },
 ]);
+
+const withOperations = (title: string, script: string, rest: Partial<OperationsRun> = {}): OperationsRun => ({
+  ...{ title, script: `${script}-operations.mjs`, ...rest },
+});
+
+/** What SDKs do beside chat, by the id of their row. */
+export const ON_OPERATIONS: Readonly<Record<string, readonly OperationsRun[]>> = Object.freeze({
+  'openai-7': [withOperations('openai 7.57.0', 'openai', { client: 'openai' })],
+  'azure-openai': [withOperations('AzureOpenAI of openai 7.57.0', 'openai', { client: 'azure' })],
+  groq: [withOperations('groq-sdk 1.6.0', 'openai', { client: 'groq' })],
+  anthropic: [withOperations('@anthropic-ai/sdk 1.12.0', 'anthropic')],
+  'google-genai': [withOperations('@google/genai 3.1.0', 'google')],
+  mistral: [
+    withOperations('@mistralai/mistralai 2.7.0', 'mistral', {
+      emulated: { transcription: 'whole; the events of a stream are OpenAI’s, which the SDK does not read' },
+      refused: { batches: 'Mistral’s jobs (`/v1/batch/jobs`) are not spoken here; OpenAI’s batches are' },
+    }),
+  ],
+  ollama: [withOperations('ollama 0.6.4', 'ollama')],
+  cohere: [withOperations('cohere-ai 8.1.0', 'cohere')],
+  'ai-7': (
+    [
+      ['openai', '4.0.118'],
+      ['google', '4.0.121'],
+      ['cohere', '4.0.52'],
+    ] as const
+  ).map(([client, version]) => withOperations(`ai 7.0.173, @ai-sdk/${client} ${version}`, 'ai-sdk', { client })),
+});
 
 /** Clients of other formats than OpenAI's Responses, by the title of their run, that run loops of tools on OpenAI's models. */
 export const ON_OPENAI: readonly string[] = Object.freeze([

@@ -51,4 +51,30 @@ describe('POST /v1/embeddings', () => {
       expect(rig.lastBody('openai')).to.deep.include({ input });
     }
   });
+
+  it('E73: Cohere’s clients get vectors in their shape, of any provider', async () => {
+    rig.script('openai', answer(200, { ...LIST, data: [1, 0].map((index) => ({ ...LIST.data[0], index })) }));
+    const body = { model: 'openai/text-embedding-3-small', texts: ['x', 'y'], output_dimension: 768 };
+    const more = { input_type: 'search_query', embedding_types: ['float'] };
+    const response = await rig.gateway.post('/v2/embed', { ...body, ...more });
+    const { id, ...rest } = (await response.json()) as Record<string, unknown>;
+    expect(rest).to.deep.equal({
+      ...{ response_type: 'embeddings_by_type', texts: ['x', 'y'], embeddings: { float: [VECTOR, VECTOR] } },
+      meta: { api_version: { version: '2' }, billed_units: { input_tokens: 3 } },
+    });
+    expect(id).to.equal(response.headers.get('x-request-id'));
+    expect(rig.lastBody('openai')).to.deep.equal({
+      ...{ model: 'text-embedding-3-small', input: ['x', 'y'], dimensions: 768 },
+    });
+    expect(response.headers.get('x-tollgate-dropped')).to.equal('input_type');
+    const bytes = await rig.gateway.post('/v2/embed', { ...body, embedding_types: ['int8'] });
+    expect(bytes.status).to.equal(400);
+    expect(await bytes.text()).to.include('embedding_types[0]');
+  });
+
+  it('E73: a response has an id, without which Mistral’s SDK refuses it', async () => {
+    rig.script('mistral', answer(200, { ...LIST, id: 'vendors-own' }));
+    const response = await rig.gateway.post('/v1/embeddings', { model: 'mistral/mistral-embed', input: 'x' });
+    expect(await response.json()).to.include({ id: response.headers.get('x-request-id') });
+  });
 });

@@ -125,6 +125,16 @@ describe('moderations and rerank through a gateway', () => {
     expect((await rank('/openai/v1/rerank', 'ranker')).status).to.equal(200);
   });
 
+  it('E73: clients of Cohere’s v2 get the `meta` that they insist on, whichever vendor ranks', async () => {
+    ranked = JINA;
+    expect((await rank('/v2/rerank', 'ranker')).body['meta']).to.deep.equal({ api_version: { version: '2' } });
+    expect((await rank('/v1/rerank', 'ranker')).body).to.not.have.property('meta');
+    ranked = COHERE;
+    expect((await rank('/v2/rerank', 'server/rerank-v4')).body['meta']).to.deep.equal({
+      billed_units: { search_units: 1 },
+    });
+  });
+
   it('E73: without a price the cost is unknown, and a vendor that counts nothing is estimated', async () => {
     ranked = { results: JINA.results };
     expect((await rank('/v1/rerank', 'server/nobody-knows')).cost).to.equal('unknown');

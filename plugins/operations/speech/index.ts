@@ -28,7 +28,7 @@ import { type CachedSound, cacheOf, SPEECH_CACHE, type SpeechCache, speechCacheK
 import { localVoices, resolveSpeech } from './check.ts';
 import { collectSound } from './collect-sound.ts';
 import { defineSpeech } from './operation.ts';
-import { operatorsRoutes, type SpeechRoutesNeed, ttsRoute, voicesRoute } from './routes.ts';
+import { operatorsRoutes, type SpeechRoutesNeed, ttsRoute, voicesRoute, wantsJson } from './routes.ts';
 import { OPENAI_SPEECH_BODY, VOICES_JSON } from './schemas.ts';
 import { callContext, sendSound, setHeaders, writeSound } from './send-sound.ts';
 import { createSpeak, findVendor, type Speak, type SpokenResponse } from './speak.ts';
@@ -40,13 +40,15 @@ interface OpenAISpeechBody {
   readonly model: string;
   readonly input: string;
   readonly voice?: string | { readonly id: string };
+  /** Mistral's name of it. */
+  readonly voice_id?: string | null;
   readonly response_format?: SpeechFormat;
   readonly speed?: number;
   readonly instructions?: string;
   readonly stream_format?: 'audio' | 'sse';
 }
 
-/** `POST /v1/audio/speech`, for OpenAI's clients. */
+/** `POST /v1/audio/speech`, for clients of OpenAI and of Mistral, who take JSON. */
 function openaiSpeechRoute(need: SpeechRoutesNeed): Route<Schema> {
   return {
     method: 'POST',
@@ -56,24 +58,31 @@ function openaiSpeechRoute(need: SpeechRoutesNeed): Route<Schema> {
     isIdempotent: true,
     body: OPENAI_SPEECH_BODY,
     responses: {
-      200: { description: 'The sound; with `stream_format: "sse"` events that hold it.', contentType: 'audio/*' },
+      200: {
+        description:
+          'The sound; with `stream_format: "sse"` events that hold it; with `Accept: application/json` (and no audio type) `audio_data`, in base64.',
+        contentType: 'audio/*',
+      },
     },
     async handler(context) {
       const ctx = context as RouteContext;
       const body = ctx.state.body as OpenAISpeechBody;
       const target = findTarget(body.model, need);
-      const whole = ctx.req.httpVersion === '1.0';
+      // https://docs.mistral.ai/api/endpoint/audio/speech
+      const json = body.stream_format !== 'sse' && wantsJson(ctx.get('accept'));
+      const whole = json || ctx.req.httpVersion === '1.0';
       const request = { ...readBody(body, target), stream: !whole };
       const spoken = await need.speak(target.vendor, request, callContext(ctx), target.alias);
       setHeaders(ctx, target.vendor, spoken);
       if (body.stream_format === 'sse') await sendEvents(ctx, spoken);
+      else if (json) ctx.body = { audio_data: (await collectSound(spoken)).toString('base64') };
       else await sendSound(ctx, spoken, whole);
     },
   };
 }
 
 function readBody(body: OpenAISpeechBody, { provider, model }: SpeechTarget): SpeechRequest {
-  const { input, voice, response_format, speed, instructions } = body;
+  const { input, voice = body.voice_id ?? undefined, response_format, speed, instructions } = body;
   const format = response_format ?? (provider.formats.includes('mp3') ? 'mp3' : undefined);
   const voiceId = typeof voice === 'object' ? voice.id : voice;
   return {

@@ -61,6 +61,7 @@ export const OPENAI_SPEECH_BODY = Object.freeze({
         { type: 'object', required: ['id'], properties: { id: { type: 'string', maxLength: LONGEST_NAME } } },
       ],
     },
+    voice_id: { type: ['string', 'null'], maxLength: LONGEST_NAME, description: 'As `voice`; Mistral’s name of it.' },
     response_format: { type: 'string', enum: FORMATS, description: 'mp3 when absent and the vendor has it.' },
     speed,
     instructions: { type: 'string', maxLength: 4096, description: 'How to speak, for models that take it.' },

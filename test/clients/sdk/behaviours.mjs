@@ -94,3 +94,22 @@ export async function closesAtVendor(leave) {
   }
   throw new Error('the stream of the vendor is still open 2 s after the client left');
 }
+
+/** What the operations beside chat take and make; the vendor of `operations-vendor.ts` has the other side. */
+export const TEXTS = ['one', 'two'];
+export const VECTORS = [
+  [1, 0, 0],
+  [0, 1, 0],
+];
+export const VECTOR_MODEL = 'openai/text-embedding-3-small';
+export const SOUND = Buffer.from('RIFF, which no one plays');
+export const isMp3 = (bytes) => equal(Buffer.from(bytes).subarray(0, 3).toString('latin1'), 'ID3', 'the sound');
+/** The lines of a batch of chats. */
+export const lines = (model) =>
+  ['a', 'b']
+    .map((custom_id) => ({
+      ...{ custom_id, method: 'POST', url: '/v1/chat/completions' },
+      body: { model, max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] },
+    }))
+    .map((line) => `${JSON.stringify(line)}\n`)
+    .join('');

@@ -127,7 +127,9 @@ async function talkOnWebsocket({ ResponsesWS }) {
   socket.close();
 }
 
-const ws = is.client === 'responses' ? await import('openai/resources/responses/ws').catch(() => undefined) : undefined;
+const ws = is.client.endsWith('responses')
+  ? await import('openai/resources/responses/ws').catch(() => undefined)
+  : undefined;
 
 await is.report({
   chat: own.chat,

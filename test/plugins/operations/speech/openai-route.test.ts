@@ -59,6 +59,19 @@ describe('speech for OpenAI’s clients', () => {
     });
   });
 
+  it('gives clients of Mistral’s JSON, and takes their name of the voice', async () => {
+    upstream.script(answer(200, mp3, MP3));
+    const before = upstream.requests.length;
+    // As @mistralai/mistralai 2.7.0 asks.
+    const response = await gateway.post(
+      '/v1/audio/speech',
+      { model: 'openai/tts-1', voice_id: 'nova', input: 'Hi.', stream: false, response_format: 'mp3' },
+      { accept: 'application/json;q=1, text/event-stream;q=0' },
+    );
+    expect(await response.json()).to.deep.equal({ audio_data: mp3.toString('base64') });
+    expect((await upstream.request(before)).json()).to.include({ voice: 'nova' });
+  });
+
   it('passes instructions on, and takes an alias', async () => {
     upstream.script(answer(200, fixture('hi.aac'), { 'content-type': 'audio/aac' }));
     const before = upstream.requests.length;
