@@ -36,6 +36,7 @@ export default openaiCompatible({
   operations: ['images', 'rerank', 'transcription'],
   without: ['images/edits'],
   images: { write: imageFields },
+  transcription: { fields: ['language', 'prompt', 'temperature'], streams: false },
   embeddings: { fields: { user: drop() } },
 });
 

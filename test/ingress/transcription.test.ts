@@ -72,6 +72,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
       providers: {
         openai: { apiKey: 'k', baseUrl: `${vendor.url}/v1` },
         groq: { apiKey: 'k', baseUrl: `${vendor.url}/v1` },
+        together: { apiKey: 'k', baseUrl: `${vendor.url}/v1`, models: ['*'] },
         mistral: { apiKey: 'k', baseUrl: `${vendor.url}/v1` },
         other: { plugin: 'openai-compatible', apiKey: 'k', baseUrl: `${vendor.url}/v1`, models: ['*'] },
       },
@@ -207,15 +208,19 @@ describe('POST /v1/audio/transcriptions and translations', () => {
     expect((await post({ model, file, response_format: 'diarized_json' })).status).to.equal(400);
   });
 
-  it('E73: Groq, which does not stream, responds whole, and the caller has events', async () => {
-    script = answer(200, VERBOSE);
-    const response = await post({ model: 'groq/whisper-large-v3', file, stream: 'true', chunking_strategy: 'auto' });
-    expect(response.headers.get('x-tollgate-dropped')).to.equal('chunking_strategy');
-    expect(await response.text()).to.match(/transcript\.text\.delta[\s\S]*transcript\.text\.done/);
-    expect((await arrived()).fields).to.deep.equal([
-      ['model', 'whisper-large-v3'],
-      ['response_format', 'verbose_json'],
-    ]);
+  for (const model of ['groq/whisper-large-v3', 'together/openai/whisper-large-v3'])
+    it(`E73: ${model}, which does not stream, responds whole, and the caller has events`, async () => {
+      script = answer(200, VERBOSE);
+      const response = await post({ model, file, stream: 'true', chunking_strategy: 'auto' });
+      expect(response.headers.get('x-tollgate-dropped')).to.equal('chunking_strategy');
+      expect(await response.text()).to.match(/transcript\.text\.delta[\s\S]*transcript\.text\.done/);
+      expect((await arrived()).fields).to.deep.equal([
+        ['model', model.slice(model.indexOf('/') + 1)],
+        ['response_format', 'verbose_json'],
+      ]);
+    });
+
+  it('E73: Groq charges ten seconds at least, and the caller is told', async () => {
     const { usage: _, ...untold } = VERBOSE;
     script = answer(200, untold);
     const short = await post({ model: 'groq/whisper-large-v3', file });
