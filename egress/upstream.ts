@@ -35,6 +35,8 @@ interface UpstreamLimits {
   readonly maxHeaderBytes: number;
   /** Open sockets to one origin; a request beyond it fails as `overloaded`. */
   readonly maxConnections: number;
+  /** How old a socket may be that the next request goes by: a name that leads elsewhere by now is looked up by new ones alone. */
+  readonly maxAgeMs: number;
 }
 
 const DEFAULT_LIMITS: UpstreamLimits = Object.freeze({
@@ -42,6 +44,7 @@ const DEFAULT_LIMITS: UpstreamLimits = Object.freeze({
   maxHeaderBytes: 32 * 1024,
   // As many as `server.maxConnections`, so that callers are bounded before their calls are.
   maxConnections: 10_000,
+  maxAgeMs: 300_000,
 });
 
 interface UpstreamOptions {
@@ -130,6 +133,7 @@ interface Connection {
   readonly client: Client;
   /** The socket that was connected last; undefined before the first. */
   socket: Socket | undefined;
+  openedMs: number;
   /** Bytes on it before it was ours: those to and from a proxy. */
   writtenBefore: number;
   readBefore: number;
@@ -160,7 +164,8 @@ class Connections {
 
   /** Keeps a connection for the next request, when its response was read to the end and its socket is still there. */
   release(connection: Connection): void {
-    if (connection.socket?.destroyed === false && this.#all.has(connection)) this.#idle.push(connection);
+    const isOld = performance.now() - connection.openedMs >= this.#limits.maxAgeMs;
+    if (!isOld && connection.socket?.destroyed === false && this.#all.has(connection)) this.#idle.push(connection);
     else this.drop(connection);
   }
 
@@ -181,15 +186,15 @@ class Connections {
       connect: (target, callback) =>
         this.#connect(target, (...result) => {
           connection.socket = result[1] ?? connection.socket;
+          connection.openedMs = performance.now();
           connection.writtenBefore = result[1]?.bytesWritten ?? 0;
           connection.readBefore = result[1]?.bytesRead ?? 0;
           callback(...result);
         }),
       maxHeaderSize: this.#limits.maxHeaderBytes,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      ...{ keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS },
     });
-    const connection: Connection = { client, socket: undefined, writtenBefore: 0, readBefore: 0 };
+    const connection: Connection = { client, socket: undefined, openedMs: 0, writtenBefore: 0, readBefore: 0 };
     // One in use stays: undici connects it again by itself when it was closed before the request was written.
     client.on('disconnect', () => {
       if (this.#idle.includes(connection)) this.drop(connection);

@@ -58,7 +58,7 @@ describeWith('a gateway behind tinyproxy, before a vendor that wants a certifica
     gateway = await startGateway({ providers: { vendor: { ...own, ...changes } }, ...sections }, { files });
   };
 
-  it('reaches it, whole and streamed, by one connection for all calls', async () => {
+  it('E67: reaches it, whole and streamed, by one connection for all calls', async () => {
     await start({});
     const first = await chat();
     expect([first.status, ((await first.json()) as { model: string }).model]).to.deep.equal([200, 'm']);
@@ -70,7 +70,7 @@ describeWith('a gateway behind tinyproxy, before a vendor that wants a certifica
     expect(gateway.logText()).not.to.include(PASSWORD);
   });
 
-  it('tells callers that the provider cannot be reached, and the log that the proxy wants another password', async () => {
+  it('E67: tells callers that the provider cannot be reached, and the log that the proxy wants another password', async () => {
     const { length } = vendor.requests;
     await start({ proxy: `http://user:not-${PASSWORD}@127.0.0.1:${port}` });
     const response = await chat();
@@ -89,14 +89,14 @@ describeWith('a gateway behind tinyproxy, before a vendor that wants a certifica
       { ca: 'vendor.crt', cert: 'own.crt', key: 'own.key', servername: 'x.example' },
     ],
   ] as const)
-    it(`sends nothing where it ${title}`, async () => {
+    it(`E67: sends nothing where it ${title}`, async () => {
       const { length } = vendor.requests;
       await start({ tls: certificates });
       expect((await chat()).status).to.be.within(500, 599);
       expect(vendor.requests.length).to.equal(length);
     });
 
-  it('reads the keys of tokens through a proxy too', async () => {
+  it('E67: reads the keys of tokens through a proxy too', async () => {
     const keys = await startScriptedUpstream(answer(200, { keys: [] }));
     try {
       const jwt = {

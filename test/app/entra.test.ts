@@ -43,7 +43,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     await vendor.close();
   });
 
-  it('asks for a token once, and sends it to the vendor whole and streamed, and no key', async () => {
+  it('E68: asks for a token once, and sends it to the vendor whole and streamed, and no key', async () => {
     await start({ tenant: 'acme', clientId: 'app-1', clientSecret: SECRET });
     const both = await Promise.all([chat(), chat()]);
     expect(both.map(({ status }) => status)).to.deep.equal([200, 200]);
@@ -62,7 +62,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect(gateway?.logText()).not.to.include(SECRET).and.not.include('t-1');
   });
 
-  it('signs in for Claude in Microsoft Foundry too, on Anthropic’s wire', async () => {
+  it('E68: signs in for Claude in Microsoft Foundry too, on Anthropic’s wire', async () => {
     vendor.script(answer(200, wholeBody('anthropic', { pieces: [{ text: 'Hello' }] })));
     const entra = { authority: directory.url, tenant: 'acme', clientId: 'app-1', clientSecret: SECRET };
     const foundry = { plugin: 'anthropic', baseUrl: `${vendor.url}/anthropic`, entra };
@@ -74,7 +74,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect(sent?.headers).to.not.have.property('x-api-key');
   });
 
-  it('proves who it is by a certificate, as Microsoft describes it', async () => {
+  it('E68: proves who it is by a certificate, as Microsoft describes it', async () => {
     await start(
       { tenant: 'acme', clientId: 'app-1', certificate: '${file:entra.pem}' },
       { 'entra.pem': rsa.cert + rsa.key },
@@ -95,14 +95,14 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect(decodeProtectedHeader(assertion)).to.include({ typ: 'JWT', 'x5t#S256': thumbprint });
   });
 
-  it('reads the token of a workload from its file when it signs in', async () => {
+  it('E68: reads the token of a workload from its file when it signs in', async () => {
     const { folder } = await start({ tenant: 'acme', clientId: 'app-1', tokenFile: 'token' });
     await writeFile(path.join(folder, 'token'), 'federated\n');
     expect((await chat()).status).to.equal(200);
     expect(new URLSearchParams(String(directory.requests[0]?.body)).get('client_assertion')).to.equal('federated');
   });
 
-  it('uses the identity of the machine', async () => {
+  it('E68: uses the identity of the machine', async () => {
     const end = Math.floor(Date.now() / 1000) + 3600;
     directory.script(answer(200, { access_token: 't-2', expires_on: String(end) }));
     const identityEndpoint = `${directory.url}/msi/token`;
@@ -117,7 +117,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect(sentBy(0)).to.equal('Bearer t-2');
   });
 
-  it('tells callers that the provider refuses, and the log why, where the secret has ended', async () => {
+  it('E68: tells callers that the provider refuses, and the log why, where the secret has ended', async () => {
     const why = 'AADSTS7000222: The provided client secret keys for app are expired.';
     directory.script(answer(401, { error: 'invalid_client', error_description: why }));
     await start({ tenant: 'acme', clientId: 'app-1', clientSecret: SECRET });
@@ -128,7 +128,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
     expect(vendor.requests).to.have.length(0);
   });
 
-  it('sends no key to a directory that the configuration does not name, nor follows where it points', async () => {
+  it('E68: sends no key to a directory that the configuration does not name, nor follows where it points', async () => {
     const other = await startScriptedUpstream(token('t-1'));
     directory.script(answer(307, '', { location: `${other.url}/acme/oauth2/v2.0/token` }));
     await start({ tenant: 'acme', clientId: 'app-1', clientSecret: SECRET });
@@ -157,7 +157,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
       'has a key that is not RSA',
     ],
   ] as const)
-    it(`refuses a configuration with ${title}`, async () => {
+    it(`E68: refuses a configuration with ${title}`, async () => {
       const message = await start(options).then(
         () => 'it started',
         (error: Error) => error.message,
@@ -165,7 +165,7 @@ describe('azure with Microsoft Entra in place of a key', () => {
       expect(message).to.include('providers.azure.entra').and.include(problem);
     });
 
-  it('refuses a key beside it', async () => {
+  it('E68: refuses a key beside it', async () => {
     const own = { baseUrl: vendor.url, apiKey: 'k-0123456789', entra: { managedIdentity: true } };
     const message = await startGateway({ providers: { azure: own } }).then(String, (error: Error) => error.message);
     expect(message).to.include('stands beside an `apiKey`');

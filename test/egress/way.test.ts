@@ -48,7 +48,7 @@ describe('a call through a proxy', () => {
   });
   after(() => upstream.close());
 
-  it('asks for the address of the vendor and no other, names its user, and keeps the connection for the next call', async () => {
+  it('E67: asks for the address of the vendor and no other, names its user, and keeps the connection for the next call', async () => {
     await open();
     const way = wayBy(`http://us%40er:pass%3Aword@127.0.0.1:${proxy.port}`);
     for (const _ of [1, 2]) expect(String(await (await send(way)).readAll())).to.equal('ok');
@@ -64,7 +64,7 @@ describe('a call through a proxy', () => {
     [502, 'it does not reach the address'],
     [418, 'it refused'],
   ] as const)
-    it(`that answers ${status} fails before anything was sent, and says why`, async () => {
+    it(`E67: that answers ${status} fails before anything was sent, and says why`, async () => {
       await open((socket) => socket.write(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`));
       const failure = await failureOf(send(wayBy(`http://user:secret-word@127.0.0.1:${proxy.port}`)));
       expect(failure).to.be.instanceOf(UpstreamError);
@@ -76,7 +76,7 @@ describe('a call through a proxy', () => {
       expect(vendor.connections.total).to.equal(0);
     });
 
-  it('that cuts the connection, or is not there, fails before anything was sent', async () => {
+  it('E67: that cuts the connection, or is not there, fails before anything was sent', async () => {
     await open((socket) => Boolean(socket.destroy()));
     const way = wayBy(proxy.url);
     const cut = await failureOf(send(way));
@@ -91,7 +91,7 @@ describe('a call through a proxy', () => {
     }
   });
 
-  it('that answers nothing ends at the connect deadline, as the handshake behind it does', async () => {
+  it('E67: that answers nothing ends at the connect deadline, as the handshake behind it does', async () => {
     await open(() => true);
     expect(await failureOf(send(wayBy(proxy.url), undefined, 200))).to.include({
       failure: 'timeout',
@@ -105,13 +105,13 @@ describe('a call through a proxy', () => {
     expect(proxy.asked).to.have.length(1);
   });
 
-  it('tells a vendor that closes without an answer from one that was not reached', async () => {
+  it('E67: tells a vendor that closes without an answer from one that was not reached', async () => {
     await open();
     vendor.script((wire) => wire.end());
     expect(await failureOf(send(wayBy(proxy.url)))).to.include({ phase: 'firstByte', sent: true });
   });
 
-  it('shares no connection with calls that go by another proxy', async () => {
+  it('E67: shares no connection with calls that go by another proxy', async () => {
     await open();
     const other = await startTunnelProxy(vendor.port);
     for (const url of [proxy.url, other.url, proxy.url]) await (await send(wayBy(url))).readAll();
@@ -119,7 +119,7 @@ describe('a call through a proxy', () => {
     await other.close();
   });
 
-  it('is not the only thing that goes by it: lists of models and keys of identity providers do, for their hosts alone', async () => {
+  it('E67: is not the only thing that goes by it: lists of models and keys of identity providers do, for their hosts alone', async () => {
     await open();
     const way = wayBy(proxy.url);
     const client = await createHttpClient(new Set(['vendor.invalid:81']), '0', way);
@@ -139,7 +139,7 @@ describe('a call through a proxy', () => {
     return proxy.asked.length > length;
   };
 
-  it('is where the environment says one for the scheme, but never to this machine', async () => {
+  it('E67: is where the environment says one for the scheme, but never to this machine', async () => {
     await open((socket) => Boolean(socket.destroy()));
     expect(await asks({ HTTPS_PROXY: 'PROXY' }, 'https://a.invalid')).to.equal(true);
     expect(await asks({ https_proxy: 'PROXY', HTTPS_PROXY: 'http://127.0.0.1:9' }, 'https://a.invalid')).to.equal(true);
@@ -164,7 +164,7 @@ describe('a call through a proxy', () => {
     ['10.0.0.1,[2001:db8::1]:80', ['http://10.0.0.1', 'http://[2001:db8:0:0::1]'], ['http://10.0.0.10']],
     ['10.0.0.0/99, ,/8,:', [], ['http://10.0.0.1', 'http://a.invalid']],
   ] as const)
-    it(`goes directly to what NO_PROXY="${rules}" names`, async () => {
+    it(`E67: goes directly to what NO_PROXY="${rules}" names`, async () => {
       await open((socket) => Boolean(socket.destroy()));
       const env = { HTTP_PROXY: 'PROXY', NO_PROXY: rules };
       for (const target of direct) expect(await asks(env, target), target).to.equal(false);

@@ -295,6 +295,53 @@ describe('a gateway before Bedrock', () => {
     expect(last().headers['authorization']).to.equal('Bearer bedrock-api-key-0123456789');
   });
 
+  for (const [what, status, type, message, hint] of [
+    [
+      'is signed for another region',
+      403,
+      'InvalidSignatureException',
+      "Credential should be scoped to a valid region, not 'eu-central-1'.",
+      'The region that is signed for is not that of the address',
+    ],
+    [
+      'is signed by a clock that is off',
+      403,
+      'InvalidSignatureException',
+      'Signature expired: 20260101T000000Z is now earlier than 20260101T010000Z',
+      'The clock of this machine is off',
+    ],
+    [
+      'is signed with keys that have ended',
+      403,
+      'ExpiredTokenException',
+      'The security token included in the request is expired',
+      'use credentials that renew themselves',
+    ],
+    [
+      'may not use the model',
+      403,
+      'AccessDeniedException',
+      'User is not authorized to perform: bedrock:InvokeModel',
+      'not authorized',
+    ],
+  ] as const)
+    for (const stream of [false, true])
+      it(`E68: says why a request is refused that ${what}${stream ? ', streamed' : ''}, to the log alone, and costs nothing`, async () => {
+        const books = async () => {
+          const { spent, held } = (await (await gateway.get('/api/core/balance')).json()) as JsonObject;
+          return { spent, held };
+        };
+        const before = await books();
+        vendor.script(answer(status, { message }, { 'x-amzn-errortype': type }));
+        const { status: said, text } = await ask({ stream });
+        expect(said).to.be.within(500, 599);
+        expect(text).to.not.include(message).and.not.include('AKID');
+        expect(gateway.logText()).to.include(hint).and.not.include(KEYS.secretAccessKey);
+        expect(await books())
+          .to.deep.equal(before)
+          .and.include({ held: '0.00' });
+      });
+
   it('tells errors apart by the service’s own names', async () => {
     const fails = async (status: number, type: string, message: string) => {
       vendor.script(answer(status, { message }, { 'x-amzn-errortype': `${type}:http://internal.amazon.com/coral/` }));

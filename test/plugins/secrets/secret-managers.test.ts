@@ -38,7 +38,7 @@ describe('managers of secrets', () => {
   };
   const vault = () => ({ vault: { address: manager.url, token: ref('VAULT_TOKEN') } });
 
-  it('give a provider its key before anything is called, and show it nowhere', async () => {
+  it('E68: give a provider its key before anything is called, and show it nowhere', async () => {
     const vendor = await startScriptedUpstream(answer(200, completion('hi')));
     manager.answers['GET /v1/secret/data/openai'] = () => [200, versioned({ key: 'sk-of-the-vault-1234' })];
     const gateway = await startGateway(
@@ -61,7 +61,7 @@ describe('managers of secrets', () => {
     }
   });
 
-  it('hide what they gave in what is printed, also where no schema calls it a secret', async () => {
+  it('E68: hide what they gave in what is printed, also where no schema calls it a secret', async () => {
     manager.answers['GET /v1/kv/gate'] = () => [
       200,
       { lease_id: '', lease_duration: 2764800, data: { host: 'gate-internal', port: 8443 } },
@@ -75,13 +75,13 @@ describe('managers of secrets', () => {
     expect(config.sources.get('/server/host')).to.equal('secret vault:kv/gate#host');
   });
 
-  it('are not asked where no reference names them', async () => {
+  it('E68: are not asked where no reference names them', async () => {
     expect(await keyOf(vault(), 'sk-plain')).to.equal('sk-plain');
     expect(manager.requests).to.deep.equal([]);
   });
 
   describe('vault', () => {
-    it('signs in by AppRole and Kubernetes, in a namespace, and reads a path once for all of its fields', async () => {
+    it('E68: signs in by AppRole and Kubernetes, in a namespace, and reads a path once for all of its fields', async () => {
       manager.answers = {
         'POST /v1/auth/approle/login': () => [200, { auth: { client_token: 't-2', lease_duration: 3600 } }],
         'POST /v1/auth/k8s/login': () => [200, { auth: { client_token: 't-3', lease_duration: 60 } }],
@@ -111,7 +111,7 @@ describe('managers of secrets', () => {
       expect(loaded.raw.secrets.get('vault:db/creds/r#password')?.againMs).to.equal(40_000);
     });
 
-    it('says what is wrong at the place of the reference, without a value', async () => {
+    it('E68: says what is wrong at the place of the reference, without a value', async () => {
       manager.answers = {
         'GET /v1/secret/data/openai': () => [200, versioned({ other: 'sk-secret', list: [] })],
         'GET /v1/secret/data/gone': () => [200, versioned(null)],
@@ -141,7 +141,7 @@ describe('managers of secrets', () => {
       }
     });
 
-    it('says that it cannot be reached, and what is wrong with its own options', async () => {
+    it('E68: says that it cannot be reached, and what is wrong with its own options', async () => {
       const away = await problemOf({ vault: { address: 'http://127.0.0.1:9', token: 'x' } }, ref('vault:a/b#c'));
       // Node 24 sometimes has another code for a refused connection than Node 20.
       expect(away).to.match(/Vault cannot be reached \((ECONNREFUSED|ERR_SOCKET_CLOSED_BEFORE_CONNECTION)\)/);
@@ -158,7 +158,7 @@ describe('managers of secrets', () => {
       return { 'aws-sm': { endpoint: manager.url, aws, ...more } };
     };
 
-    it('reads texts, fields and bytes by requests that are signed for it', async () => {
+    it('E68: reads texts, fields and bytes by requests that are signed for it', async () => {
       const texts: Record<string, object> = {
         'prod/openai': { SecretString: '{"key":"sk-1"}' },
         'arn:aws:secretsmanager:eu-west-1:1:secret:x': { SecretBinary: Buffer.from('sk-2').toString('base64') },
@@ -176,7 +176,7 @@ describe('managers of secrets', () => {
       );
     });
 
-    it('says what AWS says, and which fields there are', async () => {
+    it('E68: says what AWS says, and which fields there are', async () => {
       manager.answers['POST /'] = () => [
         400,
         {
@@ -208,7 +208,7 @@ describe('managers of secrets', () => {
       manager.answers['POST /token'] = () => [200, { access_token: 'ya29', expires_in: 3600 }];
     });
 
-    it('reads the latest version, or the one that is named, with the token of a service account', async () => {
+    it('E68: reads the latest version, or the one that is named, with the token of a service account', async () => {
       const payload = (text: string) => ({ payload: { data: Buffer.from(text).toString('base64') } });
       manager.answers['GET /v1/projects/p/secrets/s/versions/latest:access'] = () => [200, payload('{"key":"sk-1"}')];
       manager.answers['GET /v1/projects/p/secrets/s/versions/3:access'] = () => [200, payload('sk-3')];
@@ -217,7 +217,7 @@ describe('managers of secrets', () => {
       expect(manager.requests[1]?.headers.authorization).to.equal('Bearer ya29');
     });
 
-    it('says what Google says', async () => {
+    it('E68: says what Google says', async () => {
       const line = 'GET /v1/projects/p/secrets/s/versions/latest:access';
       manager.answers[line] = () => [403, { error: { message: 'Permission denied on resource.' } }];
       const problem = await problemOf(options(), ref('gcp-sm:projects/p/secrets/s'), files);

@@ -46,6 +46,76 @@ const SUITE: readonly (readonly [
     'b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500',
   ],
   ['get-utf8', 'GET /ሴ', {}, 'host;x-amz-date', '8318018e0b0f223aa2bbf98705b62bb787dc9c0e678f255a891fd03141be5d85'],
+  [
+    'get-vanilla-query',
+    'GET /',
+    {},
+    'host;x-amz-date',
+    '5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31',
+  ],
+  [
+    'get-unreserved',
+    'GET /-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz',
+    {},
+    'host;x-amz-date',
+    '07ef7494c76fa4850883e2b006601f940f8a34d404d0cfa977f52a65bbf5f24f',
+  ],
+  [
+    'get-vanilla-query-unreserved',
+    'GET /?-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz=-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz',
+    {},
+    'host;x-amz-date',
+    '9c3e54bfcdf0b19771a7f523ee5669cdf59bc7cc0884027167c21bb143a40197',
+  ],
+  [
+    'get-vanilla-query-order-key',
+    'GET /?Param1=value2&Param1=Value1',
+    {},
+    'host;x-amz-date',
+    'eedbc4e291e521cf13422ffca22be7d2eb8146eecf653089df300a15b2382bd1',
+  ],
+  [
+    'get-vanilla-query-order-value',
+    'GET /?Param1=value2&Param1=value1',
+    {},
+    'host;x-amz-date',
+    '5772eed61e12b33fae39ee5e7012498b51d56abc0abb7c60486157bd471c4694',
+  ],
+  [
+    'get-vanilla-utf8-query',
+    'GET /?ሴ=bar',
+    {},
+    'host;x-amz-date',
+    '2cdec8eed098649ff3a119c94853b13c643bcf08f8b0a1d91e12c9027818dd04',
+  ],
+  [
+    'post-header-key-sort',
+    'POST /',
+    { 'my-header1': 'value1' },
+    'host;my-header1;x-amz-date',
+    'c5410059b04c1ee005303aed430f6e6645f61f4dc9e1461ec8f8916fdf18852c',
+  ],
+  [
+    'post-header-value-case',
+    'POST /',
+    { 'my-header1': 'VALUE1' },
+    'host;my-header1;x-amz-date',
+    'cdbc9802e29d2942e5e10b5bccfdd67c5f22c7c4e8ae67b53629efa58b974b7d',
+  ],
+  [
+    'post-vanilla-query',
+    'POST /?Param1=value1',
+    {},
+    'host;x-amz-date',
+    '28038455d6de14eafc1f9222cf5aa6f1a96197d7deb8263271d420d138af7f11',
+  ],
+  [
+    'post-x-www-form-urlencoded-parameters',
+    'POST / Param1=value1',
+    { 'content-type': 'application/x-www-form-urlencoded; charset=utf8' },
+    'content-type;host;x-amz-date',
+    '1a72ec8f64bd914b0e42e42607c7fbce7fb2c7465f63e3092b3b0d39fa77a6fe',
+  ],
   ['post-vanilla', 'POST /', {}, 'host;x-amz-date', '5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b'],
   [
     'post-x-www-form-urlencoded',
@@ -61,7 +131,7 @@ describe('AWS Signature Version 4', () => {
   const scope = { region: 'us-east-1', service: 'service' };
 
   for (const [name, line, headers, signed, signature] of SUITE)
-    it(`is as AWS has it for ${name}`, () => {
+    it(`E68: is as AWS has it for ${name}`, () => {
       const [method = '', path = '', body = null] = line.split(' ');
       const url = `https://example.amazonaws.com${path}`;
       expect(signV4({ method, url, headers, body }, KEYS, scope, now)).to.deep.equal({
@@ -70,14 +140,14 @@ describe('AWS Signature Version 4', () => {
       });
     });
 
-  it('signs the token of keys that end, too', () => {
+  it('E68: signs the token of keys that end, too', () => {
     const request = { method: 'GET', url: 'https://example.amazonaws.com/', headers: {}, body: null };
     const made = signV4(request, { ...KEYS, sessionToken: 'session' }, scope, now);
     expect(made['x-amz-security-token']).to.equal('session');
     expect(made['authorization']).to.include('SignedHeaders=host;x-amz-date;x-amz-security-token,');
   });
 
-  it('leaves out what others on the way may change, and encodes a path that is encoded once more', () => {
+  it('E68: leaves out what others on the way may change, and encodes a path that is encoded once more', () => {
     const at = (path: string, headers = {}) =>
       signV4({ method: 'POST', url: `https://h.example${path}`, headers, body: '{}' }, KEYS, scope, now)[
         'authorization'
@@ -103,11 +173,16 @@ describe('a vendor at AWS, without a key of its own', () => {
     await place.close();
   });
 
-  const start = async (aws: object, files: Readonly<Record<string, string>> = {}, plugin = 'openai-compatible') => {
+  const start = async (
+    aws: object,
+    files: Readonly<Record<string, string>> = {},
+    plugin = 'openai-compatible',
+    env: Readonly<Record<string, string>> = {},
+  ) => {
     const { apiKey: _apiKey, ...own } = openAiVendor({ url: `${vendor.url}/openai/v1` });
     gateway = await startGateway(
       { providers: { bedrock: { ...own, plugin, aws: { region: 'eu-west-1', ...aws } } } },
-      { files },
+      { files, env },
     );
     return gateway;
   };
@@ -135,7 +210,7 @@ describe('a vendor at AWS, without a key of its own', () => {
     return signV4(request, keys, { region: 'eu-west-1', service: 'bedrock' }, now)['authorization'] === authorization;
   };
 
-  it('gets requests that are signed for what arrives', async () => {
+  it('E68: gets requests that are signed for what arrives', async () => {
     await start({ accessKeyId: KEYS.accessKeyId, secretAccessKey: KEYS.secretAccessKey });
     expect(await chat()).to.equal(200);
     const [request] = vendor.requests;
@@ -145,7 +220,7 @@ describe('a vendor at AWS, without a key of its own', () => {
     expect(gateway?.logText()).not.to.include(KEYS.secretAccessKey);
   });
 
-  it('that refuses a request for its time gets it signed by its own clock, once', async () => {
+  it('E68: that refuses a request for its time gets it signed by its own clock, once', async () => {
     const ahead = new Date(Date.now() + 3_600_000);
     const late = answer(403, { message: 'Signature expired' }, { date: ahead.toUTCString() });
     vendor.script(late, answer(200, completion()), answer(200, completion()), late);
@@ -158,7 +233,7 @@ describe('a vendor at AWS, without a key of its own', () => {
     expect(vendor.requests).to.have.length(4);
   });
 
-  it('is signed for by the keys of a role, which a container is given', async () => {
+  it('E68: is signed for by the keys of a role, which a container is given', async () => {
     const keys = { ...KEYS, sessionToken: 'session-1' };
     place.script(
       answer(200, {
@@ -177,7 +252,40 @@ describe('a vendor at AWS, without a key of its own', () => {
     }
   });
 
-  it('is signed for by the keys of a role that the token of another provider stands for', async () => {
+  it('E68: is signed for by the key of the environment, as the configuration names it', async () => {
+    const env = {
+      ...{ AWS_ACCESS_KEY_ID: KEYS.accessKeyId, AWS_SECRET_ACCESS_KEY: KEYS.secretAccessKey },
+      AWS_SESSION_TOKEN: 'session-3',
+    };
+    const names = { accessKeyId: '${AWS_ACCESS_KEY_ID}', secretAccessKey: '${AWS_SECRET_ACCESS_KEY}' };
+    await start({ ...names, sessionToken: '${AWS_SESSION_TOKEN}' }, {}, 'openai-compatible', env);
+    expect(await chat()).to.equal(200);
+    const [request] = vendor.requests;
+    expect(request?.headers['x-amz-security-token']).to.equal('session-3');
+    expect(request && isSigned(request, { ...KEYS, sessionToken: 'session-3' })).to.equal(true);
+  });
+
+  it('E68: is signed for by a profile of ~/.aws/credentials, and the log says where there is none', async () => {
+    const home = process.env['HOME'];
+    const file = `[default]\naws_access_key_id = other\n\n[work]\n# of the team\naws_access_key_id = ${KEYS.accessKeyId}\naws_secret_access_key=${KEYS.secretAccessKey}\naws_session_token = session-4\n`;
+    try {
+      const running = await start({ profile: 'work' }, { '.aws/credentials': file });
+      process.env['HOME'] = running.folder;
+      expect(await chat()).to.equal(200);
+      const [request] = vendor.requests;
+      expect(request && isSigned(request, { ...KEYS, sessionToken: 'session-4' })).to.equal(true);
+      await running.stop();
+      const none = await start({ profile: 'home' }, { '.aws/credentials': file });
+      process.env['HOME'] = none.folder;
+      expect(await chat()).to.be.within(500, 599);
+      expect(none.logText()).to.include('has no profile home with a key').and.not.include(KEYS.secretAccessKey);
+      expect(vendor.requests).to.have.length(1);
+    } finally {
+      process.env['HOME'] = home;
+    }
+  });
+
+  it('E68: is signed for by the keys of a role that the token of another provider stands for', async () => {
     place.script(
       answer(
         200,
@@ -194,7 +302,7 @@ describe('a vendor at AWS, without a key of its own', () => {
     expect(vendor.requests[0]?.headers['x-amz-security-token']).to.equal('session-2');
   });
 
-  it('that gives no keys is not called, and the log says what it said', async () => {
+  it('E68: that gives no keys is not called, and the log says what it said', async () => {
     place.script(
       answer(403, '<ErrorResponse><Error><Message>Not authorized to perform sts</Message></Error></ErrorResponse>'),
     );
@@ -204,7 +312,7 @@ describe('a vendor at AWS, without a key of its own', () => {
     expect(gateway?.logText()).to.include('Not authorized to perform sts').and.not.include('jwt-1');
   });
 
-  it('has Claude on its own wire by the plugin anthropic', async () => {
+  it('E68: has Claude on its own wire by the plugin anthropic', async () => {
     await start({ accessKeyId: KEYS.accessKeyId, secretAccessKey: KEYS.secretAccessKey }, {}, 'anthropic');
     await chat();
     const [request] = vendor.requests;
@@ -219,7 +327,7 @@ describe('a vendor at AWS, without a key of its own', () => {
     ['half a key', { accessKeyId: 'A' }, 'needs `secretAccessKey`'],
     ['a token without a role', { webIdentityTokenFile: 'token' }, 'needs `roleArn`'],
   ] as const)
-    it(`is refused with ${title}`, async () => {
+    it(`E68: is refused with ${title}`, async () => {
       const message = await start(aws).then(String, (error: Error) => error.message);
       expect(message).to.include('providers.bedrock.aws').and.include(problem);
     });

@@ -41,7 +41,7 @@ describe('a vendor at Google Cloud, without a key', () => {
   };
   const form = () => Object.fromEntries(new URLSearchParams(String(place.requests[0]?.body)));
 
-  it('gets the tokens of a service account, whose key signs for them, and the address in its file counts for nothing', async () => {
+  it('E68: gets the tokens of a service account, whose key signs for them, and the address in its file counts for nothing', async () => {
     await start(
       { serviceAccount: '${file:account.json}', tokenUrl: `${place.url}/token` },
       { 'account.json': ACCOUNT },
@@ -65,7 +65,7 @@ describe('a vendor at Google Cloud, without a key', () => {
     expect(gateway?.logText()).not.to.include('PRIVATE KEY').and.not.include('ya29.');
   });
 
-  it('gets the tokens that a pool gives for those of another identity provider', async () => {
+  it('E68: gets the tokens that a pool gives for those of another identity provider', async () => {
     const audience = '//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/k8s';
     await start({ audience, tokenFile: 'token', stsUrl: `${place.url}/v1/token` }, { token: 'jwt-1\n' });
     expect(await chat()).to.equal(200);
@@ -77,7 +77,7 @@ describe('a vendor at Google Cloud, without a key', () => {
     });
   });
 
-  it('is not called where Google gives no token, and the log says why', async () => {
+  it('E68: is not called where Google gives no token, and the log says why', async () => {
     place.script(answer(400, { error: 'invalid_grant', error_description: 'Invalid JWT Signature.' }));
     await start({ serviceAccount: ACCOUNT, tokenUrl: place.url });
     expect(await chat()).to.be.within(500, 599);
@@ -107,7 +107,7 @@ describe('a vendor at Google Cloud, without a key', () => {
     ],
     ['a token without a pool', { tokenFile: 'token' }, 'needs `audience`'],
   ] as const)
-    it(`is refused with ${title}`, async () => {
+    it(`E68: is refused with ${title}`, async () => {
       const message = await start(google).then(String, (error: Error) => error.message);
       expect(message).to.include('providers.vertex.google').and.include(problem);
     });

@@ -39,7 +39,7 @@ function scripted() {
 }
 
 describe('a credential that ends', () => {
-  it('is fetched once however many wait for it, and then is there at once', async () => {
+  it('E68: is fetched once however many wait for it, and then is there at once', async () => {
     const place = scripted();
     const waiting = [place.renewed.get(), place.renewed.get(), place.renewed.get()];
     expect(place.asked).to.equal(1);
@@ -49,7 +49,7 @@ describe('a credential that ends', () => {
     expect(place.asked).to.equal(1);
   });
 
-  it('is renewed five minutes ahead of its end, while calls go on with the one that is there', async () => {
+  it('E68: is renewed five minutes ahead of its end, while calls go on with the one that is there', async () => {
     const place = scripted();
     void place.renewed.get();
     await place.give('a');
@@ -63,7 +63,7 @@ describe('a credential that ends', () => {
     expect(place.renewed.get()).to.equal('b');
   });
 
-  it('stays in use when it cannot be renewed, is tried again after ten seconds, and is gone at its end', async () => {
+  it('E68: stays in use when it cannot be renewed, is tried again after ten seconds, and is gone at its end', async () => {
     const place = scripted();
     void place.renewed.get();
     await place.give('a');
@@ -86,7 +86,7 @@ describe('a credential that ends', () => {
     expect(await late).to.equal('b');
   });
 
-  it('that cannot be fetched is not asked for by every call', async () => {
+  it('E68: that cannot be fetched is not asked for by every call', async () => {
     const place = scripted();
     const reasonOf = (value: unknown) => Promise.resolve(value).catch((error: Error) => error.message);
     const first = reasonOf(place.renewed.get());
@@ -100,7 +100,7 @@ describe('a credential that ends', () => {
     expect([await second, place.asked]).to.deep.equal(['a', 2]);
   });
 
-  it('is made anew once when a vendor refuses it, unless it is so new that another one would be refused too', async () => {
+  it('E68: is made anew once when a vendor refuses it, unless it is so new that another one would be refused too', async () => {
     const place = scripted();
     const credential = tokenCredential(place.renewed);
     const first = credential.headers?.(REQUEST);
@@ -115,7 +115,7 @@ describe('a credential that ends', () => {
     expect(await second).to.deep.equal({ authorization: 'Bearer b' });
   });
 
-  it('ends by the clock of this machine, whatever that of the other says; one without a text is none', () => {
+  it('E68: ends by the clock of this machine, whatever that of the other says; one without a text is none', () => {
     expect(readToken({ access_token: 'a', expires_in: 3599, expires_on: 1 }, 'x', 5000).endsAt).to.equal(3_604_000);
     expect(readToken({ access_token: 'a', expires_in: '60' }, 'x', 0).endsAt).to.equal(60_000);
     expect(readToken({ access_token: 'a' }, 'x', 0).endsAt).to.equal(300_000);
