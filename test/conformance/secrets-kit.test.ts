@@ -87,6 +87,14 @@ describe('the kit for managers of secrets', () => {
       /a reference leads to another place/,
     ],
     [
+      'follows a name out of its folder',
+      safe(async (name, context) => {
+        const client = await context.http();
+        return textOf(await client(`${URL_}/secrets/${name}`, { throwHttpErrors: false }).text());
+      }),
+      /a reference leads out of its folder/,
+    ],
+    [
       'fails by a bug',
       safe(async (name, context) => (JSON.parse(await ask(context, name)) as { value: string }).value.trim()),
       /that is a bug, and no reason/,

@@ -121,6 +121,9 @@ export function testSecrets(kit: SecretsKit): void {
         }
         const others = manager.requests.filter(({ url }) => !origins.has(new URL(url).origin));
         assert.deepEqual(others, [], 'a reference leads to another place');
+        // A URL with dot segments is another one: what is left of them has to be encoded, or refused.
+        const climbed = manager.requests.filter(({ url }) => /^[^?]*\/sys\/seal/.test(url));
+        assert.deepEqual(climbed, [], 'a reference leads out of its folder');
         assert.ok(!manager.requests.some(({ headers }) => 'x-injected' in headers), 'a reference adds a header');
       }));
     describe('a manager', () => {

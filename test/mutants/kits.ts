@@ -552,4 +552,75 @@ export const KITS: readonly MutatedFile[] = [
       ['an account without money is a wrong key', "  quota_exceeded: { class: 'billing' },\n", ''],
     ],
   },
+  {
+    room: 'kits: credentials',
+    file: 'plugins/providers/kit/credentials/renewed.ts',
+    tests: ['test/conformance/credentials.test.ts'],
+    mutants: [
+      ['E68: each request asks for one', '    flight ??= fetch()', '    flight = fetch()'],
+      ['E68: it is renewed at its end', 'if (held.endsAt - time < aheadMs &&', 'if (held.endsAt - time < 0 &&'],
+      ['E68: requests wait while it is renewed', 'renew().catch(() => undefined);', 'return renew();'],
+      [
+        'E68: what had ended is used',
+        'if (lease.endsAt <= now()) throw failed(',
+        'if (lease.endsAt < 0) throw failed(',
+      ],
+      [
+        'E68: an issuer that fails is asked by each request',
+        'if (time < restsUntil && !flight)',
+        'if (time < 0 && !flight)',
+      ],
+      [
+        'E68: one that is new is asked for anew when it is refused',
+        'if (held && now() - held.since < YOUNG_MS) return false;',
+        '',
+      ],
+      [
+        'E68: an issuer is waited for without an end',
+        'timeout: { request: TIMEOUT_MS },',
+        'timeout: { request: undefined },',
+      ],
+      [
+        'E68: an error is none that anyone knows',
+        'return new StreamFailure({ class: type, message });',
+        'return new Error(message) as StreamFailure;',
+      ],
+      [
+        'E68: a refusal is a failure of the network',
+        "statusCode >= 500 || statusCode === 429 ? 'upstream_error' : 'authentication'",
+        "statusCode >= 400 ? 'upstream_error' : 'authentication'",
+      ],
+    ],
+  },
+  {
+    room: 'kits: credentials',
+    file: 'plugins/providers/kit/credentials/aws.ts',
+    tests: ['test/conformance/credentials.test.ts'],
+    mutants: [
+      [
+        'E68: keys end by the clock of another',
+        "Date.now() + Date.parse(readString(Expiration) ?? '') - clockMs",
+        "Date.parse(readString(Expiration) ?? '')",
+      ],
+      ['E68: the clock of AWS is passed over', 'skewMs = offMs;', 'void offMs;'],
+      ['E68: a body is not signed', "sha256(request.body ?? ''),", "sha256(''),"],
+    ],
+  },
+  {
+    room: 'kits: managers of secrets',
+    file: 'plugins/secrets/vault.ts',
+    tests: ['test/conformance/secrets.test.ts'],
+    mutants: [
+      [
+        'any path is asked for',
+        "if (!/^[\\w.~@+-]+(\\/[\\w.~@+-]+)+$/.test(at) || at.split('/').some((part) => /^\\.+$/.test(part)))",
+        'if (at === undefined)',
+      ],
+      [
+        'a refusal repeats the token',
+        '`Vault answers with status ${statusCode}${',
+        "`Vault answers with status ${statusCode}${token ?? ''}${",
+      ],
+    ],
+  },
 ];
