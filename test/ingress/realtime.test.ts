@@ -596,15 +596,17 @@ describe('the realtime websocket', () => {
     describe('and is told the most that a response may write where money is short', () => {
       const limitsOf = ({ events }: VendorSession) =>
         events.flatMap(({ type, session }) => (type === 'session.update' ? [session.max_output_tokens] : []));
-      const openShort = async () => {
+      const openShort = async (output_modalities = ['audio']) => {
         const own = await start();
         const { api_key: key } = await own.command<{ api_key: string }>(
           ...(['keys', 'create', '--user', 'local', '--budget', '0.2'] as const),
         );
         const client = await openRealtime(own, { key });
-        await client.got('session.created');
-        client.send(append);
+        client.send({ type: 'session.update', session: { type: 'realtime', output_modalities } });
+        await client.got('session.updated');
         const session = await theVendor();
+        session.events.length = 0;
+        client.send(append);
         await until('sound has come', () => session.events.at(-1)?.['type'] === append.type);
         return { own, client, session, key };
       };
@@ -615,7 +617,7 @@ describe('the realtime websocket', () => {
         const [first] = limitsOf(session);
         expect(first).to.be.within(2700, 2825);
         expect(session.events.map(({ type }) => type)).to.deep.equal(['session.update', append.type]);
-        expect((await client.got('session.updated'))['session'].max_output_tokens).to.equal(first);
+        expect((await client.got('session.updated', 2))['session'].max_output_tokens).to.equal(first);
         session.send(...responseEvents('resp_1', { audio: ['AAAA'], usage: SAID }));
         await client.got('response.done');
         await settledBooks(own.url, key);
@@ -646,6 +648,18 @@ describe('the realtime websocket', () => {
         // What it wrote at most, and the 110 tokens of sound that it had read.
         const { spent } = await settledBooks(own.url, own.key);
         expect(spent).to.be.within(said + limit * 64, said + limit * 64 + 200 * 32);
+      });
+
+      it('and a smaller one before it may speak, which is dearer', async () => {
+        const { client, session } = await openShort(['text']);
+        // 4,096 tokens of text at 24.
+        expect(limitsOf(session)).to.deep.equal([4096]);
+        client.send({ type: 'session.update', session: { type: 'realtime', output_modalities: ['audio'] } });
+        await until('it is passed on', () => session.events.length === 4);
+        const [limit, wanted] = session.events.slice(2).map((event) => event['session']);
+        expect(limit.max_output_tokens).to.be.within(2700, 2825);
+        expect(wanted).to.deep.equal({ type: 'realtime', output_modalities: ['audio'] });
+        client.socket.close();
       });
 
       it('also when its client wants no limit, while a smaller one stays', async () => {
