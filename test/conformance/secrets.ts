@@ -27,6 +27,7 @@ const HOSTILE: readonly string[] = [
     ' ',
     '..',
     '../../sys/seal',
+    '../../sys/seal#key',
     '/',
     '//evil.example/x',
     'https://evil.example/x',

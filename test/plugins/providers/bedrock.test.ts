@@ -14,6 +14,7 @@ import {
   type ScriptedUpstream,
   startScriptedUpstream,
 } from '../../support/vendors/scripted-upstream.ts';
+import { eventually } from '../../support/wait.ts';
 
 const CONFIG = { region: 'eu-central-1' };
 const KEYS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
@@ -222,6 +223,11 @@ describe('a gateway before Bedrock', () => {
   const wordsOf = (text: string): string =>
     [...text.matchAll(/"content":"([^"]*)"/g)].map(([, words]) => words).join('');
 
+  const books = async () => {
+    const { spent, held } = (await (await gateway.get('/api/core/balance')).json()) as JsonObject;
+    return { spent, held };
+  };
+
   /** Checks a signature as AWS does: over what arrived. */
   const isSigned = ({ method, path, headers, body }: RecordedRequest): boolean => {
     const { authorization = '', 'x-amz-date': time = '' } = headers;
@@ -273,11 +279,17 @@ describe('a gateway before Bedrock', () => {
       expect(text).to.not.include('[DONE]');
     });
 
-    it(`ends a stream of ${what} with an error where it breaks off in a frame`, async () => {
+    it(`E68: ends a stream of ${what} with an error where it breaks off in a frame, charges what came, and holds nothing`, async () => {
+      const before = await books();
       const bytes = Buffer.concat(frames.slice(0, 4));
       streams(frames, [bytes.subarray(0, -7)]);
       const { text } = await ask({ model: `bedrock/${model}`, stream: true });
       expect(text).to.include('"error"').and.not.include('[DONE]');
+      await eventually(async () => {
+        const { spent, held } = await books();
+        expect(held).to.equal('0.00');
+        expect(Number(spent)).to.be.above(Number(before.spent));
+      });
     });
   }
 
@@ -327,10 +339,6 @@ describe('a gateway before Bedrock', () => {
   ] as const)
     for (const stream of [false, true])
       it(`E68: says why a request is refused that ${what}${stream ? ', streamed' : ''}, to the log alone, and costs nothing`, async () => {
-        const books = async () => {
-          const { spent, held } = (await (await gateway.get('/api/core/balance')).json()) as JsonObject;
-          return { spent, held };
-        };
         const before = await books();
         vendor.script(answer(status, { message }, { 'x-amzn-errortype': type }));
         const { status: said, text } = await ask({ stream });
