@@ -1,4 +1,4 @@
-import type { FieldRule } from './draft.ts';
+import type { DraftAlias, FieldRule } from './draft.ts';
 
 // What becomes of fields of LiteLLM’s configuration that need no further look; from https://docs.litellm.ai/docs/proxy/config_settings.
 
@@ -130,9 +130,9 @@ export const PARAMS: Readonly<Record<string, FieldRule>> = Object.freeze({
     'emulated',
     'the option entra of azure signs in itself; a token ends after an hour, so it is left out',
   ],
-  tenant_id: ['emulated', 'the option entra of azure'],
-  client_id: ['emulated', 'the option entra of azure'],
-  client_secret: ['emulated', 'the option entra of azure'],
+  aws_role_name: ['emulated', 'the options roleArn and webIdentityTokenFile of aws, or a profile'],
+  aws_session_name: ['kept', 'sessions are called tollgate'],
+  aws_web_identity_token: ['emulated', 'the option webIdentityTokenFile of aws names a file with the token'],
 });
 
 /** The variables that LiteLLM reads where a deployment names no key. @see https://docs.litellm.ai/docs/providers */
@@ -168,6 +168,23 @@ export const INFO: Readonly<Record<string, FieldRule>> = Object.freeze({
   supports_vision: ['kept', 'the table of models knows it'],
   supports_function_calling: ['kept', 'the table of models knows it'],
 });
+
+/** `routing_strategy`: ours, and what becomes of it. */
+export const STRATEGY: Readonly<Record<string, readonly [NonNullable<DraftAlias['strategy']>, FieldRule]>> =
+  Object.freeze({
+    'simple-shuffle': ['weighted', ['kept', 'strategy: weighted']],
+    'latency-based-routing': ['least-latency', ['kept', 'strategy: least-latency']],
+    'least-busy': [
+      'least-latency',
+      ['emulated', 'strategy: least-latency, by how quick targets are instead of how many calls they have'],
+    ],
+    'usage-based-routing': ['weighted', ['emulated', 'strategy: weighted; what a vendor refuses with 429 rests']],
+    'usage-based-routing-v2': ['weighted', ['emulated', 'strategy: weighted; what a vendor refuses with 429 rests']],
+    'cost-based-routing': [
+      'weighted',
+      ['impossible', 'set onlyWhenCheaper on targets that are to be used when they cost less'],
+    ],
+  });
 
 /** Callbacks by name. */
 export const CALLBACKS: Readonly<Record<string, FieldRule>> = Object.freeze({
@@ -238,6 +255,11 @@ export const PARAMS_READ = Object.freeze([
   'aws_access_key_id',
   'aws_secret_access_key',
   'aws_session_token',
+  'aws_profile_name',
+  'aws_bedrock_runtime_endpoint',
+  'tenant_id',
+  'client_id',
+  'client_secret',
   'vertex_credentials',
   'vertex_project',
   'vertex_location',

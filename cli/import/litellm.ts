@@ -3,7 +3,6 @@ import {
   type Draft,
   type DraftAlias,
   type DraftTarget,
-  type FieldRule,
   type Fields,
   type Imported,
   importedVariable,
@@ -26,8 +25,9 @@ import {
   SECTIONS,
   SECTIONS_READ,
   SETTINGS_READ,
+  STRATEGY,
 } from './litellm-fields.ts';
-import { findVendor } from './vendors.ts';
+import { findVendor, omitAbsent } from './vendors.ts';
 
 /**
  * Reads a `config.yaml` of the LiteLLM proxy.
@@ -108,12 +108,13 @@ function readDeployment(draft: Draft, entry: unknown, at: string, settings: Fiel
   const found = findVendor({
     vendor,
     apiKey: readKey(draft, params, place, vendor),
-    baseUrl: draft.text(params['api_base'] ?? params['base_url']),
+    baseUrl: draft.text(params['api_base'] ?? params['base_url'] ?? params['aws_bedrock_runtime_endpoint']),
     apiVersion: draft.text(params['api_version']),
     ...(typeof base === 'string' && { deployment: [model, base.slice(base.indexOf('/') + 1)] as const }),
     region: draft.text(params['aws_region_name'] ?? params['vertex_location']),
     project: draft.text(params['vertex_project']),
     aws: readAwsKey(draft, params, place),
+    entra: readEntra(draft, params, place),
     serviceAccount: readServiceAccount(draft, params, place),
     headers: readHeaders(draft, params, place, vendor),
   });
@@ -171,7 +172,33 @@ const BEGINNINGS: readonly (readonly [RegExp, string])[] = [
 
 function readAwsKey(draft: Draft, params: Fields, place: string) {
   const read = (field: string) => draft.secret(params[field], `${place}.${field}`, importedVariable(field));
-  return { id: read('aws_access_key_id'), key: read('aws_secret_access_key'), token: read('aws_session_token') };
+  const profile = draft.text(params['aws_profile_name']);
+  return {
+    id: read('aws_access_key_id'),
+    key: read('aws_secret_access_key'),
+    token: read('aws_session_token'),
+    profile,
+  };
+}
+
+/** An application that signs in to Microsoft Entra in place of a key. */
+function readEntra(draft: Draft, params: Fields, place: string): Options | undefined {
+  const clientSecret = draft.secret(
+    params['client_secret'],
+    `${place}.client_secret`,
+    importedVariable('ENTRA_SECRET'),
+  );
+  const found = omitAbsent({
+    tenant: draft.text(params['tenant_id']),
+    clientId: draft.text(params['client_id']),
+    clientSecret,
+  });
+  const { length } = Object.keys(found);
+  if (length === 0) return undefined;
+  const isWhole = length === 3;
+  const needs = isWhole ? '' : ' needs all of tenant_id, client_id and client_secret';
+  draft.note(isWhole ? 'kept' : 'impossible', `${place}.tenant_id`, `the option entra of azure${needs}`);
+  return isWhole ? found : undefined;
 }
 
 /** The key of a service account: its JSON, or the path of the file that has it. */
@@ -246,21 +273,6 @@ function readAliasParameters(draft: Draft, params: Fields, place: string): Optio
     draft.note('kept', `${place}.${chosen[0]}`, 'parameters of the alias, by the policy alias-parameters');
   return Object.fromEntries(chosen.map((field) => [field, params[field] as number | string]));
 }
-
-const STRATEGY: Readonly<Record<string, readonly [NonNullable<DraftAlias['strategy']>, FieldRule]>> = Object.freeze({
-  'simple-shuffle': ['weighted', ['kept', 'strategy: weighted']],
-  'latency-based-routing': ['least-latency', ['kept', 'strategy: least-latency']],
-  'least-busy': [
-    'least-latency',
-    ['emulated', 'strategy: least-latency, by how quick targets are instead of how many calls they have'],
-  ],
-  'usage-based-routing': ['weighted', ['emulated', 'strategy: weighted; what a vendor refuses with 429 rests']],
-  'usage-based-routing-v2': ['weighted', ['emulated', 'strategy: weighted; what a vendor refuses with 429 rests']],
-  'cost-based-routing': [
-    'weighted',
-    ['impossible', 'set onlyWhenCheaper on targets that are to be used when they cost less'],
-  ],
-});
 
 function writeAliases(draft: Draft, { groups, byId }: Deployments, router: Fields, settings: Fields): void {
   const known: Groups = new Map([...byId, ...groups]);

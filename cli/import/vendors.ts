@@ -66,7 +66,10 @@ export interface VendorCall {
     readonly id: string | undefined;
     readonly key: string | undefined;
     readonly token?: string | undefined;
+    readonly profile?: string | undefined;
   };
+  /** How a gateway signs in to Microsoft Entra, where it does. */
+  readonly entra?: Options | undefined;
   /** A reference to the key of a service account at Google. */
   readonly serviceAccount?: string | undefined;
   readonly headers?: Options | undefined;
@@ -93,7 +96,9 @@ export function findVendor(call: VendorCall): { readonly plugin: string; readonl
   const { plugin } = vendor;
   if (plugin === 'azure') {
     const root = azureRoot(baseUrl, call);
-    return typeof root === 'string' ? root : { plugin, options: { ...root, ...common } };
+    return typeof root === 'string'
+      ? root
+      : { plugin, options: { ...root, ...omitAbsent({ entra: call.entra }), ...common } };
   }
   if (plugin === 'bedrock') return { plugin, options: { ...bedrockOptions(call), ...common } };
   if (plugin === 'vertex') return { plugin, options: vertexOptions(call) };
@@ -101,11 +106,13 @@ export function findVendor(call: VendorCall): { readonly plugin: string; readonl
 }
 
 /** AWS’s tools find a key in these variables where none is named. */
-function bedrockOptions({ apiKey, region = reference('AWS_REGION'), aws }: VendorCall): Options {
-  if (apiKey !== undefined) return { region };
+function bedrockOptions({ apiKey, baseUrl, region = reference('AWS_REGION'), aws }: VendorCall): Options {
+  const at = omitAbsent({ baseUrl: baseUrl?.replace(/\/+$/, '') });
+  if (apiKey !== undefined) return { region, ...at };
+  if (aws?.profile !== undefined) return { aws: { region, profile: aws.profile }, ...at };
   const accessKeyId = aws?.id ?? reference('AWS_ACCESS_KEY_ID');
   const secretAccessKey = aws?.key ?? reference('AWS_SECRET_ACCESS_KEY');
-  return { aws: { region, accessKeyId, secretAccessKey, ...omitAbsent({ sessionToken: aws?.token }) } };
+  return { aws: { region, accessKeyId, secretAccessKey, ...omitAbsent({ sessionToken: aws?.token }) }, ...at };
 }
 
 /** Without a key of its own a gateway at Google has the service account of its machine. */
@@ -151,6 +158,7 @@ function versioned(plugin: string, baseUrl: string): string {
   return /^https?:\/\/[^/]+$/.test(baseUrl) ? `${baseUrl}${version}` : baseUrl;
 }
 
-function omitAbsent(value: Readonly<Record<string, Json | undefined>>): Options {
+/** A map without the members that are undefined. */
+export function omitAbsent(value: Readonly<Record<string, Json | undefined>>): Options {
   return Object.fromEntries(Object.entries(value).flatMap(([key, each]) => (each === undefined ? [] : [[key, each]])));
 }

@@ -137,6 +137,8 @@ describe('the import from another gateway', () => {
   - { model_name: a, litellm_params: { model: bedrock/converse/amazon.nova-2-lite-v1:0, aws_region_name: us-east-1 } }
   - { model_name: b, litellm_params: { model: bedrock/amazon.nova-2-lite-v1:0, aws_region_name: eu-west-1, aws_access_key_id: os.environ/ID, aws_secret_access_key: very-secret } }
   - { model_name: c, litellm_params: { model: vertex_ai/gemini-3.8-flash, vertex_project: acme, vertex_location: europe-west1, vertex_credentials: keys/acme.json } }
+  - { model_name: d, litellm_params: { model: bedrock/amazon.nova-2-lite-v1:0, aws_region_name: eu-west-1, aws_profile_name: work, aws_bedrock_runtime_endpoint: "https://bedrock.acme.example/" } }
+  - { model_name: e, litellm_params: { model: azure/gpt-4o, api_base: "https://acme.openai.azure.com", tenant_id: os.environ/TENANT, client_id: app, client_secret: entra-word } }
 `,
     );
     const { config, text } = await importFrom('litellm', file);
@@ -156,7 +158,14 @@ describe('the import from another gateway', () => {
       location: 'europe-west1',
       google: { serviceAccount: `\${file:keys/acme.json}` },
     });
-    expect(text).not.to.include('very-secret');
+    expect(config['providers']?.['bedrock-3']).to.deep.include({
+      ...{ aws: { region: 'eu-west-1', profile: 'work' }, baseUrl: 'https://bedrock.acme.example' },
+    });
+    expect(config['providers']?.['azure']).to.deep.equal({
+      resource: 'acme',
+      entra: { tenant: `\${TENANT}`, clientId: 'app', clientSecret: `\${IMPORTED_ENTRA_SECRET}` },
+    });
+    expect(text).not.to.include('very-secret').and.not.include('entra-word');
   });
 
   it('puts secrets that stood in the file into .env, which its owner alone reads, and nowhere else', async () => {
