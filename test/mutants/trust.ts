@@ -2,7 +2,7 @@ import type { MutatedFile } from './mutants.ts';
 
 const room = 'what others may take';
 
-/** Wrong lines for those of E25 to E41 and E54 to E58 that the other lists do not have, in place of the ones that mended them. */
+/** Wrong lines for those of E25 to E41, E54 to E58 and E67 that the other lists do not have, in place of the ones that mended them. */
 export const TRUST: readonly MutatedFile[] = [
   {
     ...{ room, file: 'core/http/memory.ts', tests: ['test/core/http/memory.test.ts'] },
@@ -171,6 +171,47 @@ export const TRUST: readonly MutatedFile[] = [
     },
     mutants: [
       ['E55: a store that takes no writes is ready', 'if (this.#failure !== undefined) throw this.#failure;', ''],
+    ],
+  },
+  {
+    ...{
+      room: 'company networks',
+      file: 'egress/way.ts',
+      tests: ['test/egress/way.test.ts', 'test/app/company-proxy.test.ts'],
+    },
+    mutants: [
+      [
+        'E67: the proxy of the environment is passed over',
+        'const found = isTls ? environment?.https : environment?.http;',
+        'const found = isTls ? undefined : undefined;',
+      ],
+      ['E67: this machine is asked for at the proxy', 'isOwnMachine(hostname) ||', 'false ||'],
+      ['E67: the proxy of a provider is passed over', 'if (proxy !== undefined) return proxy || undefined;', ''],
+      [
+        'E67: certificates of the configuration are passed over',
+        'rejectUnauthorized: true, ...rules.tls }',
+        'rejectUnauthorized: true }',
+      ],
+      [
+        'E67: a proxy is not told who asks',
+        "...(authorization !== undefined && { 'proxy-authorization': authorization })",
+        '',
+      ],
+      [
+        'E67: what a proxy refuses is taken for a connection',
+        'if (statusCode === 200) {',
+        'if (statusCode !== undefined) {',
+      ],
+    ],
+  },
+  {
+    ...{ room: 'company networks', file: 'egress/upstream.ts', tests: ['test/egress/addresses.test.ts'] },
+    mutants: [
+      [
+        'E67: a connection has no end while calls go by it',
+        'const isOld = performance.now() - connection.openedMs >= this.#limits.maxAgeMs;',
+        'const isOld = false;',
+      ],
     ],
   },
 ];
