@@ -85,7 +85,7 @@ const gemini: DialectDefinition<GeminiBody> = {
   request: GENERATE_REQUEST,
   response: GENERATE_RESPONSE,
   routes: [...routesOf('v1beta'), ...routesOf('v1')],
-  prefixes: ['/v1beta', '/upload/v1beta'],
+  prefixes: ['/v1beta', '/upload/v1beta', '/upload/v1'],
   // Older SDKs write `models/` before names without a slash only: AI SDK, LangChain, @google/generative-ai.
   pathAliases: [
     // Newer SDKs leave out that it was a beta, where OpenAI has the same paths.

@@ -241,7 +241,13 @@ export const ON_OPERATIONS: Readonly<Record<string, readonly OperationsRun[]>> =
   'azure-openai': [withOperations('AzureOpenAI of openai 7.57.0', 'openai', { client: 'azure' })],
   groq: [withOperations('groq-sdk 1.6.0', 'openai', { client: 'groq' })],
   anthropic: [withOperations('@anthropic-ai/sdk 1.12.0', 'anthropic')],
-  'google-genai': [withOperations('@google/genai 3.1.0', 'google')],
+  'google-genai': [
+    withOperations('@google/genai 3.1.0', 'google', {
+      refused: {
+        files: 'files of Google’s Files API lie in the operator’s account; batches take their requests themselves',
+      },
+    }),
+  ],
   mistral: [
     withOperations('@mistralai/mistralai 2.7.0', 'mistral', {
       emulated: { transcription: 'whole; the events of a stream are OpenAI’s, which the SDK does not read' },

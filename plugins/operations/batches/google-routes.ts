@@ -93,10 +93,13 @@ const PATH = '/v1beta/batches';
 
 /** Google's batches of generateContent. Source: https://ai.google.dev/api/batch-api */
 export function addGoogleRoutes(api: PluginApi, parts: BatchParts): void {
-  for (const version of ['v1beta', 'v1']) addBeginRoute(api, parts, version);
+  // Google's newer client says `v1`.
+  for (const version of ['v1beta', 'v1']) {
+    addBeginRoute(api, parts, version);
+    addUploadRoute(api, version);
+  }
   addReadRoutes(api, parts);
   addEndRoutes(api, parts);
-  addUploadRoute(api);
 }
 
 /** Files of requests would have to be kept here until a batch names their model: Google gives none back that was uploaded. */
@@ -104,14 +107,15 @@ const NO_FILES =
   'Files of Google’s Files API lie in the operator’s account, which all callers share. Send the requests themselves as `inputConfig.requests`; those that are too many for one batch in several.';
 
 /** Says what to do instead where Google's clients upload files. */
-function addUploadRoute(api: PluginApi): void {
+function addUploadRoute(api: PluginApi, version: string): void {
+  const path = `/upload/${version}/files`;
   api.route({
-    ...{ method: 'POST', path: '/upload/v1beta/files', auth: ['key'], summary: 'Not served; the error says what is' },
+    ...{ method: 'POST', path, auth: ['key'], summary: 'Not served; the error says what is' },
     description: NO_FILES,
     responses: { 404: NO_FILES },
     errorNote: () => NO_FILES,
     handler() {
-      throw new GatewayError('not_found', 'There is no /upload/v1beta/files.');
+      throw new GatewayError('not_found', `There is no ${path}.`);
     },
   });
 }

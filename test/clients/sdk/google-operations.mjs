@@ -15,6 +15,13 @@ await is.report({
       );
     }
   },
+  async files() {
+    const { status, message } = await is.thrownBy(() =>
+      ai.files.upload({ file: new Blob(['{}'], { type: 'application/jsonl' }) }),
+    );
+    // What is thrown here is reported, as what is refused on purpose has to be.
+    if (status === 404 && /Send the requests themselves/.test(message)) throw new Error(message);
+  },
   async batches() {
     const src = [{ contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], config: { maxOutputTokens: 10 } }];
     const { name } = await ai.batches.create({ model: 'gemini/gemini-3.8-flash', src });

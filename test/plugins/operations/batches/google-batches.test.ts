@@ -213,10 +213,14 @@ describe('batches at Google', () => {
       { authorization: `Bearer ${key}` },
     );
     expect(((await file.json()) as Loose).error.message).to.include('operator’s account');
-    const { client } = await newClient();
+    const { key: owner } = await newClient();
     const blob = new Blob(['{}'], { type: 'application/jsonl' });
-    const upload = await failure(client.files.upload({ file: blob }));
-    expect([upload.status, upload.message].join(' ')).to.match(/^404 .*Send the requests themselves/);
+    // The second is what @google/genai 3 says by itself.
+    for (const apiVersion of ['v1beta', 'v1']) {
+      const client = new GoogleGenAI({ apiKey: owner, apiVersion, httpOptions: { baseUrl: gateway.url } });
+      const upload = await failure(client.files.upload({ file: blob }));
+      expect([upload.status, upload.message].join(' ')).to.match(/^404 .*Send the requests themselves/);
+    }
     expect(vendor.upstream.requests).to.have.length(before);
   });
 
