@@ -1,8 +1,16 @@
 import { expect } from 'chai';
 import { readSetups } from '../../cli/init.ts';
 import { OPENAI_MODELS } from '../clients/openai-vendor.ts';
-import { readBudgets, readMatrix, readModels, readSetUpPart, rowOf, writeSetUps } from '../clients/page.ts';
-import { CLIENTS, DEAR_MODELS, ON_BUDGET, ON_OPENAI } from '../clients/table.ts';
+import {
+  readBudgets,
+  readMatrix,
+  readModels,
+  readOperations,
+  readSetUpPart,
+  rowOf,
+  writeSetUps,
+} from '../clients/page.ts';
+import { CLIENTS, DEAR_MODELS, ON_BUDGET, ON_OPENAI, ON_OPERATIONS, OPERATIONS } from '../clients/table.ts';
 
 describe('docs/clients.md', () => {
   const runs = CLIENTS.flatMap((row) => row.runs);
@@ -12,10 +20,22 @@ describe('docs/clients.md', () => {
   });
 
   it('has no cell that fails', () => {
-    const failing = Object.entries(readMatrix()).flatMap(([row, cells]) =>
+    const failing = [...Object.entries(readMatrix()), ...Object.entries(readOperations())].flatMap(([row, cells]) =>
       Object.entries(cells).flatMap(([behaviour, cell]) => (cell.startsWith('fails') ? [`${row} ${behaviour}`] : [])),
     );
     expect(failing).to.deep.equal([]);
+  });
+
+  it('E73: has a row for each SDK that was run beside chat, and each operation works by one of them', () => {
+    const found = readOperations();
+    const titles = Object.values(ON_OPERATIONS).flatMap((rows) => rows.map(({ title }) => title));
+    expect(Object.keys(found)).to.deep.equal(titles);
+    expect(titles.filter((title) => Object.keys(found[title] ?? {}).length === 0)).to.deep.equal([]);
+    const working = Object.values(found).flatMap((cells) =>
+      Object.keys(cells).filter((name) => cells[name] === 'works'),
+    );
+    expect(working).to.include.members([...OPERATIONS]);
+    expect(CLIENTS.map(({ id }) => id)).to.include.members(Object.keys(ON_OPERATIONS));
   });
 
   it('E13: says that clients of other formats run a loop of tools on each current model of OpenAI', () => {
