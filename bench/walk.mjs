@@ -10,7 +10,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** A timer that happens to run during an action adds functions, so the smallest of some rounds counts. */
-const ROUNDS = 5;
+const ROUNDS = 12;
 const SETTLE_MS = 300;
 
 /**
