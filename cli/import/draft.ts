@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { INSTANCE_NAME } from '../../config/core-schema.ts';
 import { isObject, type Json } from '../../core/contract/json.ts';
 
 /** A map of a configuration. */
@@ -56,8 +57,8 @@ export interface Draft {
   secret(value: unknown, at: string, variable: string): string | undefined;
   /** A text of the file, with its variable as a reference. */
   text(value: unknown): string | undefined;
-  /** The name of the instance with this plugin and these options; each is there once. */
-  provider(wanted: DraftProvider): string;
+  /** The name of the instance with this plugin and these options; each is there once, and has the name that its callers know, where it has one. */
+  provider(wanted: DraftProvider, known?: string): string;
   /** The instance whose models a name would be one of. */
   ownerOf(name: string): string | undefined;
   /** Lets an instance take a model. */
@@ -102,9 +103,9 @@ export function createDraft(variableOf: (text: string) => string | undefined): D
       note('emulated', at, `the secret itself is in .env as ${name}, and the configuration names that variable`);
       return `\${${name}}`;
     },
-    provider(wanted) {
+    provider(wanted, known = '') {
       for (const [name, each] of providers) if (isDeepStrictEqual(each, wanted)) return name;
-      const name = freeName(wanted.plugin, '-', (each) => providers.has(each));
+      const name = freeName(INSTANCE_NAME.test(known) ? known : wanted.plugin, '-', (each) => providers.has(each));
       providers.set(name, wanted);
       return name;
     },

@@ -259,7 +259,8 @@ function readTarget(draft: Draft, config: Fields, { at, order, weight }: Step): 
     draft.note('impossible', `${at}${isSlug ? 'virtual_key' : 'provider'}`, found);
     return [];
   }
-  const instance = draft.provider(found);
+  // Clients name it too: `x-portkey-virtual-key`, `@openai-prod/gpt-4o`.
+  const instance = draft.provider(found, isSlug ? slug.toLowerCase() : undefined);
   const called = deployment ?? model;
   draft.model(instance, called);
   draft.note('kept', `${at}${isSlug ? 'virtual_key' : 'provider'}`, `the provider "${instance}"`);

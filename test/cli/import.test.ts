@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import { runImport } from '../../cli/import/index.ts';
 import { CliError } from '../../cli/io.ts';
 import { parseYaml } from '../../config/sources.ts';
+import { readObject } from '../../core/index.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { captureTerminal } from '../support/processes/plugin-command.ts';
@@ -201,15 +202,18 @@ describe('the import from another gateway', () => {
     }
   });
 
-  it('makes an alias of a config of Portkey, whose virtual keys become providers', async () => {
+  it('makes an alias of a config of Portkey, whose virtual keys become providers of their names, as clients know them', async () => {
     const { config, findings } = await importFrom('portkey', path.join(FIXTURES, 'portkey.json'));
-    expect(config['providers']).to.have.all.keys('openai', 'azure', 'anthropic');
-    expect(config['providers']?.['openai']).to.deep.include({ apiKey: `\${OPENAI_VIRTUAL_KEY_1_KEY}` });
+    expect(config['providers']).to.have.all.keys('openai-virtual-key-1', 'azure', 'anthropic');
+    expect(config['providers']?.['openai-virtual-key-1']).to.deep.include({
+      plugin: 'openai',
+      apiKey: `\${OPENAI_VIRTUAL_KEY_1_KEY}`,
+    });
     expect(config['models']).to.deep.equal({
       portkey: {
         strategy: 'weighted',
         targets: [
-          { to: 'openai/gpt-5-mini', weight: 0.7 },
+          { to: 'openai-virtual-key-1/gpt-5-mini', weight: 0.7 },
           { to: 'azure/d1', weight: 0.3 },
           { to: 'anthropic/claude-sonnet-5', order: 2 },
         ],
@@ -222,13 +226,45 @@ describe('the import from another gateway', () => {
     });
   });
 
+  it('runs: clients of Portkey name its virtual keys, its catalog and its configs, and change their address alone', async () => {
+    const upstream = await startScriptedUpstream(({ send }) => send(answer(200, OK)));
+    const own = { virtual_key: 'openai-mine', custom_host: `${upstream.url}/v1`, override_params: { model: 'gpt-4o' } };
+    const { config } = await importFrom('portkey', await write('pc-chat.json', JSON.stringify(own)));
+    const { server: _, auth: __, ...rest } = config;
+    const gateway = await startGateway(rest, { env: { OPENAI_MINE_KEY: 'key-of-openai' } });
+    const ask = async (model: string, headers: Record<string, string>) => {
+      const response = await fetch(`${gateway.url}/portkey/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'x-portkey-api-key': gateway.key, 'content-type': 'application/json', ...headers },
+        body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] }),
+      });
+      expect(response.status, await response.text()).to.equal(200);
+      return [
+        upstream.requests.at(-1)?.headers['authorization'],
+        readObject(upstream.requests.at(-1)?.json())['model'],
+      ];
+    };
+    try {
+      expect(await ask('gpt-4o', { 'x-portkey-virtual-key': 'openai-mine' })).to.deep.equal([
+        'Bearer key-of-openai',
+        'gpt-4o',
+      ]);
+      expect(await ask('gpt-4o-mini', { 'x-portkey-provider': '@openai-mine' })).to.include('gpt-4o-mini');
+      expect(await ask('@openai-mine/gpt-4o-mini', {})).to.include('gpt-4o-mini');
+      expect(await ask('any', { 'x-portkey-config': 'pc-chat' })).to.include('gpt-4o');
+    } finally {
+      await gateway.stop();
+      await upstream.close();
+    }
+  });
+
   it('makes an alias of each target that conditions of Portkey choose: by its model where they ask for one', async () => {
     const source = path.join(FIXTURES, 'portkey-docs', 'conditional.json');
     const { config, findings } = await importFrom('portkey', source);
     expect(config['models']).to.deep.equal({
       conditional: 'openai-compatible/small',
-      'conditional-finetuned': 'openai/gpt-4o',
-      smartest: 'openai/gpt-4o',
+      'conditional-finetuned': 'openai-virtual-key/gpt-4o',
+      smartest: 'openai-virtual-key/gpt-4o',
       'conditional-base': 'openai-compatible/small',
     });
     expect(findings.find(({ at }) => at === 'strategy.conditions[0]')).to.deep.include({
@@ -257,7 +293,7 @@ describe('the import from another gateway', () => {
     const { config, text } = await importFrom('portkey', await write('catalog.json', JSON.stringify(catalog)));
     expect(config['responseCache']).to.deep.equal({ ttl: '120s' });
     expect(config['models']?.['catalog']).to.deep.equal({
-      targets: ['openai/gpt-4o', { to: 'bedrock/amazon.nova-2-lite-v1:0', order: 2 }],
+      targets: ['openai-prod/gpt-4o', { to: 'bedrock/amazon.nova-2-lite-v1:0', order: 2 }],
     });
     expect(config['providers']?.['bedrock']).to.have.nested.property(
       'aws.secretAccessKey',
