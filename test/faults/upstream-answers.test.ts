@@ -24,7 +24,8 @@ describe('a provider that responds with something wrong', () => {
       for (const [at, form] of forms.entries()) {
         const own = heard[at] as Heard;
         expect(rig.expectErrorAs(form, own, code).message).to.match(message);
-        expect(own.text).not.to.match(/html|nginx/i);
+        // Ids are random, and may have such a word in them.
+        expect(own.text.replace(/req_\w+/g, '')).not.to.match(/html|nginx/i);
         for (const [name, value] of Object.entries(headers)) expect(own.headers[name], name).to.equal(value);
       }
       await rig.expectOrder(mark, forms.length, cost * forms.length);
