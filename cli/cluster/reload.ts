@@ -1,4 +1,4 @@
-import { type Stats, unwatchFile, watchFile } from 'node:fs';
+import { type Stats, statSync, unwatchFile, watchFile } from 'node:fs';
 import path from 'node:path';
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { ConfigError, formatProblem } from '../../config/problems.ts';
@@ -257,7 +257,7 @@ export function watchFiles(
   onChange: (files: readonly string[]) => void,
   { lookMs, quietMs, keepsAlive }: WatchTiming,
 ): FileWatch {
-  const watched = new Map<string, (now: Stats, before: Stats) => void>();
+  const watched = new Map<string, (now: Stats) => void>();
   const changed = new Set<string>();
   let quiet: NodeJS.Timeout | undefined;
   const tell = (): void => {
@@ -280,10 +280,19 @@ export function watchFiles(
       }
     for (const file of wanted) {
       if (watched.has(file)) continue;
-      // Node tells once of a file that is not there, which is no change.
-      const listener = (now: Stats, before: Stats): void => void ((now.mtimeMs || before.mtimeMs) && notice(file));
+      let state = stateOf(file);
+      const look = (now: string): void => {
+        if (now === state) return;
+        state = now;
+        notice(file);
+      };
+      // Node tells once of a file that is not there, which is no change,
+      const listener = (now: Stats): void => look(signOf(now));
       watched.set(file, listener);
       watchFile(file, { interval: lookMs, persistent: keepsAlive }, listener);
+      // and nothing of what was saved before its first look.
+      const first = setTimeout(() => watched.get(file) === listener && look(stateOf(file)), lookMs);
+      if (!keepsAlive) first.unref();
     }
   };
   return {
@@ -293,4 +302,17 @@ export function watchFiles(
       clearTimeout(quiet);
     },
   };
+}
+
+/** What tells a file from what it was; of one that is not there the same as Node's watcher has. */
+function signOf({ mtimeMs, size, ino }: Pick<Stats, 'mtimeMs' | 'size' | 'ino'>): string {
+  return `${mtimeMs} ${size} ${ino}`;
+}
+
+function stateOf(file: string): string {
+  try {
+    return signOf(statSync(file));
+  } catch {
+    return signOf({ mtimeMs: 0, size: 0, ino: 0 });
+  }
 }
