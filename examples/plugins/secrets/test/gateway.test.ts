@@ -29,7 +29,7 @@ const vendor = createServer((request, response) => {
 before(async () => {
   for (const server of [safe, vendor]) await once(server.listen(0, '127.0.0.1'), 'listening');
   const [url, baseUrl] = [safe, vendor].map((server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const acme = { plugin: 'openai-compatible', baseUrl: `${baseUrl}/v1`, apiKey: '${my-plugin:openai}', models: ['m'] };
+  const acme = { plugin: 'openai-compatible', baseUrl: `${baseUrl}/v1`, apiKey: `\${my-plugin:openai}`, models: ['m'] };
   open = await openGateway({ secrets: { 'my-plugin': { url, token: TOKEN } }, providers: { acme } }, [plugin]);
 });
 after(async () => {
