@@ -1,4 +1,4 @@
-import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { readFileSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { createJiti } from 'jiti';
@@ -138,22 +138,14 @@ function createTurns(attempt: (changed: readonly string[]) => Promise<void>) {
   };
 }
 
-function isSavedSince(file: string, since: number): boolean {
-  const { mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: 0 };
-  return mtimeMs > since;
-}
-
 /** The files that are watched, at most {@link MAX_FILES}. */
 function createWatch(onChange: (changed: readonly string[]) => void) {
   const watch = watchFiles(onChange, TIMING);
   let watched: readonly string[] = [];
+  // What was saved between the load of a file and the first look at it is a change, too.
   const set = (files: readonly string[], since: number): void => {
-    const former = new Set(watched);
     watched = [...new Set(files)].slice(0, MAX_FILES);
-    watch.watch(watched);
-    // What was saved between the load of a file and the first look at it is no change to those who look from now on.
-    const saved = watched.filter((file) => !former.has(file) && isSavedSince(file, since));
-    if (saved.length > 0) onChange(saved);
+    watch.watch(watched, since);
   };
   return {
     watch: set,

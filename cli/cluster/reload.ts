@@ -1,4 +1,4 @@
-import { type Stats, statSync, unwatchFile, watchFile } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { ConfigError, formatProblem } from '../../config/problems.ts';
@@ -246,9 +246,9 @@ interface WatchTiming {
 
 const TIMING: WatchTiming = Object.freeze({ lookMs: 1000, quietMs: 300, keepsAlive: false });
 
-/** Files that are looked at; which ones may change with what they say. */
+/** Files that are looked at; which ones may change with what they say. New ones have changed where they were saved after `since`. */
 interface FileWatch {
-  watch(files: readonly string[]): void;
+  watch(files: readonly string[], since?: number): void;
   close(): void;
 }
 
@@ -257,62 +257,40 @@ export function watchFiles(
   onChange: (files: readonly string[]) => void,
   { lookMs, quietMs, keepsAlive }: WatchTiming,
 ): FileWatch {
-  const watched = new Map<string, (now: Stats) => void>();
+  /** What each was when it was looked at last; before that the time since when a save is a change. */
+  const states = new Map<string, string | number>();
   const changed = new Set<string>();
   let quiet: NodeJS.Timeout | undefined;
-  const tell = (): void => {
-    const files = [...changed];
-    changed.clear();
-    onChange(files);
-  };
-  const notice = (file: string): void => {
-    changed.add(file);
-    clearTimeout(quiet);
-    quiet = setTimeout(tell, quietMs);
-    if (!keepsAlive) quiet.unref();
-  };
-  const watch = (files: readonly string[]): void => {
-    const wanted = new Set(files);
-    for (const [file, listener] of watched)
-      if (!wanted.has(file)) {
-        unwatchFile(file, listener);
-        watched.delete(file);
-      }
-    for (const file of wanted) {
-      if (watched.has(file)) continue;
-      let state = stateOf(file);
-      const look = (now: string): void => {
-        if (now === state) return;
-        state = now;
-        notice(file);
-      };
-      // Node tells once of a file that is not there, which is no change,
-      const listener = (now: Stats): void => look(signOf(now));
-      watched.set(file, listener);
-      watchFile(file, { interval: lookMs, persistent: keepsAlive }, listener);
-      // and nothing of what was saved before its first look.
-      const first = setTimeout(() => watched.get(file) === listener && look(stateOf(file)), lookMs);
-      if (!keepsAlive) first.unref();
+  let next: NodeJS.Timeout | undefined;
+  const later = (ms: number, run: () => void): NodeJS.Timeout =>
+    keepsAlive ? setTimeout(run, ms) : setTimeout(run, ms).unref();
+  const look = async (): Promise<void> => {
+    for (const [file, before] of states) {
+      const { mtimeMs, size, ino } = await stat(file).catch(() => ({ mtimeMs: 0, size: 0, ino: 0 }));
+      const state = `${mtimeMs} ${size} ${ino}`;
+      if (state === before || states.get(file) !== before) continue;
+      states.set(file, state);
+      if (typeof before === 'number' && mtimeMs <= before) continue;
+      changed.add(file);
+      clearTimeout(quiet);
+      quiet = later(quietMs, () => {
+        onChange([...changed]);
+        changed.clear();
+      });
     }
+    if (next) next = later(lookMs, () => void look());
   };
   return {
-    watch,
+    watch(files, since = Date.now()) {
+      for (const file of states.keys()) if (!files.includes(file)) states.delete(file);
+      for (const file of files) if (!states.has(file)) states.set(file, since);
+      next ??= later(0, () => void look());
+    },
     close() {
-      watch([]);
+      clearTimeout(next);
       clearTimeout(quiet);
+      next = undefined;
+      states.clear();
     },
   };
-}
-
-/** What tells a file from what it was; of one that is not there the same as Node's watcher has. */
-function signOf({ mtimeMs, size, ino }: Pick<Stats, 'mtimeMs' | 'size' | 'ino'>): string {
-  return `${mtimeMs} ${size} ${ino}`;
-}
-
-function stateOf(file: string): string {
-  try {
-    return signOf(statSync(file));
-  } catch {
-    return signOf({ mtimeMs: 0, size: 0, ino: 0 });
-  }
 }
