@@ -222,21 +222,23 @@ const TIMED = /whisper/i;
 
 const SOUND_FIELDS = Object.freeze(['language', 'prompt', 'temperature', 'chunking_strategy']);
 
-interface SoundForm {
-  readonly fields: readonly (readonly [name: string, value: string])[];
-  readonly dropped: readonly string[];
+type TextField = readonly [name: string, value: string];
+
+/** Fields as the texts of a form. */
+function textFields(body: JsonObject): readonly TextField[] {
+  return Object.entries(body).map(([name, value]) => [name, String(value)]);
 }
 
 /** Whether times are wanted, which subtitles are made of. */
 const hasTimes = ({ response_format: format }: TranscriptionRequest): boolean =>
   format === 'verbose_json' || format === 'srt' || format === 'vtt';
 
-function soundFields(input: TranscriptionRequest, taken: readonly string[], model: string): SoundForm {
+function soundFields(input: TranscriptionRequest, taken: readonly string[], model: string) {
   const { task: _, file: __, response_format: format, timestamp_granularities, include = [], stream, ...rest } = input;
   const { body, dropped } = sentOf(rest, taken);
   const isTimed = hasTimes(input) || TIMED.test(model);
-  const fields: (readonly [string, string])[] = [
-    ...Object.entries(body).map(([name, value]) => [name, String(value)] as const),
+  const fields: readonly TextField[] = [
+    ...textFields(body),
     ['response_format', format === 'diarized_json' ? format : isTimed ? 'verbose_json' : 'json'],
     ...(isTimed ? (timestamp_granularities ?? []) : []).map((each) => ['timestamp_granularities[]', each] as const),
     ...include.map((each) => ['include[]', each] as const),
@@ -245,7 +247,7 @@ function soundFields(input: TranscriptionRequest, taken: readonly string[], mode
 }
 
 /** Of vendors that know no formats. */
-function plainSound(input: TranscriptionRequest, taken: readonly string[]): SoundForm {
+function plainSound(input: TranscriptionRequest, taken: readonly string[]) {
   const { task: _, file: __, response_format: format, timestamp_granularities, stream, ...rest } = input;
   if (format === 'diarized_json')
     throw new GatewayError('invalid_request', 'The provider of this model has no `diarized_json`.', {
@@ -256,7 +258,7 @@ function plainSound(input: TranscriptionRequest, taken: readonly string[]): Soun
   const granularities = timestamp_granularities?.length ? timestamp_granularities : ['segment'];
   return {
     fields: [
-      ...Object.entries(body).map(([name, value]) => [name, String(value)] as const),
+      ...textFields(body),
       ...(hasTimes(input) ? granularities : []).map((each) => ['timestamp_granularities', each] as const),
     ],
     dropped: include.length > 0 ? [...dropped, 'include'] : dropped,
@@ -306,7 +308,8 @@ function jsonImages(files: readonly FormFile[], mask: unknown): JsonObject {
   if (mask !== undefined)
     throw new GatewayError('invalid_request', 'The provider of this model takes no `mask`.', { param: 'mask' });
   const [image, ...more] = files.map(({ contentType, bytes }) => ({
-    ...{ type: 'image_url', url: `data:${contentType};base64,${Buffer.from(bytes).toString('base64')}` },
+    type: 'image_url',
+    url: `data:${contentType};base64,${Buffer.from(bytes).toString('base64')}`,
   }));
   return more.length === 0 ? { image } : { images: [image, ...more] };
 }
@@ -326,8 +329,7 @@ export function imagesCodec(vendor: Vendor): ImageOffer['codec'] {
       const path = pathOf(vendor, 'images/edits', call.model);
       const sent = { model: call.model, ...body };
       if (vendor.images?.edits === 'json') return { path, body: { ...sent, ...jsonImages(files, mask) }, ...told };
-      const fields = Object.entries(sent).map(([name, value]) => [name, String(value)] as const);
-      return { path, ...multipartBody(fields, files, call.id), ...told };
+      return { path, ...multipartBody(textFields(sent), files, call.id), ...told };
     },
     response(value, { created }) {
       const body = bodyOf(value, vendor, 'data');
