@@ -1,17 +1,15 @@
 #!/usr/bin/env node
-// The size of the house: files and lines of code of each room (folder), files that one neighbour alone imports, circles of
-// imports, casts, long functions. test/meta/house.test.ts holds it to the table test/meta/house.json.
-// usage: npm run house [-- --json | --list | --update | --update --moved | --calls | --calls --update]
-//   --update writes the numbers that became lower; --moved also rooms that grew, where the tree did not;
-//   --calls builds and runs a gateway (bench/walk.mjs, bench/steps.mjs) and reports what a start, a chat, … take.
+// Prints the size of the tree: files and lines of code of each folder, one-importer files, import cycles, casts, long functions.
+// Sizes are printed, not held; test/meta/architecture.test.ts holds cycles and casts.
+// usage: npm run house [-- --json | --list | --calls]
+//   --calls builds and runs a gateway (bench/walk.mjs, bench/steps.mjs) and reports what a start, a chat, a stream and an agent run.
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
-const TABLE = 'test/meta/house.json';
 
 /** Everything that is shipped or run by the product: a new folder is counted until it is named here. */
 const NOT_SHIPPED =
@@ -46,7 +44,7 @@ export function readHouse(root = ROOT) {
       casts: countMatches(sources, /as unknown as|\bas never\b|\bas any\b|@ts-expect-error|@ts-ignore/g),
       longFunctions: findLongFunctions(sources).length,
     },
-    /** For reading; the table has only the numbers above. */
+    /** The files behind the numbers. */
     lists: {
       oneImporterFiles: [...importers].flatMap(([file, [first, ...more]]) =>
         first !== undefined && more.length === 0 ? [`${file} (${first})`] : [],
@@ -147,18 +145,6 @@ function findLongFunctions(/** @type {Map<string, string>} */ sources) {
   );
 }
 
-/** The line of Node that the table's figures of calls are of: another one counts other promises and functions. */
-export const NODE_LINE = 20;
-
-/** Bytes are sampled; which promises a turn of the event loop needs varies by less than one of a hundred calls. */
-export const SLACK = {
-  kilobytesAllocated: 1.1,
-  promises: 1.01,
-  timers: 1.05,
-  sqlStatements: 1.02,
-  sqlTransactions: 1.02,
-};
-
 /**
  * Builds the product into a folder of its own, starts it twice, and returns what actions take.
  * @returns {Record<string, Record<string, number>>}
@@ -196,75 +182,6 @@ function plainEnvironment() {
   return env;
 }
 
-/**
- * A row of the table is numbers, and `why` (a page of docs/decisions/) where one of them was raised.
- * @typedef {Readonly<Record<string, number | string>>} Row
- * @typedef {Readonly<Record<string, Row>>} Rows
- * @typedef {Readonly<{ tree: Row, rooms: Rows, calls?: Rows }>} Table
- */
-
-/**
- * The figures of `now` that are above the table's; `slack` is a factor for figures that are sampled.
- * @param {Rows} now
- * @param {Rows} table
- * @param {Readonly<Record<string, number>>} [slack]
- */
-export function findGrowth(now, table, slack = {}) {
-  return Object.entries(now).flatMap(([name, row]) =>
-    Object.entries(row).flatMap(([figure, value]) => {
-      const most = table[name]?.[figure] ?? 0;
-      const isAbove = typeof value === 'number' && typeof most === 'number' && value > most * (slack[figure] ?? 1);
-      return isAbove ? [`${name} ${figure}: ${value}, the table has ${most}`] : [];
-    }),
-  );
-}
-
-/**
- * The table with the lower numbers of `now`; rows that are no longer there go.
- * @param {Rows} now
- * @param {Rows} table
- * @param {boolean} [mayGrow] writes higher numbers and new rows as well
- * @returns {Rows}
- */
-export function lowerRows(now, table, mayGrow = false) {
-  const rows = Object.entries(now).flatMap(([name, row]) => {
-    const old = table[name];
-    if (old === undefined) return mayGrow ? [[name, row]] : [];
-    const lowered = Object.entries(row).map(([figure, value]) => {
-      const most = old[figure];
-      return [figure, mayGrow || most === undefined || value < most ? value : most];
-    });
-    return [[name, { ...Object.fromEntries(lowered), ...(old.why === undefined ? {} : { why: old.why }) }]];
-  });
-  return Object.fromEntries(rows);
-}
-
-/** @param {Partial<Table>} change */
-function writeTable(change) {
-  writeFileSync(path.join(ROOT, TABLE), `${JSON.stringify({ ...readTable(), ...change }, null, 2)}\n`);
-}
-
-/** @returns {Table | undefined} */
-function readTable() {
-  const file = path.join(ROOT, TABLE);
-  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
-}
-
-/** Rooms may grow where code only moved between them. */
-function updateTree(/** @type {ReturnType<typeof readHouse>} */ house, /** @type {boolean} */ isMoved) {
-  const { tree = {}, rooms = {} } = readTable() ?? {};
-  const isNew = readTable() === undefined;
-  const grown = findGrowth({ tree: house.tree }, { tree });
-  if (!isNew && isMoved && grown.length > 0) throw new Error(`Code did not only move: ${grown.join('; ')}`);
-  const lower = lowerRows({ tree: house.tree }, { tree }, isNew)['tree'];
-  writeTable({ tree: lower, rooms: lowerRows(house.rooms, rooms, isNew || isMoved) });
-}
-
-function updateCalls(/** @type {Rows} */ calls) {
-  const before = readTable()?.calls;
-  writeTable({ calls: lowerRows(calls, before ?? {}, before === undefined) });
-}
-
 function printHouse(/** @type {ReturnType<typeof readHouse>} */ { rooms, tree, lists }, /** @type {boolean} */ isFull) {
   console.log('room                              files  lines of code');
   for (const [room, { files, linesOfCode }] of Object.entries(rooms))
@@ -277,16 +194,7 @@ function printHouse(/** @type {ReturnType<typeof readHouse>} */ { rooms, tree, l
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const has = (/** @type {string} */ flag) => process.argv.includes(flag);
-  if (has('--calls')) {
-    const major = Number.parseInt(process.versions.node, 10);
-    const calls = measureCalls();
-    if (has('--update') && major !== NODE_LINE) throw new Error(`The table is of Node ${NODE_LINE}, not ${major}.`);
-    if (has('--update')) updateCalls(calls);
-    console.log(JSON.stringify(calls, null, 2));
-  } else {
-    const house = readHouse();
-    if (has('--update')) updateTree(house, has('--moved'));
-    if (has('--json')) console.log(JSON.stringify(house, null, 2));
-    else printHouse(house, has('--list'));
-  }
+  if (has('--calls')) console.log(JSON.stringify(measureCalls(), null, 2));
+  else if (has('--json')) console.log(JSON.stringify(readHouse(), null, 2));
+  else printHouse(readHouse(), has('--list'));
 }
