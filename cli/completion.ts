@@ -40,13 +40,12 @@ export interface Place {
 
 /** Every place where something can be completed; the first one is before all words. */
 export function placesOf(words: readonly Word[]): readonly Place[] {
-  return [
-    { at: '', flags: [], below: words },
-    ...words.flatMap((word) => [
-      { ...word, at: `/${word.name}` },
-      ...word.below.map((sub) => ({ ...sub, at: `/${word.name}/${sub.name}` })),
-    ]),
-  ];
+  return [{ at: '', flags: [], below: words }, ...words.flatMap((word) => placesBelow(word, ''))];
+}
+
+function placesBelow(word: Word, parent: string): readonly Place[] {
+  const at = `${parent}/${word.name}`;
+  return [{ ...word, at }, ...word.below.flatMap((sub) => placesBelow(sub, at))];
 }
 
 /** The flags behind which something stands. */
