@@ -82,3 +82,4 @@ export {
 } from './tools.ts';
 export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
 export { parseArguments, readConversation } from './turns.ts';
+export { type ChoiceEnd, hasDelivered, unmappedEnd } from './unmapped-end.ts';
