@@ -23,7 +23,8 @@ import {
   type ToolCall,
   usageChunk,
 } from '../../../core/index.ts';
-import { ANSWER_TOOL, type ChoiceEnd, hasDelivered, unmappedEnd } from '../../providers/kit/index.ts';
+import { ANSWER_TOOL } from '../../providers/kit/index.ts';
+import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import { anthropicFailure } from './errors.ts';
 import { isUsualOrder, opaqueOf, readFinish } from './tables.ts';
 import { isThinkingBlock } from './thinking.ts';

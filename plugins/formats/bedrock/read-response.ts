@@ -23,7 +23,8 @@ import {
   type Usage,
   usageChunk,
 } from '../../../core/index.ts';
-import { type ChoiceEnd, failureOfStatus, hasDelivered, toolCallId, unmappedEnd } from '../../providers/kit/index.ts';
+import { failureOfStatus, toolCallId } from '../../providers/kit/index.ts';
+import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import { CLASS_BY_ERROR, CLASS_BY_TEXT, HINTS, meaningOf, OWN_REASONS } from './tables.ts';
 
 /** The service's own name of an error, as a key of {@link CLASS_BY_ERROR}: `com.amazon#ThrottlingException:http://…` is `throttling`. */

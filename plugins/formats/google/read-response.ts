@@ -14,8 +14,8 @@ import {
   type ToolCall,
   type Usage,
 } from '../../../core/index.ts';
-import { ANSWER_TOOL, type ChoiceEnd, unmappedEnd } from '../../providers/kit/index.ts';
-import { brokenOff } from '../../providers/kit/unmapped-end.ts';
+import { ANSWER_TOOL } from '../../providers/kit/index.ts';
+import { brokenOff, type ChoiceEnd, unmappedEnd } from '../unmapped-end.ts';
 import { geminiFailure } from './errors.ts';
 import { readGrounding } from './grounding.ts';
 import { signatureField, signedCallId } from './signatures.ts';

@@ -17,14 +17,9 @@ import {
   type UpstreamFailure,
   type Usage,
 } from '../../../core/index.ts';
-import {
-  type ChoiceEnd,
-  hasDelivered,
-  readRelayDetails,
-  textOfDetails,
-  unmappedEnd,
-} from '../../providers/kit/index.ts';
+import { readRelayDetails, textOfDetails } from '../../providers/kit/index.ts';
 import { sealDetail } from '../sealed-reasoning.ts';
+import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import { classifyError } from './errors.ts';
 import { FINISH_REASON, USUAL_ENDS } from './tables.ts';
 import { readToolCalls } from './tool-calls.ts';

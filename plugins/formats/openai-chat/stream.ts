@@ -18,7 +18,8 @@ import {
   type ToolCallDelta,
   type Usage,
 } from '../../../core/index.ts';
-import { type ChoiceEnd, hasDelivered, readRelayDetails, unmappedEnd } from '../../providers/kit/index.ts';
+import { readRelayDetails } from '../../providers/kit/index.ts';
+import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import {
   count,
   extrasOf,

@@ -14,7 +14,7 @@ import {
   type UpstreamFailure,
   type Usage,
 } from '../../../core/index.ts';
-import { type ChoiceEnd, unmappedEnd } from '../../providers/kit/unmapped-end.ts';
+import { type ChoiceEnd, unmappedEnd } from '../unmapped-end.ts';
 import { readReasoningItem } from './reasoning.ts';
 import { calledName, callIdOf, customArguments, INCOMPLETE, isCall } from './tables.ts';
 import type { Item } from './types.ts';
