@@ -160,7 +160,12 @@ export const BILL: readonly MutatedFile[] = [
   {
     ...{ room, file: 'plugins/formats/openai-chat/response.ts', tests: ['test/app/local-servers.test.ts'] },
     mutants: [
-      ['E19: an unknown end is a good one', '?? UNKNOWN_END;', "?? 'stop';"],
+      [
+        'E19: an unknown end is a good one',
+        'const meaning = own ?? (Object.hasOwn(FINISH_REASON, key) ? FINISH_REASON[key] : undefined);',
+        "const meaning = own ?? (Object.hasOwn(FINISH_REASON, key) ? FINISH_REASON[key] : 'stop');",
+        ['test/plugins/formats/openai-chat/finish-reasons.test.ts'],
+      ],
       [
         'E21: citations of a form of ours reach a client',
         "if (type !== 'opaque' && type !== 'file_citation') return [annotation];",
