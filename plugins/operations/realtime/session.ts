@@ -43,8 +43,9 @@ export interface SessionDeps {
   ): Promise<unknown>;
 }
 
-/** Bytes that may wait for one side before the other is read no further. */
+/** Bytes that may wait for one side before the other is read no further, and events of the client. */
 const MAX_BUFFERED = 1024 * 1024;
+const MAX_WAITING = 64;
 /** How long one side may take nothing, and how often that is looked at, in milliseconds. */
 const STUCK_MS = 60_000;
 const LOOK_MS = 20;
@@ -84,6 +85,7 @@ export class Session {
   #refused = 0;
   #work: Promise<void> = Promise.resolve();
   #waitingBytes = 0;
+  #waitingEvents = 0;
   /** Why no further response is begun. */
   #draining: GatewayError | undefined;
   #ending: GatewayError | undefined;
@@ -148,14 +150,21 @@ export class Session {
       return;
     }
     this.#waitingBytes += text.length;
-    if (this.#waitingBytes > MAX_BUFFERED) this.#client.pause();
+    this.#waitingEvents += 1;
+    if (this.#hasEnough) this.#client.pause();
     this.#work = this.#work
       .then(() => this.#pass(text, (bytes) => hold.grow(bytes)))
       .finally(() => {
         hold.release();
         this.#waitingBytes -= text.length;
-        if (this.#client.isPaused && this.#waitingBytes <= MAX_BUFFERED) this.#client.resume();
+        this.#waitingEvents -= 1;
+        if (this.#client.isPaused && !this.#hasEnough) this.#client.resume();
       });
+  }
+
+  /** Whether the client is read no further until its events have been passed on. */
+  get #hasEnough(): boolean {
+    return this.#waitingBytes > MAX_BUFFERED || this.#waitingEvents > MAX_WAITING;
   }
 
   /** Books what came; where there is no room for it, the session ends. */
