@@ -123,8 +123,9 @@ export function createWorkerListener(): Listener {
     },
     async close(server) {
       await requestPrimary({ tollgate: 'unlisten' }, 'unlistened');
-      server.close();
       await Promise.all([...open].map((socket) => new Promise((resolve) => socket.once('close', resolve))));
+      // Ends the timer that looks for slow requests. Before, it would close idle connections too.
+      server.close();
     },
   };
 }

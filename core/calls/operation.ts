@@ -1,6 +1,6 @@
 import type { UpstreamResponse } from '../../egress/upstream.ts';
 import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
-import { reportedCost } from '../../models/prices.ts';
+import { MAX_TOKENS, reportedCost } from '../../models/prices.ts';
 import type { Operation, RequestOf, ResponseOf, Target } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Attempt, CallResult, Metered, OperationDefinition, SentBy } from '../contract/operation.ts';
@@ -10,6 +10,7 @@ import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseNotes,
 import type { Call, CallInput, Destination } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { reportBroken, tryTargets } from './failover.ts';
+import { estimateAt } from './meter.ts';
 import { endWithError, runCall } from './run-call.ts';
 
 /** A call of an operation that a plugin registered. Resolves when its first target has responded. */
@@ -140,6 +141,8 @@ class AttemptWork {
   }
 
   #charged({ providerCost, ...metered }: Metered): Metered {
+    if (!Object.values(metered.units).every(isAmount))
+      return { ...estimateAt(this.#deps, this.#call, this.#target), estimated: true };
     const { catalog } = this.#deps.partsOf(this.#call.operation);
     if (providerCost === undefined || (metered.estimated && providerCost === 0) || catalog.hasOwnPrice(this.#target))
       return metered;
@@ -182,6 +185,11 @@ class AttemptWork {
       call.finish('aborted');
     }
   }
+}
+
+/** Whether a reported amount is possible: a vendor that reports more than any call has reported nothing. */
+function isAmount(amount: number | undefined): boolean {
+  return amount === undefined || (amount >= 0 && amount <= MAX_TOKENS);
 }
 
 async function respond<O extends Operation>(

@@ -67,6 +67,8 @@ export interface Metered {
   readonly estimated?: boolean;
   /** What the provider says that it costs, in US dollars: that is charged, unless the operator has a price of their own. */
   readonly providerCost?: number | undefined;
+  /** Of an estimate: the vendor has done the work already. Neither the balance nor a budget refuses the call; both may go below zero. */
+  readonly owed?: boolean;
   /**
    * Of an estimate whose end the call does not see, such as a batch: until when (Unix milliseconds) it stays reserved after a call that
    * ended well. Whoever made the call settles it in the ledger, under the call's id.

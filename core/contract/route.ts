@@ -172,7 +172,10 @@ export interface CallerMemory {
   readonly heapPerByte: number;
   /** Opens a hold, of no bytes unless given; throws as {@link Hold.grow} does. */
   book(heapBytes?: number): Hold;
-  /** Parses JSON by the rules and bounds of a body; `reserve` gets the bytes of heap that the value needs, and may throw. A large text waits for its turn. */
+  /**
+   * Parses JSON by the rules and bounds of a body; `reserve` gets the bytes of heap that the value needs, and may throw. The text waits in the
+   * line of the caller's account, as a request does; a large one also waits for its turn.
+   */
   parse(text: string, reserve: (heapBytes: number) => void): unknown;
   /** Watches how fast bytes come; `onSlow` gets the error that ends what is too slow. */
   watchRate(onSlow: (error: GatewayError) => void): RateWatch;

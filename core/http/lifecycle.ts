@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import net from 'node:net';
 import { SHUTDOWN } from '../calls/run-call.ts';
 import type { Call, Outcome, Principal, TraceContext } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
@@ -17,9 +18,26 @@ export interface Listener {
   close(server: Server): Promise<void>;
 }
 
-export function closeOwnPort(server: Server): Promise<void> {
-  // Right after a look for connections: those that wait to be accepted are reset.
-  return new Promise<void>((resolve) => setImmediate(() => void server.close(() => resolve())));
+/** Longest turn of the event loop after which few connections can wait to be accepted. */
+const QUIET_MS = 1;
+
+/** Turns of the event loop before a port is closed on a busy process all the same. */
+const MAX_TURNS = 100;
+
+/**
+ * Closes the port and resolves when the last connection is closed. Connections that wait to be accepted are reset, so the port is closed
+ * right after a short turn of the event loop, which has accepted all. Idle connections stay open: Node's HTTP server would close them, and
+ * with them a request that is on its way.
+ */
+export async function closeOwnPort(server: Server): Promise<void> {
+  for (let turn = 0; turn < MAX_TURNS; turn += 1) {
+    const began = performance.now();
+    await new Promise((resolve) => setImmediate(resolve));
+    if (turn > 0 && performance.now() - began < QUIET_MS) break;
+  }
+  await new Promise<void>((resolve) => void net.Server.prototype.close.call(server, () => resolve()));
+  // Ends the timer that looks for slow requests.
+  server.close();
 }
 
 interface DrainOptions {
@@ -32,11 +50,28 @@ interface DrainOptions {
   readonly listener?: Pick<Listener, 'close'>;
 }
 
-/** How often idle keep-alive sockets are closed while draining; `server.close()` alone waits for them. */
+/**
+ * How long a connection stays open without a request while draining. A proxy that meets a closed port in this time sends nothing more;
+ * a connection that is closed at once can lose a request that is on its way. Not longer than the delay before the port is closed.
+ */
+const IDLE_MS = 1000;
+
+/** How often idle connections are closed where the drain has no delay. */
 const SWEEP_MS = 100;
 
 /** After the deadline: how long error frames may take to leave before the sockets are cut. */
 const GRACE_MS = 1000;
+
+/**
+ * Closes connections without a request. After a delay this happens once, for those that were idle before the drain began: Node closes the
+ * others by its timeout. Without a delay nobody has to notice the drain, and all are closed as soon as they are idle.
+ */
+function closeIdle(server: Server, delayMs: number): NodeJS.Timeout {
+  const close = (): void => server.closeIdleConnections();
+  if (delayMs > 0) return setTimeout(close, Math.min(IDLE_MS, delayMs));
+  close();
+  return setInterval(close, SWEEP_MS);
+}
 
 /** Where a gateway is in its life, and the signals that end its running calls. */
 export class Lifecycle {
@@ -75,18 +110,21 @@ export class Lifecycle {
     this.phase = 'draining';
     this.draining = true;
     for (const controller of this.#endless) controller.abort(SHUTDOWN);
-    if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+    if (delayMs > 0) {
+      // For connections whose response had no `connection: close`, because it began before.
+      server.keepAliveTimeout = Math.min(IDLE_MS, delayMs);
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+    }
     const closed = listener.close(server);
     for (const each of sockets) each.drain();
-    server.closeIdleConnections();
-    const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+    const idle = closeIdle(server, delayMs);
     const end = setTimeout(() => this.#expire(), deadlineMs);
     const cut = setTimeout(() => {
       for (const each of sockets) each.close?.();
       server.closeAllConnections();
     }, deadlineMs + GRACE_MS);
     await closed;
-    clearInterval(sweep);
+    clearInterval(idle);
     clearTimeout(end);
     clearTimeout(cut);
     this.phase = 'closed';

@@ -40,6 +40,8 @@ export interface Hold extends CallerHold {
 export interface Memory {
   /** Opens a hold of an owner, of no bytes unless given; throws as {@link Hold.grow} does. */
   book(owner: string, heapBytes?: number): Hold;
+  /** Takes a place in the line of an owner, as each of its requests does; answers what a message of a websocket waits for. */
+  join(owner: string): Promise<void> | undefined;
   /** Starts to watch how fast bytes come; `onSlow` gets the error that ends the request, once. */
   readonly watchRate: (onSlow: (error: GatewayError) => void) => RateWatch;
   /**
@@ -100,7 +102,13 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
   const pools = [general, floor];
   const came = new LRUCache<string, number>(maxEntries(MAX_OWNERS));
   const joinLine = createLines(pools, came);
+  const join = (owner: string): Promise<void> | undefined => {
+    const before = came.get(owner) ?? 0;
+    came.set(owner, before + 1);
+    return before < AT_ONCE ? undefined : joinLine(owner);
+  };
   return {
+    join,
     watchRate: createRateWatcher(leastRate),
     book(owner, heapBytes = 0) {
       let held = 0;
@@ -136,9 +144,7 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
         grow: (more) => move(owner, held + more),
         assign(next) {
           move(next, held);
-          const before = came.get(next) ?? 0;
-          came.set(next, before + 1);
-          return before < AT_ONCE ? undefined : joinLine(next);
+          return join(next);
         },
         release() {
           move(owner, 0);

@@ -124,8 +124,12 @@ function memoryOf(memory: Memory, principal: Principal): CallerMemory {
     book: (heapBytes) => memory.book(owner, heapBytes),
     parse(text, reserve) {
       const parse = (): unknown => parseBody(Buffer.from(text), BODY_BOUNDS, reserve);
-      const turn = memory.turn(text.length, { owner });
-      return turn ? turn.then(parse) : parse();
+      const inTurn = (): unknown => {
+        const turn = memory.turn(text.length, { owner });
+        return turn ? turn.then(parse) : parse();
+      };
+      const line = memory.join(owner);
+      return line ? line.then(inTurn) : inTurn();
     },
     watchRate: memory.watchRate,
   };

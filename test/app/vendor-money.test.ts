@@ -56,6 +56,14 @@ describe('money and what a vendor says', () => {
     expect(costOf(await ask({ model: 'priced/m' }))).to.equal('0.00001');
   });
 
+  it('G17: usage that no call can have is charged as the estimate, also outside of chat', async () => {
+    const usage = { prompt_tokens: 1e308, total_tokens: 1e308 };
+    upstream.script(answer(200, { object: 'list', model: 'm', data: [{ index: 0, embedding: [0.5] }], usage }));
+    const response = await gateway.post('/v1/embeddings', { model: 'priced/m', input: 'hello' });
+    expect(response.status, await response.clone().text()).to.equal(200);
+    expect(Number(costOf(response))).to.be.within(0.000001, 0.0001);
+  });
+
   it('D8: a tier with a price is sent and charged, another is dropped and told, and a cheaper one refused', async () => {
     upstream.script(responding({}));
     const known = await ask({ model: 'priced/m', service_tier: 'priority' });

@@ -574,6 +574,130 @@ describe('the realtime websocket', () => {
     });
   });
 
+  describe('holds what the transcription of sound costs (G17)', () => {
+    /** A minute of sound, 600 tokens; by the second it is 60 at 0.001 USD. */
+    const MINUTE = Buffer.alloc(600 * 4800).toString('base64');
+    const append = (audio = MINUTE) => ({ type: 'input_audio_buffer.append', audio });
+    const COMMIT = { type: 'input_audio_buffer.commit' };
+    const WHISPER = { 'gpt-realtime': PRICE, whisper: { input: 0, output: 0, fees: { seconds: 0.001 } } };
+    const TRANSCRIBE = {
+      type: 'session.update',
+      session: { type: 'realtime', audio: { input: { turn_detection: null, transcription: { model: 'whisper' } } } },
+    };
+    const completed = (item: number, usage?: object): Event => ({
+      type: 'conversation.item.input_audio_transcription.completed',
+      ...{ item_id: `item_${item}`, content_index: 0, transcript: 'Hi', usage },
+    });
+    /** A vendor that commits items, and transcribes each unless it is said otherwise. */
+    const transcribe = (usage: object | undefined = { type: 'duration', seconds: 60 }, isDone = true) => {
+      let item = 0;
+      vendor.onEvent = (event, session) => {
+        respond(event, session);
+        if (event['type'] !== COMMIT.type) return;
+        item += 1;
+        session.send({ type: 'input_audio_buffer.committed', item_id: `item_${item}`, previous_item_id: null });
+        if (isDone) session.send(completed(item, usage));
+      };
+    };
+    const open = async (own: TestGateway, usd?: string) => {
+      const key = usd === undefined ? own.key : (await own.command<{ api_key: string }>(...budget(usd))).api_key;
+      const client = await openRealtime(own, { key });
+      client.send(TRANSCRIBE);
+      await client.got('session.updated');
+      return { client, key };
+    };
+    const budget = (usd: string) => ['keys', 'create', '--user', 'local', '--budget', usd] as const;
+    const minute = async (client: RealtimeClient, count: number): Promise<void> => {
+      client.send(append());
+      client.send(COMMIT);
+      await client.got('conversation.item.input_audio_transcription.completed', count);
+    };
+
+    it('and ends the session when the money does, before more sound is passed on', async () => {
+      const own = await start({}, { prices: WHISPER });
+      transcribe();
+      const { client, key } = await open(own, '0.13');
+      await minute(client, 1);
+      await minute(client, 2);
+      await until('both are charged', async () => (await settledBooks(own.url, key)).spent === 120_000);
+      client.send(append());
+      const { error } = await client.got('error');
+      expect(error).to.include({ code: 'insufficient_balance', type: 'insufficient_quota' });
+      expect(await client.closed()).to.equal(1008);
+      const heard = (await theVendor()).events.filter(({ type }) => type === 'input_audio_buffer.append');
+      expect(heard).to.have.length(2);
+      expect((await settledBooks(own.url, own.key)).spent).to.equal(120_000);
+    });
+
+    it('and releases it where nothing is transcribed', async () => {
+      const own = await start({}, { prices: WHISPER });
+      transcribe(undefined, false);
+      const { client } = await open(own);
+      client.send(append('AAAA'));
+      const session = await theVendor();
+      await until('the sound has come', () => session.events.some(({ type }) => type === 'input_audio_buffer.append'));
+      expect((await readBooks(own.url, own.key)).held).to.equal(60_000);
+      client.socket.close();
+      expect(await settledBooks(own.url, own.key)).to.include({ spent: 0, held: 0 });
+    });
+
+    it('and charges the sound whose transcription the vendor did not report', async () => {
+      for (const usage of [{ type: 'duration', seconds: 1e308 }, { input_tokens: 1e308, output_tokens: 5 }, {}]) {
+        const own = await start({}, { prices: WHISPER });
+        transcribe(usage);
+        const { client } = await open(own);
+        await minute(client, 1);
+        await until('it is charged', async () => (await settledBooks(own.url, own.key)).spent === 60_000);
+        client.socket.close();
+        await own.stop();
+        gateway = undefined;
+      }
+    });
+
+    for (const [title, leave] of [
+      ['its client is gone', (client: RealtimeClient) => client.socket.terminate()],
+      ['the vendor closes', () => vendor.sessions.at(-1)?.socket.terminate()],
+    ] as const)
+      it(`and charges the sound that was committed when ${title}`, async () => {
+        const own = await start({}, { prices: WHISPER });
+        transcribe(undefined, false);
+        const { client } = await open(own);
+        client.send(append());
+        client.send(COMMIT);
+        await client.got('input_audio_buffer.committed');
+        leave(client);
+        await until('it is charged', async () => (await settledBooks(own.url, own.key)).spent === 60_000);
+      });
+
+    it('and charges a transcription that comes when the money is out', async () => {
+      const own = await start({}, { prices: WHISPER });
+      transcribe({ type: 'duration', seconds: 90 });
+      const { client, key } = await open(own, '0.06');
+      await minute(client, 1);
+      await until('it is charged', async () => (await settledBooks(own.url, key)).spent === 90_000);
+      (await theVendor()).send(completed(9, { type: 'duration', seconds: 30 }));
+      await client.got('conversation.item.input_audio_transcription.completed', 2);
+      await until('it is charged too', async () => (await settledBooks(own.url, key)).spent === 120_000);
+      client.socket.close();
+    });
+  });
+
+  it('charges what is held for a response whose usage is impossible (G17)', async () => {
+    const own = await start();
+    vendor.onEvent = (event, session) => {
+      if (event['type'] !== 'response.create') return;
+      const usage = { ...usageOf({ text_tokens: 1 }, { text_tokens: 1 }), input_tokens: 1e308 };
+      session.send(...responseEvents('resp_1', { text: 'ha', usage }));
+    };
+    const client = await openRealtime(own);
+    client.send({ ...CREATE, response: { max_output_tokens: 1000, output_modalities: ['text'] } });
+    await client.got('response.done');
+    client.socket.close();
+    const charged = async (): Promise<boolean> => (await settledBooks(own.url, own.key)).spent > 0;
+    await until('it is charged', charged);
+    expect((await settledBooks(own.url, own.key)).spent).to.be.within(24_000, 26_000);
+  });
+
   describe('listens for a vendor that responds by itself', () => {
     const SAID = usageOf({ audio_tokens: 100 }, { audio_tokens: 10 });
     const append = { type: 'input_audio_buffer.append', audio: 'AAAA' };

@@ -104,6 +104,21 @@ describe('the Helm chart', () => {
     );
   });
 
+  it('keeps a pod that stops ready for calls until endpoints and the ingress have left it (G40)', async () => {
+    const { Deployment, Ingress } = render({
+      ...SECRETS,
+      ingress: { ...(defaults['ingress'] as object), enabled: true, host: 'ai.example' },
+    });
+    const { rollingUpdate } = Deployment.spec.strategy;
+    expect(rollingUpdate).to.deep.equal({ maxSurge: 1, maxUnavailable: 0 });
+    const { server } = defaults['config'] as Manifest;
+    const { periodSeconds } = Deployment.spec.template.spec.containers[0].readinessProbe;
+    // In place of a preStop hook that sleeps: the gateway takes calls while it is not ready.
+    expect(Number.parseInt(server.drainDelay, 10)).to.be.at.least(periodSeconds);
+    // Without non_idempotent: a call that reached a gateway is not sent again.
+    expect(Ingress.metadata.annotations['nginx.ingress.kubernetes.io/proxy-next-upstream']).to.equal('error timeout');
+  });
+
   it('probes below the base path of the configuration', () => {
     const config = defaults['config'] as Manifest;
     const below = { ...config, server: { ...config.server, basePath: '/llm' } };

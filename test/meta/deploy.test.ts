@@ -232,6 +232,27 @@ describe('the examples of proxies in deploy/', () => {
       expect(text).to.include('/metrics').and.include('127.0.0.1:8787');
     });
 
+  it('know several gateways: one that is away is skipped, a call is sent again only where that is safe, a console has its port (G40)', async () => {
+    const nginx = read('nginx/tollgate.conf');
+    expect(nginx)
+      .to.match(/^ {4}zone tollgate \w+;$/m)
+      .and.match(/^ {4}least_conn;$/m)
+      .and.match(/^ {4}server 127\.0\.0\.1:8787 max_fails=1 fail_timeout=5s;$/m)
+      .and.match(/^ {4}proxy_next_upstream error timeout;$/m)
+      .and.match(/^ {4}proxy_set_header Host +\$http_host;$/m);
+    const caddy = read('caddy/Caddyfile');
+    const value = (name: string): string => new RegExp(`^\\s*${name} (\\S+)$`, 'm').exec(caddy)?.[1] ?? '';
+    expect(value('lb_policy')).to.equal('least_conn');
+    expect(value('health_uri')).to.equal('/readyz');
+    // Either directive would send a call again, or skip a gateway, for what a client did.
+    expect(caddy).to.not.match(/^\s*(lb_retry_match|fail_duration)/m);
+    // A gateway that stops is noticed before it closes its port, by the default and in the samples.
+    for (const text of ['providers: { echo: {} }\n', read('compose/tollgate.config.yaml')]) {
+      const { server } = (await load(text)).config;
+      expect(seconds(value('health_interval')) * 1000).to.be.below(server.drainDelayMs);
+    }
+  });
+
   it('bound what one connection and one address may take; Caddy, which has no word for the latter, says so', () => {
     expect(read('nginx/tollgate.conf'))
       .to.match(/^\s*limit_conn\s+tollgate_address 256;/m)

@@ -329,8 +329,8 @@ export const CORE: readonly MutatedFile[] = [
       ['what does not end at the deadline is never cut', 'server.closeAllConnections();', ''],
       [
         'the listener closes at once',
-        'if (delayMs > 0) await',
-        'if (delayMs < 0) await',
+        'await new Promise((resolve) => setTimeout(resolve, delayMs));',
+        '',
         ['test/core/http/lifecycle.test.ts', 'test/app/drain.test.ts'],
       ],
     ],

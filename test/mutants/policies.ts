@@ -88,7 +88,7 @@ export const POLICIES: readonly MutatedFile[] = [
     mutants: [
       [
         'balances are not enforced',
-        'floor: rules.isEnforced && !isOwn ? 0 : Number.NEGATIVE_INFINITY',
+        'floor: rules.isEnforced && !isUnlimited ? 0 : Number.NEGATIVE_INFINITY',
         'floor: Number.NEGATIVE_INFINITY',
       ],
       [

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError, isObject, type JsonObject, readArray, readObject, readString } from '../../../core/index.ts';
-import { MAX_LIMIT } from './usage.ts';
+import type { Transcriber } from './transcripts.ts';
+import { CHARACTERS_PER_TOKEN, MAX_LIMIT } from './usage.ts';
 
 /** The events that clients send. */
 const EVENTS: ReadonlySet<unknown> = new Set([
@@ -43,19 +44,24 @@ export class Settings {
   responds = true;
   /** Whether sound comes in as G.711. */
   isCompressed = false;
+  /** The model that transcribes the caller's sound; undefined where none does. Its name is missing where nobody has named it. */
+  transcriber: Partial<Transcriber> | undefined;
 
   /** As the vendor says that it is. */
-  read({ max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
-    const { turn_detection: detects, format } = readObject(readObject(audio)['input']);
+  read({ type, max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
+    const { turn_detection: detects, format, transcription } = readObject(readObject(audio)['input']);
     if (most !== undefined) this.output = outputOf(most) === this.#own ? null : outputOf(most);
     if (writes !== undefined) this.speaks = readArray(writes).includes('audio');
-    this.responds = isObject(detects) && detects['create_response'] !== false;
+    this.responds = type !== 'transcription' && isObject(detects) && detects['create_response'] !== false;
+    if (transcription !== undefined)
+      this.transcriber = isObject(transcription) ? readTranscriber(transcription) : undefined;
     this.isCompressed = /^audio\/pcm[ua]$/.test(readString(readObject(format)['type']) ?? '');
   }
 
   /** As a client wants it: until the vendor says what is, the dearer one holds. */
   widen({ max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
-    const { turn_detection: detects } = readObject(readObject(audio)['input']);
+    const { turn_detection: detects, transcription } = readObject(readObject(audio)['input']);
+    if (isObject(transcription)) this.transcriber = { ...this.transcriber, ...readTranscriber(transcription) };
     if (most !== undefined && !fits(outputOf(most), this.output)) this.output = outputOf(most);
     if (readArray(writes).includes('audio')) this.speaks = true;
     if (isObject(detects)) this.responds = true;
@@ -79,6 +85,12 @@ export class Settings {
     this.#own = null;
     return named;
   }
+}
+
+function readTranscriber({ model, prompt }: JsonObject): Partial<Transcriber> {
+  const name = readString(model);
+  const text = Math.ceil((readString(prompt)?.length ?? 0) / CHARACTERS_PER_TOKEN);
+  return name === undefined ? { text } : { model: name, text };
 }
 
 /** The tokens that a limit allows; null for as many as the model can write, and for what vendors do not take. */

@@ -37,7 +37,7 @@ const REQUEST: Schema & { readonly $id: string } = Object.freeze({
   required: ['model', 'kind', 'ticket', 'text', 'audio', 'images', 'max_tokens', 'speaks'],
   properties: {
     model: { type: 'string', minLength: 1, maxLength: 256 },
-    kind: { enum: ['open', 'response', 'begun', 'transcription'] },
+    kind: { enum: ['open', 'response', 'begun', 'transcription', 'transcribed'] },
     ticket: { type: 'string' },
     ...{ text: count, audio: count, images: count },
     max_tokens: { type: ['integer', 'null'], minimum: 0 },
@@ -286,7 +286,7 @@ class Sessions {
     run: Run,
   ) {
     const ticket = randomUUID();
-    const isOwed = request.kind === 'begun' || request.kind === 'transcription';
+    const isUnlimited = request.kind !== 'open' && request.kind !== 'response';
     this.#runs.set(ticket, run);
     try {
       return await api.call(
@@ -296,7 +296,7 @@ class Sessions {
           principal: upgrade.principal,
           onOutcome: noteIn(api.log),
           ...context,
-          ...(isOwed && { skip: ['rpm', 'concurrency'] as const }),
+          ...(isUnlimited && { skip: ['rpm', 'concurrency'] as const }),
         },
       );
     } finally {

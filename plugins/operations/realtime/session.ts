@@ -18,8 +18,9 @@ import {
 } from '../../../core/index.ts';
 import type { RealtimeRequest, RealtimeResponse } from '../../providers/kit/index.ts';
 import { assertEvent, CLOSE_CODES, errorEvent, invalid, outputOf, Settings } from './events.ts';
-import { endTurns, owing, type Run, Turn } from './turn.ts';
-import { meterTranscription, type Tokens, tokensAfter, tokensOfItem, tokensOfSound } from './usage.ts';
+import { type Transcriber, Transcripts } from './transcripts.ts';
+import { endTurns, type Run, Turn } from './turn.ts';
+import { type Tokens, tokensAfter, tokensOfItem, tokensOfSound } from './usage.ts';
 
 type Api = Pick<PluginApi, 'call' | 'checkEffects' | 'catalog'>;
 
@@ -42,8 +43,9 @@ export interface SessionDeps {
   ): Promise<unknown>;
 }
 
-/** Bytes that may wait for one side before the other is read no further. */
+/** Bytes that may wait for one side before the other is read no further, and events of the client. */
 const MAX_BUFFERED = 1024 * 1024;
+const MAX_WAITING = 64;
 /** How long one side may take nothing, and how often that is looked at, in milliseconds. */
 const STUCK_MS = 60_000;
 const LOOK_MS = 20;
@@ -53,6 +55,8 @@ const GRACE_MS = 2000;
 const LISTEN_MS = 240_000;
 /** Tokens of what is said before the vendor responds: a minute. */
 const SPEECH = 600;
+/** Events that end the transcription of an item. */
+const TRANSCRIPTION = /^conversation\.item\.input_audio_transcription\.(?:completed|failed)$/;
 /** Responses at once, and events in a row that are refused, after which the session ends. */
 const MAX_TURNS = 8;
 const MAX_REFUSED = 20;
@@ -64,10 +68,14 @@ export class Session {
   readonly #deps: SessionDeps;
   readonly #client: WebSocket;
   readonly #calls = new Map<Turn, Promise<unknown>>();
-  /** What was written down of the caller's words and is being charged. */
-  readonly #booked = new Set<Promise<unknown>>();
-  /** The model that does so, as the client has named it. */
-  #transcriber: string | undefined;
+  readonly #transcripts = new Transcripts({
+    call: (model, request, run, signal) => {
+      const { call, target } = this.#deps;
+      const whole = { images: 0, max_tokens: 0, speaks: false, ...request };
+      return call(whole, run, signal, { provider: target.provider, model });
+    },
+    onFailure: (err) => this.#deps.log.error({ err }, 'the cost of a transcription could not be charged'),
+  });
   /** The turn that waits for the vendor to begin a response by itself. */
   #listening: Turn | undefined;
   #listenUntil: NodeJS.Timeout | undefined;
@@ -77,12 +85,14 @@ export class Session {
   #refused = 0;
   #work: Promise<void> = Promise.resolve();
   #waitingBytes = 0;
+  #waitingEvents = 0;
   /** Why no further response is begun. */
   #draining: GatewayError | undefined;
   #ending: GatewayError | undefined;
   /** The bytes of an event that is not complete. */
   readonly #arriving: Hold;
   #hasLeft = false;
+  #isVendorGone = false;
   #onDone: () => void = () => {};
   /** Resolves when all is over and booked. */
   readonly done = new Promise<void>((resolve) => {
@@ -120,6 +130,7 @@ export class Session {
   /** Another configuration serves: what listens is held anew by that. */
   renew(): void {
     this.#listening?.release();
+    this.#transcripts.release();
   }
 
   /** Ends the responses that were begun with a configuration that ends. */
@@ -139,14 +150,21 @@ export class Session {
       return;
     }
     this.#waitingBytes += text.length;
-    if (this.#waitingBytes > MAX_BUFFERED) this.#client.pause();
+    this.#waitingEvents += 1;
+    if (this.#hasEnough) this.#client.pause();
     this.#work = this.#work
       .then(() => this.#pass(text, (bytes) => hold.grow(bytes)))
       .finally(() => {
         hold.release();
         this.#waitingBytes -= text.length;
-        if (this.#client.isPaused && this.#waitingBytes <= MAX_BUFFERED) this.#client.resume();
+        this.#waitingEvents -= 1;
+        if (this.#client.isPaused && !this.#hasEnough) this.#client.resume();
       });
+  }
+
+  /** Whether the client is read no further until its events have been passed on. */
+  get #hasEnough(): boolean {
+    return this.#waitingBytes > MAX_BUFFERED || this.#waitingEvents > MAX_WAITING;
   }
 
   /** Books what came; where there is no room for it, the session ends. */
@@ -183,9 +201,11 @@ export class Session {
       await this.#check(event);
       this.#add(tokensOfItem(readObject(event['item']), this.#settings.isCompressed));
     } else if (type === 'input_audio_buffer.append') {
+      const audio = tokensOfSound(event['audio'], this.#settings.isCompressed);
+      await this.#hear(audio);
       await this.#listen();
-      this.#add({ text: 0, audio: tokensOfSound(event['audio'], this.#settings.isCompressed), images: 0 });
-    }
+      this.#add({ text: 0, audio, images: 0 });
+    } else if (type === 'input_audio_buffer.clear') this.#transcripts.clear();
     return this.#write(event);
   }
 
@@ -234,6 +254,36 @@ export class Session {
     await Promise.race([turn.sent.promise, call]);
   }
 
+  /** Holds what the transcription of sound may cost, where the session has one. What is held for a response is not in its way. */
+  async #hear(tokens: number): Promise<void> {
+    const transcriber = this.#transcriber();
+    if (!transcriber) return;
+    try {
+      await this.#transcripts.hear(transcriber, tokens).catch(async (thrown: unknown) => {
+        const listening = this.#listening;
+        if (!listening || toGatewayError(thrown).status !== 429) throw thrown;
+        this.#stopListening();
+        listening.release();
+        await Promise.allSettled([this.#calls.get(listening)]);
+        return this.#transcripts.hear(transcriber, tokens);
+      });
+    } catch (thrown) {
+      this.#endUnheld(thrown);
+    }
+  }
+
+  #transcriber(): Transcriber | undefined {
+    const { transcriber } = this.#settings;
+    return transcriber && { model: this.#deps.target.model, text: 0, ...transcriber };
+  }
+
+  /** Ends the session for sound that is not passed on, since what it may cost cannot be held. */
+  #endUnheld(thrown: unknown): never {
+    const error = toGatewayError(thrown);
+    this.end(error, error.status === 402 ? 1008 : 1013);
+    throw thrown;
+  }
+
   /** Holds what a response may cost that the vendor begins by itself once it has heard enough. */
   async #listen(): Promise<void> {
     if (!this.#settings.responds || this.#listening || this.#calls.size > 0) return;
@@ -244,9 +294,7 @@ export class Session {
     try {
       await Promise.race([turn.admitted.promise, call]);
     } catch (thrown) {
-      // Sound that cannot be responded to is not passed on.
-      this.end(toGatewayError(thrown), toGatewayError(thrown).status === 402 ? 1008 : 1013);
-      throw thrown;
+      this.#endUnheld(thrown);
     }
     this.#listenUntil = setTimeout(() => {
       turn.release();
@@ -271,12 +319,13 @@ export class Session {
     this.#listening = undefined;
   }
 
-  /** Begins the call of a turn; a key that was revoked meanwhile begins none. */
+  /** Begins the call of a turn; a key that was revoked meanwhile begins none, but owes what the vendor has begun. */
   #begin(turn: Turn, kind: 'response' | 'begun', more: Tokens, speaks: boolean): Promise<unknown> {
     const { upgrade, call, api } = this.#deps;
     const { text, audio, images } = this.#tokens;
     const most = { text: text + more.text, audio: audio + more.audio, images: images + more.images };
-    const begun = upgrade.recheck().then(() => {
+    const checked = kind === 'begun' ? Promise.resolve() : upgrade.recheck();
+    const begun = checked.then(() => {
       turn.owner = api();
       return call({ kind, ...most, max_tokens: turn.output, speaks }, (work) => turn.run(work), turn.signal);
     });
@@ -312,7 +361,9 @@ export class Session {
       broken = thrown;
     }
     const error = new GatewayError('provider_unavailable', 'The provider has closed the websocket.', { cause: broken });
+    this.#isVendorGone = true;
     for (const turn of this.#calls.keys()) turn.break(error);
+    void this.#transcripts.leave(0);
     if (this.#hasLeft) return;
     this.#deps.log.warn({ err: broken }, 'a provider closed a realtime websocket');
     this.end(error, 1011);
@@ -335,7 +386,8 @@ export class Session {
       if (!this.#settings.responds) this.#listening?.release();
     } else if (type === 'response.created') this.#match(readString(readObject(event['response'])['id']) ?? '');
     else if (type === 'response.done') this.#finish(readObject(event['response']));
-    else if (type === 'conversation.item.input_audio_transcription.completed') this.#transcribed(event);
+    else if (TRANSCRIPTION.test(type)) this.#transcribed(type, event);
+    else if (type === 'input_audio_buffer.committed') this.#committed(event);
     else if (type === 'error') return this.#failed(event);
     else if (type.startsWith('response.')) {
       const id = event['response_id'];
@@ -372,26 +424,24 @@ export class Session {
     return this.#deps.redact(JSON.stringify(event));
   }
 
-  /** What was said by the caller, written down by a model of its own: owed, whatever is left. */
-  #transcribed({ usage }: JsonObject): void {
-    const { target, api, call, log } = this.#deps;
-    const model = this.#transcriber ?? target.model;
-    const own = { provider: target.provider, model };
-    const { catalog } = api();
-    const metered = meterTranscription(readObject(usage), catalog.priceOf(own, catalog.find(own.provider, model)));
-    const request = { kind: 'transcription', text: 0, audio: 0, images: 0, max_tokens: 0, speaks: false } as const;
-    const booked = call(request, owing(metered), new AbortController().signal, own)
-      .catch((err: unknown) => log.error({ err }, 'what a transcription cost could not be charged'))
-      .finally(() => this.#booked.delete(booked));
-    this.#booked.add(booked);
+  /** The transcription of an item by a model of its own, or its failure. */
+  #transcribed(type: string, { item_id: id, usage }: JsonObject): void {
+    const item = readString(id) ?? '';
+    const transcriber = this.#transcriber() ?? { model: this.#deps.target.model, text: 0 };
+    if (type.endsWith('.failed')) this.#transcripts.fail(item);
+    else this.#transcripts.complete(transcriber, item, readObject(usage));
+  }
+
+  /** The sound so far has become an item; without a transcription of it nothing is owed. */
+  #committed({ item_id: id }: JsonObject): void {
+    if (this.#settings.transcriber) this.#transcripts.commit(readString(id) ?? '');
+    else this.#transcripts.clear();
   }
 
   /** The gate: what a body makes the vendor do is held to what this caller may. */
   async #check(body: JsonObject): Promise<void> {
     const { api, target, upgrade } = this.#deps;
     await api().checkEffects('realtime', target, body, upgrade.principal);
-    const { model } = readObject(readObject(readObject(body['audio'])['input'])['transcription']);
-    this.#transcriber = readString(model) ?? this.#transcriber;
   }
 
   #add({ text, audio, images }: Tokens): void {
@@ -434,8 +484,7 @@ export class Session {
     const { vendor } = this.#deps;
     this.#listening?.release();
     this.#stopListening();
-    await endTurns(this.#calls, GRACE_MS);
-    await Promise.allSettled(this.#booked);
+    await Promise.all([endTurns(this.#calls, GRACE_MS), this.#transcripts.leave(this.#isVendorGone ? 0 : GRACE_MS)]);
     this.#arriving.release();
     vendor.destroy();
     this.#onDone();

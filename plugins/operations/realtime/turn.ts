@@ -14,7 +14,7 @@ import { fits } from './events.ts';
 import { heldFor, MAX_LIMIT, meterResponse } from './usage.ts';
 
 /** A promise that is resolved from outside. */
-class Deferred<T> {
+export class Deferred<T> {
   resolve: (value: T) => void = () => {};
   readonly promise = new Promise<T>((resolve) => {
     this.resolve = resolve;
@@ -203,14 +203,12 @@ export class Turn {
   }
 }
 
-/** Works on a call that is owed when it is made: nothing is sent for it. */
-export function owing(metered: Metered): Run {
-  return async (work) => {
-    const transport = async () => ({ status: 200, headers: {}, body: (async function* () {})() });
-    await (await work.send({ path: '/realtime' }, { transport })).readAll();
-    work.meter(metered);
-    return {};
-  };
+/** Meters a call of which nothing is left to send: the vendor has done the work on the websocket that is open. */
+export async function meterUnsent(work: Attempt<'realtime'>, metered: Metered): Promise<RealtimeResponse> {
+  const transport = async () => ({ status: 200, headers: {}, body: (async function* () {})() });
+  await (await work.send({ path: '/realtime' }, { transport })).readAll();
+  work.meter(metered);
+  return {};
 }
 
 /** Cancels the responses of turns, which may say what they came to within a time, and ends the calls of those that do not. */

@@ -1,6 +1,7 @@
 import {
   type CostPart,
   costOf,
+  isCount,
   type JsonObject,
   type Metered,
   type Price,
@@ -35,7 +36,8 @@ export interface Tokens {
 export function estimateRealtime(request: RealtimeRequest, { model, price }: TargetFacts<'realtime'>): Metered {
   const { kind, max_tokens: limit, speaks } = request;
   if (kind === 'open') return { units: {}, cost: 0 };
-  if (kind !== 'response') return { units: {}, cost: price ? 0 : undefined };
+  if (kind === 'transcription') return estimateTranscription(request, price);
+  if (kind !== 'response') return { units: {}, cost: 0, owed: true };
   const window = model?.contextWindow ?? Number.POSITIVE_INFINITY;
   const audio = Math.min(request.audio, window);
   const images = Math.min(request.images, window - audio);
@@ -50,20 +52,44 @@ export function estimateRealtime(request: RealtimeRequest, { model, price }: Tar
   return { units: { prompt_tokens: read, completion_tokens: written }, cost: costOf(usage, price) };
 }
 
-/** What was held for a response whose usage nobody told. */
-export function heldFor(request: RealtimeRequest, facts: TargetFacts<'realtime'>): Metered {
-  return { ...estimateRealtime({ ...request, kind: 'response' }, facts), estimated: true };
+/** Tokens of sound in a second, and tokens of text that are written down of a second at most. */
+const SOUND_PER_SECOND = 10;
+const TEXT_PER_SECOND = 5;
+
+/** The most that the transcription of so much sound costs: by the second where its model is charged so, else by tokens. */
+function estimateTranscription({ audio, text }: RealtimeRequest, price: Price | undefined): Metered {
+  const seconds = Math.ceil(audio / SOUND_PER_SECOND);
+  if (price?.fees?.[SECONDS] !== undefined) return meterSeconds(seconds, price);
+  const [read, written] = [audio + text, seconds * TEXT_PER_SECOND];
+  const usage = {
+    ...{ prompt_tokens: read, completion_tokens: written, total_tokens: read + written },
+    prompt_tokens_details: { audio_tokens: audio },
+  };
+  return { units: { prompt_tokens: read }, cost: costOf(usage, price) };
 }
 
-/** What a response came to by the vendor's usage; undefined where it told none. */
+/** What is charged for a response or transcription whose usage the vendor did not report: what is held for one. */
+export function heldFor(request: RealtimeRequest, facts: TargetFacts<'realtime'>): Metered {
+  const kind = request.kind === 'transcription' || request.kind === 'transcribed' ? 'transcription' : 'response';
+  const { owed: _, ...most } = estimateRealtime({ ...request, kind }, facts);
+  return { ...most, estimated: true };
+}
+
+/** A token count of a vendor; undefined for what is no count or more than any model reads or writes. */
+function countOf(value: unknown): number | undefined {
+  const count = readCount(value);
+  return isCount(count) ? count : undefined;
+}
+
+/** What a response cost by the vendor's usage; undefined where there is none, or an impossible one. */
 export function meterResponse(usage: JsonObject, price: Price | undefined): Metered | undefined {
-  const input = readCount(usage['input_tokens']);
-  const output = readCount(usage['output_tokens']);
+  const input = countOf(usage['input_tokens']);
+  const output = countOf(usage['output_tokens']);
   if (input === undefined || output === undefined || input + output === 0) return undefined;
   const read = readObject(usage['input_token_details']);
   const cached = readObject(read['cached_tokens_details']);
   const wrote = readObject(usage['output_token_details']);
-  const count = (from: JsonObject, name: string): number => readCount(from[name]) ?? 0;
+  const count = (from: JsonObject, name: string): number => countOf(from[name]) ?? 0;
   const parts: CostPart[] = [];
   const told = {
     ...{ prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
@@ -79,28 +105,30 @@ export function meterResponse(usage: JsonObject, price: Price | undefined): Mete
   return { units: { prompt_tokens: input, completion_tokens: output }, cost, parts };
 }
 
-/** What it cost to write down what a caller said. */
-export function meterTranscription(usage: JsonObject, price: Price | undefined): Metered {
+/** What a transcription cost by the vendor's usage; undefined where there is none, or an impossible one. */
+export function readTranscription(usage: JsonObject, price: Price | undefined): Metered | undefined {
+  const { seconds } = usage;
+  if (typeof seconds !== 'number') return meterResponse(usage, price);
+  return isCount(Math.ceil(seconds)) ? meterSeconds(seconds, price) : undefined;
+}
+
+function meterSeconds(seconds: number, price: Price | undefined): Metered {
   const parts: CostPart[] = [];
-  const seconds = usage['seconds'];
-  if (typeof seconds === 'number' && seconds >= 0) {
-    const units = { [SECONDS]: Math.ceil(seconds) };
-    const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
-    return { units, cost: costOf({ ...none, units }, price, undefined, undefined, parts), parts };
-  }
-  return meterResponse(usage, price) ?? { units: {}, cost: undefined, estimated: true };
+  const units = { [SECONDS]: Math.ceil(seconds) };
+  const none = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+  return { units, cost: costOf({ ...none, units }, price, undefined, undefined, parts), parts };
 }
 
 /** All that a session's model has read and written by the end of a response: what it reads for the next one. */
 export function tokensAfter(usage: JsonObject): Tokens | undefined {
-  const input = readCount(usage['input_tokens']);
+  const input = countOf(usage['input_tokens']);
   if (input === undefined) return undefined;
   const read = readObject(usage['input_token_details']);
   const wrote = readObject(usage['output_token_details']);
-  const audio = readCount(read['audio_tokens']) ?? 0;
-  const images = readCount(read['image_tokens']) ?? 0;
-  const spoken = readCount(wrote['audio_tokens']) ?? 0;
-  const written = (readCount(usage['output_tokens']) ?? spoken) - spoken;
+  const audio = countOf(read['audio_tokens']) ?? 0;
+  const images = countOf(read['image_tokens']) ?? 0;
+  const spoken = countOf(wrote['audio_tokens']) ?? 0;
+  const written = (countOf(usage['output_tokens']) ?? spoken) - spoken;
   return { audio: audio + spoken, images, text: Math.max(0, input - audio - images) + Math.max(0, written) };
 }
 
@@ -114,6 +142,9 @@ export function tokensOfSound(base64: unknown, isCompressed: boolean): number {
   return Math.ceil(bytes / (isCompressed ? G711_BYTES_PER_TOKEN : BYTES_PER_TOKEN));
 }
 
+/** Characters of text for one token, about. */
+export const CHARACTERS_PER_TOKEN = 4;
+
 /** The tokens of what is put before the model: a new item, a session, or what a response is to be made of. */
 export function tokensOfItem(value: JsonObject, isCompressed: boolean): Tokens {
   const tokens = { text: 0, audio: 0, images: 0 };
@@ -124,5 +155,5 @@ export function tokensOfItem(value: JsonObject, isCompressed: boolean): Tokens {
     if (image !== undefined) tokens.images += TOKENS_PER_IMAGE;
     rest -= (readString(audio)?.length ?? 0) + (readString(image)?.length ?? 0);
   }
-  return { ...tokens, text: Math.ceil(rest / 4) };
+  return { ...tokens, text: Math.ceil(rest / CHARACTERS_PER_TOKEN) };
 }

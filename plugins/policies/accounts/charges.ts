@@ -93,7 +93,7 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const { ledger, rules, clock, running } = books;
   const { budget, userLimits } = call.principal;
   const now = books.now();
-  const { cost, heldUntil } = api.estimate(call);
+  const { cost, heldUntil, owed = false } = api.estimate(call);
   const first = call.state.get(HOLD) as Hold | undefined;
   const hold: Hold = {
     ...{ state: 'refused', budgets: [], used: [], amount: cost ?? 0, isLimited: false, more: [] },
@@ -103,7 +103,7 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   if (first) first.more.push(requestId);
   else call.state.set(HOLD, hold);
   const counted = await books.budgets.find(call, now);
-  const isOwn = call.client?.ownSubscription === true;
+  const isUnlimited = owed || call.client?.ownSubscription === true;
   hold.isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined || counted.length > 0;
   if (cost === undefined && hold.isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
   const expiresAt = heldUntil ?? clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
@@ -112,14 +112,14 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const own = budgetsOf(call.principal);
   hold.budgets = counted;
   const limited = [...own, ...holdsOf(counted)];
-  const budgets = isOwn ? limited.map((budget) => ({ ...budget, limit: Number.POSITIVE_INFINITY })) : limited;
+  const budgets = isUnlimited ? limited.map((budget) => ({ ...budget, limit: Number.POSITIVE_INFINITY })) : limited;
   const wanted: Wanted = { api, ledger, call, rules, hold, budgets };
   const reservation: Reservation = {
     account: call.principal.account,
     requestId,
     amount: hold.amount,
     facts: plannedFacts(call),
-    floor: rules.isEnforced && !isOwn ? 0 : Number.NEGATIVE_INFINITY,
+    floor: rules.isEnforced && !isUnlimited ? 0 : Number.NEGATIVE_INFINITY,
     expiresAt,
     budgets,
     now,

@@ -168,10 +168,10 @@ export interface BatchOffer extends Offer {
 export interface RealtimeRequest {
   readonly model: string;
   /**
-   * `open`: the websocket itself. `response`: one that is held before it begins. `begun`: one that the vendor began by itself, and
-   * `transcription`: what was said by the caller, written down. Those two are owed when they are known.
+   * `open`: the websocket itself. `response`: a response, held before it begins. `transcription`: the transcription of sound, held before
+   * the sound is passed on. `begun` and `transcribed`: the same where the vendor did it before anything was held; they are owed.
    */
-  readonly kind: 'open' | 'response' | 'begun' | 'transcription';
+  readonly kind: 'open' | 'response' | 'begun' | 'transcription' | 'transcribed';
   /** What the gateway has of it. */
   readonly ticket: string;
   /** The tokens that the model is to read, estimated. */

@@ -1,7 +1,7 @@
 import http, { type ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { isShutdown } from '../../../core/calls/run-call.ts';
-import { Lifecycle } from '../../../core/http/lifecycle.ts';
+import { closeOwnPort, Lifecycle } from '../../../core/http/lifecycle.ts';
 import { listen } from '../../../core/http/server.ts';
 import { until } from '../../support/wait.ts';
 
@@ -88,6 +88,26 @@ describe('a server', () => {
     for (const { response } of open) response.end('over');
     expect(await Promise.all([answer, late])).to.deep.equal(['over', 'over']);
     await drained;
+  });
+
+  it('serves a request on a connection that was idle when the port was closed (G40)', async () => {
+    const server = http.createServer((_request, response) => response.end('served'));
+    const port = await listen(server, '127.0.0.1', 0);
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const ask = (by: http.Agent) =>
+      new Promise<string>((resolve) => {
+        const request = http.get({ host: '127.0.0.1', port, agent: by }, (response) => {
+          response.resume();
+          response.on('end', () => resolve(request.reusedSocket ? 'reused' : 'new'));
+        });
+        request.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+      });
+    expect(await ask(agent)).to.equal('new');
+    const closed = closeOwnPort(server);
+    await until('the port is closed', async () => (await ask(new http.Agent())) === 'ECONNREFUSED');
+    expect(await ask(agent)).to.equal('reused');
+    agent.destroy();
+    await closed;
   });
 
   it('cuts the connection of what does not end even then', async () => {

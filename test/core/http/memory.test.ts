@@ -160,6 +160,24 @@ describe('the memory in flight', () => {
     expect(order.indexOf('two turns later')).to.be.below(20);
   });
 
+  it('lets messages of websockets wait in the line of their owner, together with its requests (G62)', async () => {
+    const memory = createMemory();
+    memory.book('small', 10);
+    const order: string[] = [];
+    const come = async (name: string, wait: Promise<void> | undefined): Promise<void> => {
+      await wait;
+      order.push(name);
+    };
+    // Sixteen sockets with small events, as many requests, and one event of somebody else.
+    const all = Array.from({ length: 16 }, () => come('event', memory.join('greedy')));
+    all.push(...Array.from({ length: 16 }, () => come('request', memory.book('address').assign('greedy'))));
+    all.push(come('small', memory.join('small')));
+    await Promise.all(all);
+    expect(order.indexOf('small'), 'waits for none of them').to.be.below(4);
+    expect(order.lastIndexOf('event'), 'in their order').to.be.below(order.indexOf('request') + 3);
+    expect(order).to.have.length(33);
+  });
+
   it('has an owner wait for nobody who is alone', async () => {
     const memory = createMemory();
     memory.book('greedy', 10);

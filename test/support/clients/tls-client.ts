@@ -1,5 +1,5 @@
 /** Clients of a gateway that speaks HTTPS by a certificate which nobody but the test knows. */
-import http from 'node:http';
+import http, { type IncomingHttpHeaders } from 'node:http';
 import https from 'node:https';
 import tls from 'node:tls';
 import type { Certificate } from '../identity/self-signed.ts';
@@ -13,6 +13,7 @@ export interface TlsClientOptions extends tls.ConnectionOptions {
 
 export interface TlsAnswer {
   readonly status: number;
+  readonly headers: IncomingHttpHeaders;
   readonly body: string;
   /** The serial number of the certificate that the gateway showed. */
   readonly serial: string;
@@ -52,7 +53,9 @@ export function requestTls(url: string, path: string, options: TlsClientOptions)
         text += part;
       });
       response.on('error', reject);
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: text, serial, localPort }));
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text, serial, localPort }),
+      );
     });
     request.on('error', reject);
     request.end(body);
