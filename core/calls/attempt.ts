@@ -20,7 +20,7 @@ import { pluginError } from '../plugins/attribution.ts';
 import { type Call, type NotedAttempt, owedBy, withTrace } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
-import { assertEffects, effectsOf } from './ingress.ts';
+import { assertEffects, effectsFor, effectsOf } from './ingress.ts';
 import { refuseOwnToken, withOwnToken } from './own-token.ts';
 import { cutSecrets, redact } from './redaction.ts';
 
@@ -46,7 +46,8 @@ export async function sendAttempt(
   const { endpoint, request } = isOwn
     ? withOwnToken(call, target, offered, requested)
     : { endpoint: call.record.key?.endpoint ?? offered, request: requested };
-  const { credential, effects } = endpoint;
+  const { credential } = endpoint;
+  const effects = effectsFor(endpoint.effects, target.model);
   if (credential?.required && credential.value === undefined) throw notConfigured(target, credential.env);
   // Whichever way it came, what is sent is what is checked; what plugins change from here on is theirs.
   const body = readObject(request.body);

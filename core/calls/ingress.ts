@@ -4,7 +4,7 @@ import type { ChatRequest } from '../contract/chat.ts';
 import type { DialectNeed, NativeChange } from '../contract/dialect.ts';
 import { GatewayError } from '../contract/errors.ts';
 import { isObject, type JsonObject, readArray, readObject } from '../contract/json.ts';
-import type { HttpRequest, NativeBody, NativeRow, ProviderEffects } from '../contract/provider.ts';
+import type { Endpoint, HttpRequest, NativeBody, NativeRow, ProviderEffects } from '../contract/provider.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isPublicHttps } from './content.ts';
 import { atCallersPlace } from './error-marks.ts';
@@ -193,12 +193,18 @@ export function assertPublicMedia(media: readonly MediaAddress[]): void {
   );
 }
 
+/** The effects that a provider declares for a model. */
+export function effectsFor(declared: Endpoint['effects'], model: string): ProviderEffects | undefined {
+  return typeof declared === 'function' ? declared(model) : declared;
+}
+
 /** What a request as it is sent makes the provider do, by the effects that its provider declares. Throws for what no one may have. */
 export function effectsOf(
-  effects: ProviderEffects | undefined,
+  declared: Endpoint['effects'],
   { model, provider }: Target,
   { body }: HttpRequest,
 ): readonly DialectNeed[] {
+  const effects = effectsFor(declared, model);
   const needs: DialectNeed[] = [];
   if (!isObject(body)) return needs;
   for (const field in effects) {

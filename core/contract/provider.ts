@@ -284,8 +284,8 @@ export interface Endpoint {
   rateLimits?(headers: ResponseHeaders): Readonly<Record<string, string>>;
   /** Where the operator lets callers pay with a subscription of their own; without it their tokens are refused. */
   readonly passThroughAuth?: PassThroughAuth;
-  /** What a request can make the vendor do beyond responding; core holds every request to it as it is sent. */
-  readonly effects?: ProviderEffects;
+  /** What a request can make the vendor do beyond responding; core holds every request to it as it is sent. By model where the vendor has several wires. */
+  readonly effects?: ProviderEffects | ((model: string) => ProviderEffects);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import os from 'node:os';
 import { Readable, Transform } from 'node:stream';
@@ -8,6 +8,7 @@ import { type BodyShape, takeBody } from '../calls/facts.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
 import { type JsonBounds, measureJson } from '../contract/json.ts';
 import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
+import { isSpecificType, SNIFFED_BYTES, typeOfBytes, typeOfName, withExtension } from './file-type.ts';
 import { HEAP_PER_BYTE, type Hold, type Memory } from './memory.ts';
 
 interface BodyOptions {
@@ -245,6 +246,10 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, source: For
       maxFields: MAX_FIELDS,
       maxFieldsSize: MAX_FIELD_BYTES,
       onFileBegin: (_name: string, file: { filepath: string }) => void uploaded.push(file.filepath),
+      onPart(part, handle) {
+        setKind(part);
+        handle(part);
+      },
     },
   });
   const remove = async (): Promise<void> => {
@@ -252,7 +257,7 @@ export async function readForm(ctx: Koa.Context, limits: FormLimits, source: For
   };
   try {
     await read(withBody(ctx, body.req), async () => undefined);
-    return { fields: { ...(ctx.request.body as Form['fields']) }, files: filesOf(ctx), remove };
+    return { fields: { ...(ctx.request.body as Form['fields']) }, files: await filesOf(ctx), remove };
   } catch (cause) {
     await remove();
     if (isGatewayError(cause)) throw cause;
@@ -332,17 +337,64 @@ interface KoaFile {
   readonly size: number;
 }
 
-function filesOf(ctx: Koa.Context): readonly UploadedFile[] {
+/** A part of a form before its content is read; formidable makes a file of it when it has a `mimetype`. */
+interface FormPart {
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+  originalFilename: string | null;
+  mimetype: string | null;
+}
+
+const QUOTED = /"(?:\\.|[^"\\])*"/g;
+const FILE_NAME = /;\s*filename(\*?)\s*=\s*([^;]*)/i;
+
+/**
+ * Makes a part with a file name a file, with or without `Content-Type`, and a text without a file name a field.
+ * Python's `requests` names no type for files, and .NET names one for fields. Source: https://www.rfc-editor.org/rfc/rfc7578#section-4.2
+ */
+function setKind(part: FormPart): void {
+  const disposition = part.headers?.['content-disposition'] ?? '';
+  const [, isEncoded, value = ''] = FILE_NAME.exec(disposition.replace(QUOTED, '""')) ?? [];
+  if (isEncoded !== undefined) {
+    part.originalFilename ??= isEncoded === '*' ? decodeName(value) : '';
+    part.mimetype ||= OCTETS;
+  } else if (part.originalFilename === null && part.mimetype !== null && FIELD_TYPE.test(part.mimetype))
+    part.mimetype = null;
+}
+
+const OCTETS = 'application/octet-stream';
+const FIELD_TYPE = /^(?:text\/plain|application\/json)\s*(?:;|$)/i;
+
+/** A name as RFC 5987 writes it, such as `UTF-8''sp%C3%A9ech.wav`; empty when it cannot be decoded. */
+function decodeName(value: string): string {
+  try {
+    return decodeURIComponent(value.trim().replace(/^[\w-]*'[\w-]*'/, ''));
+  } catch {
+    return '';
+  }
+}
+
+async function filesOf(ctx: Koa.Context): Promise<readonly UploadedFile[]> {
   const found = (ctx.request as { files?: Record<string, KoaFile | KoaFile[]> }).files ?? {};
-  return Object.entries(found).flatMap(([field, files]) =>
-    [files].flat().map(({ filepath, originalFilename, mimetype, size }) => ({
-      field,
-      path: filepath,
-      name: originalFilename ?? '',
-      contentType: mimetype ?? 'application/octet-stream',
-      bytes: size,
-    })),
+  const all = Object.entries(found).flatMap(([field, files]) => [files].flat().map((file) => ({ field, file })));
+  return Promise.all(
+    all.map(async ({ field, file: { filepath, originalFilename, mimetype, size } }) => {
+      const name = originalFilename ?? '';
+      const contentType = isSpecificType(mimetype)
+        ? mimetype
+        : (typeOfName(name) ?? typeOfBytes(await firstBytes(filepath)) ?? OCTETS);
+      return { field, path: filepath, name: withExtension(name, contentType), contentType, bytes: size };
+    }),
   );
+}
+
+async function firstBytes(path: string): Promise<Uint8Array> {
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(SNIFFED_BYTES), 0, SNIFFED_BYTES, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
 }
 
 /**

@@ -13,7 +13,7 @@ import {
   type StreamTransform,
 } from '../../core/index.ts';
 import { refuseBatches, refuseRealtime } from './kit/guard.ts';
-import { lengthOf } from './kit/judged-texts.ts';
+import { codedTextsOf, lengthOf } from './kit/judged-texts.ts';
 import { requestVerdict, SERVICE } from './kit/service.ts';
 
 /** What the service says of what it was sent: undefined lets that be as it is. */
@@ -154,7 +154,10 @@ export default definePlugin({
       );
     };
     const prepare = async (call: Call, request: object) => {
-      const given = await send(call, 'prepare', { request: withoutFiles(request) }, 'request');
+      const sent = withoutFiles(request);
+      const texts = codedTextsOf(sent);
+      const content = { request: sent, ...(texts.length > 0 && { coded_texts: texts }) };
+      const given = await send(call, 'prepare', content, 'request');
       if (given === undefined) return undefined;
       const files = Object.entries(request).filter(([name]) => FILES.some((file) => file === name));
       return { ...withoutFiles(given as object), ...Object.fromEntries(files) } as RequestOf<'chat'>;

@@ -1,6 +1,6 @@
-import { type ChatCodec, definePlugin, OptionError, type ProviderEffects, problemsOf } from '../../core/index.ts';
+import { definePlugin, OptionError, type ProviderEffects, problemsOf } from '../../core/index.ts';
 import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';
-import { CLAUDE, isClaude } from '../formats/bedrock/claude.ts';
+import { CLAUDE as CLAUDE_CODEC, isClaude } from '../formats/bedrock/claude.ts';
 import { createFrameReader } from '../formats/bedrock/event-stream.ts';
 import { bedrockFailure, converseResponse, converseStream } from '../formats/bedrock/read-response.ts';
 import { CONVERSE_FIELDS } from '../formats/bedrock/tables.ts';
@@ -17,6 +17,7 @@ import {
   readAws,
   readProviderOptions,
 } from './kit/index.ts';
+import { chooseWire, type ProviderWire } from './kit/wires.ts';
 
 const REGION = '^[a-z]{2,4}(-[a-z]{1,12}){1,3}-\\d{1,2}$';
 
@@ -41,14 +42,8 @@ interface BedrockConfig extends ProviderConfig {
   readonly region?: string;
 }
 
-const CONVERSE: Pick<ChatCodec, 'request' | 'response' | 'stream'> = Object.freeze({
-  request: converseRequest,
-  response: converseResponse,
-  stream: converseStream,
-});
-
 /** Names of models that stand for more. Source: `modelId` of https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html */
-const EFFECTS: ProviderEffects = Object.freeze({
+const MODEL_EFFECTS: ProviderEffects = Object.freeze({
   model: [
     {
       does: 'tool',
@@ -58,10 +53,32 @@ const EFFECTS: ProviderEffects = Object.freeze({
     },
     { does: 'model', name: '*', values: /:(?:default-)?prompt-router\//, note: 'the vendor chooses' },
   ],
-  ...ANTHROPIC_EFFECTS,
 } satisfies ProviderEffects);
 
-const codecOf = (model: string): typeof CONVERSE => (isClaude(model) ? CLAUDE : CONVERSE);
+const CONVERSE: ProviderWire = Object.freeze({
+  codec: lenientChat({
+    request: converseRequest,
+    response: converseResponse,
+    stream: converseStream,
+    reader: createFrameReader,
+  }),
+  fields: CONVERSE_FIELDS,
+  effects: MODEL_EFFECTS,
+} satisfies ProviderWire);
+
+const CLAUDE: ProviderWire = Object.freeze({
+  codec: lenientChat(CLAUDE_CODEC),
+  fields: ANTHROPIC_FIELDS,
+  effects: { ...MODEL_EFFECTS, ...ANTHROPIC_EFFECTS },
+} satisfies ProviderWire);
+
+/** Claude by Anthropic's format, all others by Converse. Bedrock has no route of a client's own format. */
+const { native: _, ...WIRES } = chooseWire(CONVERSE, {
+  wire: CLAUDE,
+  when: 'Claude, in its own format',
+  example: { model: 'anthropic.claude-sonnet-4-5-20250929-v1:0' },
+  has: isClaude,
+});
 
 /** Models of Amazon Bedrock, by an API key of Bedrock or signed. Source: https://docs.aws.amazon.com/bedrock/latest/APIReference */
 export default definePlugin({
@@ -85,23 +102,7 @@ export default definePlugin({
       ...(!own.models && { anyModel: true }),
       ...readProviderOptions(own, { baseUrl, apiKeyEnv: 'AWS_BEARER_TOKEN_BEDROCK', remoteMedia: 'refuse' }),
       ...(own.aws && { credential: awsCredential(api, own.aws, baseUrl) }),
-      chat: lenientChat({
-        request: (input, call) => codecOf(call.model).request(input, call),
-        response: (body, call) => codecOf(call.model).response(body, call),
-        stream: (call) => codecOf(call.model).stream(call),
-        reader: createFrameReader,
-      }),
-      fields: {
-        ...CONVERSE_FIELDS,
-        variants: [
-          {
-            when: 'Claude, in its own format',
-            example: { model: 'anthropic.claude-sonnet-4-5-20250929-v1:0' },
-            fields: ANTHROPIC_FIELDS.fields,
-          },
-        ],
-      },
-      effects: EFFECTS,
+      ...WIRES,
       error: bedrockFailure,
     });
   },

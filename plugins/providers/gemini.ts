@@ -17,7 +17,12 @@ import {
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
 import { geminiStream } from '../formats/google/stream.ts';
-import { GEMINI_EFFECTS, GEMINI_FIELDS, GEMINI_FIELDS_WITH_CACHE } from '../formats/google/tables.ts';
+import {
+  GEMINI_EFFECTS,
+  GEMINI_FIELDS,
+  GEMINI_FIELDS_WITH_CACHE,
+  GEMINI_TOOL_NAMES,
+} from '../formats/google/tables.ts';
 import { geminiRequest, modelPath, nativeRow } from '../formats/google/write-request.ts';
 import {
   applyFieldRules,
@@ -53,9 +58,6 @@ const CONFIG_SCHEMA: object = {
     },
   },
 };
-
-/** What the vendor takes as the name of a function: it may not begin with a digit or a dash. */
-const TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
 interface GeminiConfig extends ProviderConfig {
   readonly cachedContent?: boolean;
@@ -116,7 +118,7 @@ export default definePlugin({
           response: geminiResponse,
           stream: geminiStream,
         },
-        { toolNames: TOOL_NAMES },
+        { toolNames: GEMINI_TOOL_NAMES },
       ),
       fields,
       effects: mayStore ? { ...GEMINI_EFFECTS, store: [] } : GEMINI_EFFECTS,

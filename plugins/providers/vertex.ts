@@ -1,9 +1,7 @@
 import {
-  type ChatCodec,
   definePlugin,
   type FieldTable,
   type HttpRequest,
-  type NativeRow,
   OptionError,
   type Provider,
   problemsOf,
@@ -18,7 +16,7 @@ import { anthropicRequest, type BetaRules, nativeMessages } from '../formats/ant
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
 import { geminiStream } from '../formats/google/stream.ts';
-import { GEMINI_EFFECTS, GEMINI_FIELDS } from '../formats/google/tables.ts';
+import { GEMINI_EFFECTS, GEMINI_FIELDS, GEMINI_TOOL_NAMES } from '../formats/google/tables.ts';
 import { geminiRequest, nativeRow } from '../formats/google/write-request.ts';
 import {
   GOOGLE_OPTION,
@@ -33,6 +31,7 @@ import {
   readGoogle,
   readProviderOptions,
 } from './kit/index.ts';
+import { chooseWire, type ProviderWire } from './kit/wires.ts';
 
 /** Typed as `object`, since `VertexConfig` is its type: none is to be computed from the schema. */
 const CONFIG_SCHEMA: object = {
@@ -61,8 +60,6 @@ interface VertexConfig extends ProviderConfig {
   readonly location?: string;
 }
 
-type Codec = Pick<ChatCodec, 'request' | 'response' | 'stream'>;
-
 /** Gemini's table, but for what only its own API has. */
 const FIELDS: FieldTable = Object.freeze({
   ...GEMINI_FIELDS,
@@ -83,14 +80,30 @@ const REGIONAL = Object.freeze({ models: /^gemini-(?:[3-9]|flash|pro)/, by: 1.1 
 /** Models of Google stand below their publisher; tuned ones, `endpoints/…`, below the project. */
 const placed = (path: string): string => (path.startsWith('/models/') ? `/publishers/google${path}` : path);
 
-const GEMINI: Codec = Object.freeze({
-  request(input, call): HttpRequest {
-    const written = geminiRequest(input, call, FIELDS);
-    return { ...written, path: placed(written.path) };
+const GEMINI: ProviderWire = Object.freeze({
+  codec: lenientChat(
+    {
+      request(input, call): HttpRequest {
+        const written = geminiRequest(input, call, FIELDS);
+        return { ...written, path: placed(written.path) };
+      },
+      response: geminiResponse,
+      stream: geminiStream,
+    },
+    { toolNames: GEMINI_TOOL_NAMES },
+  ),
+  fields: FIELDS,
+  effects: {
+    ...GEMINI_EFFECTS,
+    modelArmorConfig: [{ does: 'tool', name: 'modelArmorConfig', note: 'a template of the operator’s account' }],
   },
-  response: geminiResponse,
-  stream: geminiStream,
-} satisfies Codec);
+  native(model, stream) {
+    const { gemini: row } = nativeRow(model, stream, {});
+    if (!row) return {};
+    const { count, path } = row;
+    return { gemini: { ...row, path: placed(path), ...(count && { count: { ...count, path: placed(count.path) } }) } };
+  },
+} satisfies ProviderWire);
 
 /** Source: https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai */
 const VERSION = 'vertex-2023-10-16';
@@ -105,21 +118,18 @@ function claudeBody(body: object): object {
   return { ...rest, anthropic_version: VERSION };
 }
 
-const CLAUDE: Codec = Object.freeze({
-  request(input, call): HttpRequest {
-    const written = anthropicRequest(input, call, NO_BETAS);
-    return { ...written, path: claudePath(call.model, call.stream), body: claudeBody(written.body ?? {}) };
-  },
-  response: (body, call) => anthropicResponse(body, call),
-  stream: (call) => anthropicStream(call),
-} satisfies Codec);
-
-const isClaude = (model: string): boolean => model.startsWith('claude-');
-const codecOf = (model: string): Codec => (isClaude(model) ? CLAUDE : GEMINI);
-
-/** Clients of Anthropic's and Google's own formats are passed on, but for what stands in the path. */
-function rowsOf(model: string, stream: boolean): Readonly<Record<string, NativeRow | undefined>> {
-  if (isClaude(model)) {
+const CLAUDE: ProviderWire = Object.freeze({
+  codec: lenientChat({
+    request(input, call): HttpRequest {
+      const written = anthropicRequest(input, call, NO_BETAS);
+      return { ...written, path: claudePath(call.model, call.stream), body: claudeBody(written.body ?? {}) };
+    },
+    response: (body, call) => anthropicResponse(body, call),
+    stream: (call) => anthropicStream(call),
+  }),
+  fields: ANTHROPIC_FIELDS,
+  effects: ANTHROPIC_EFFECTS,
+  native(model, stream) {
     const { count: _count, headers, ...row } = nativeMessages(NO_BETAS);
     return {
       messages: {
@@ -129,12 +139,16 @@ function rowsOf(model: string, stream: boolean): Readonly<Record<string, NativeR
         body: (body) => ({ body: claudeBody(body) }),
       },
     };
-  }
-  const { gemini: row } = nativeRow(model, stream, {});
-  if (!row) return {};
-  const { count, path } = row;
-  return { gemini: { ...row, path: placed(path), ...(count && { count: { ...count, path: placed(count.path) } }) } };
-}
+  },
+} satisfies ProviderWire);
+
+/** Gemini and Claude, each by its maker's format. */
+const WIRES = chooseWire(GEMINI, {
+  wire: CLAUDE,
+  when: 'Claude',
+  example: { model: 'claude-sonnet-4-5@20250929' },
+  has: (model) => model.startsWith('claude-'),
+});
 
 /** Claude's errors are Anthropic's where the model itself says them. */
 function failureOf(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
@@ -155,7 +169,8 @@ export default definePlugin({
     ),
   setup(api, config) {
     const own = config as VertexConfig;
-    const native = nativeRows(own, rowsOf);
+    const { native: rows, ...wires } = WIRES;
+    const native = nativeRows(own, rows);
     const provider: Provider = {
       specVersion: 1,
       vendor: 'vertex',
@@ -164,25 +179,8 @@ export default definePlugin({
       ...(!own.models && { anyModel: true }),
       ...readProviderOptions(own, { baseUrl: readAddress(own) }),
       ...(own.google && { credential: googleCredential(api, own.google) }),
-      chat: lenientChat({
-        request: (input, call) => codecOf(call.model).request(input, call),
-        response: (body, call) => codecOf(call.model).response(body, call),
-        stream: (call) => codecOf(call.model).stream(call),
-      }),
+      ...wires,
       ...(native && { native }),
-      fields: {
-        ...FIELDS,
-        variants: [
-          ...(FIELDS.variants ?? []),
-          { when: 'Claude', example: { model: 'claude-sonnet-4-5@20250929' }, fields: ANTHROPIC_FIELDS.fields },
-        ],
-      },
-      effects: {
-        ...GEMINI_EFFECTS,
-        ...ANTHROPIC_EFFECTS,
-        modelArmorConfig: [{ does: 'tool', name: 'modelArmorConfig', note: 'a template of the operator’s account' }],
-        tools: [...(GEMINI_EFFECTS['tools'] ?? []), ...(ANTHROPIC_EFFECTS['tools'] ?? [])],
-      },
       error: failureOf,
     };
     api.provider(provider);

@@ -32,8 +32,11 @@ const DOES: ReadonlySet<string> = new Set(['tool', 'model', 'price', 'stores', '
 /** The provider says what its requests make the vendor do, and a model that it does not know gets the narrowest of them. */
 export function testEffects({ provider, kit }: ProviderSubject): void {
   const { describe, it } = findRunner();
-  const { chat, effects, transport, fields: table } = provider;
+  const { chat, effects: declared, transport, fields: table } = provider;
   if (!chat || transport) return;
+  const effectsOf = (model: string) => (typeof declared === 'function' ? declared(model) : declared);
+  const effects = effectsOf(CALL.model);
+  const models = [CALL.model, ...(table?.variants ?? []).map(({ example }) => example.model)];
   const messages = [{ role: 'user', content: 'Hello' }] as const;
   const send = (model: string, fields: object): HttpRequest =>
     chat.request({ messages, model, ...fields } as ChatRequest, { ...CALL, model });
@@ -41,22 +44,28 @@ export function testEffects({ provider, kit }: ProviderSubject): void {
   describe('what a caller can make the vendor do', () => {
     it('is declared in `effects`, `{}` where nothing is', () => {
       assert.ok(effects, 'the provider has `effects`');
-      for (const [field, rules] of Object.entries(effects))
-        for (const { does, at = '', values } of rules) {
-          assert.ok(DOES.has(does), `effects.${field} does something that is known`);
-          assert.match(at, /^(?:(?:\[\]|\*|\w+)(?:\.(?:\[\]|\*|\w+))*)?$/, `effects.${field}.at is a path`);
-          assert.ok(
-            values === undefined || !(values.global || values.sticky),
-            `effects.${field}.values keeps no state`,
-          );
-        }
+      for (const model of models)
+        for (const [field, rules] of Object.entries(effectsOf(model) ?? {}))
+          for (const { does, at = '', values } of rules) {
+            assert.ok(DOES.has(does), `effects.${field} does something that is known`);
+            assert.match(at, /^(?:(?:\[\]|\*|\w+)(?:\.(?:\[\]|\*|\w+))*)?$/, `effects.${field}.at is a path`);
+            assert.ok(
+              values === undefined || !(values.global || values.sticky),
+              `effects.${field}.values keeps no state`,
+            );
+          }
     });
 
     for (const [field, value] of Object.entries(ACTING))
       it(`is declared of ${field}, if that is sent`, () => {
-        const body = sentOf(() => send(CALL.model, { [field]: value }));
-        if (body && field in body && JSON.stringify(body).includes(JSON.stringify(value).slice(1, -1)))
-          assert.ok((effects?.[field]?.length ?? 0) > 0, `${field} is sent, and \`effects\` says nothing of it`);
+        for (const model of models) {
+          const body = sentOf(() => send(model, { [field]: value }));
+          if (body && field in body && JSON.stringify(body).includes(JSON.stringify(value).slice(1, -1)))
+            assert.ok(
+              (effectsOf(model)?.[field]?.length ?? 0) > 0,
+              `${field} is sent for ${model}, and \`effects\` says nothing of it`,
+            );
+        }
       });
   });
 

@@ -311,6 +311,9 @@ export const GEMINI_EFFECTS: ProviderEffects = Object.freeze({
   serviceTier: [{ does: 'price', note: 'only tiers with a known price are sent' }],
 });
 
+/** Names of functions that Google accepts: they begin with a letter or an underscore. Source: https://ai.google.dev/api/caching#FunctionDeclaration */
+export const GEMINI_TOOL_NAMES = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+
 /** The table of an instance whose operator lets callers name cached contents. */
 export const GEMINI_FIELDS_WITH_CACHE: FieldTable = {
   ...GEMINI_FIELDS,

@@ -8,7 +8,7 @@ import {
   type StreamTransform,
 } from '../../../core/index.ts';
 import { refusal, refuseBatches, refuseRealtime, type Side } from './guard.ts';
-import { type TextPlace, type TextTransform, textTransform } from './text-transform.ts';
+import { isCodedAt, type TextPlace, type TextTransform, textTransform } from './text-transform.ts';
 
 /** A text that is judged. */
 export interface JudgedText {
@@ -64,6 +64,11 @@ export function textsOfRequest(request: object): readonly JudgedText[] {
     return text;
   }).request(request);
   return texts;
+}
+
+/** The texts of a request that stand in it in base64 or in an address, as text. */
+export function codedTextsOf(request: object): readonly JudgedText[] {
+  return textsOfRequest(request).filter(({ path }) => isCodedAt(path));
 }
 
 /** Puts these texts in place of those of a call, in the order in which {@link eachText} comes to them. */

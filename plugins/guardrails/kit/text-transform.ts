@@ -3,7 +3,9 @@ import {
   type ChatDelta,
   type ChatResponse,
   type ChunkChoice,
+  GatewayError,
   isObject,
+  type JsonObject,
   type StreamTransform,
 } from '../../../core/index.ts';
 import { streamOfText, type TextMatch, type TextSearch, type TextStream } from './text-stream.ts';
@@ -31,31 +33,58 @@ export interface TextTransform {
   stream(): StreamTransform;
 }
 
-/** Fields whose values are no words of anybody: names that something goes by, coded content, marks of vendors. */
-const NO_TEXT: ReadonlySet<string> = new Set(
-  `model role type object id call_id item_id tool_call_id tool_use_id file_id previous_response_id name dialect format kind detail effort
+/** Fields whose values nobody reads as words: identifiers, types, coded content, marks of vendors. docs/plugins/guardrails.md lists them. */
+export const EXEMPT_FIELDS: ReadonlySet<string> = new Set(
+  `model role type object id call_id item_id tool_call_id tool_use_id file_id previous_response_id dialect format kind detail effort
   status finish_reason native index service_tier data file_data signature encrypted_content encrypted_index image_url url file_url source_url
-  media_type mime_type mimeType required pattern order stream`.split(/\s+/),
+  media_type mime_type mimeType order stream`.split(/\s+/),
 );
+
+/** Names by which programs find something: they are checked, and a name with a match refuses the request, since no other name means the same. */
+const NAME_FIELDS: ReadonlySet<string> = new Set(['name', 'required', 'pattern']);
+
+/** Fields whose keys are names too: properties of a JSON Schema. */
+const NAMED_MEMBERS: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
 
 /** Fields whose text is JSON. */
 const JSON_TEXT: ReadonlySet<string> = new Set(['arguments', 'partial_json']);
 
+/** A text file as a data URL; its type, its parameters and its content. */
+const TEXT_URL = /^data:((?:text\/[\w.+-]+|application\/(?:json|xml|yaml))(?:;(?!base64)[^;,]{0,64})*)(;base64)?,/i;
+const TEXT_TYPE = /^(?:text\/|application\/(?:json|xml|yaml)\b)/i;
+
 type Change = (text: string, path: string, kind: 'plain' | 'json') => string;
 
+/** A side of a call as its texts are changed. */
+interface Walk {
+  readonly change: Change;
+  /** Of requests: names are checked. Of responses they are those of the caller's own tools. */
+  readonly checksNames: boolean;
+}
+
 /** A value with all its texts changed, at any depth; the same value where none is. */
-function changeTexts<T>(value: T, path: string, change: Change, key = ''): T {
-  if (typeof value === 'string') return change(value, path, JSON_TEXT.has(key) ? 'json' : 'plain') as T;
+function changeTexts<T>(value: T, path: string, walk: Walk, key = ''): T {
+  const { change, checksNames } = walk;
+  if (typeof value === 'string') {
+    if (checksNames && NAME_FIELDS.has(key)) checkName(value, path, change);
+    else if (!NAME_FIELDS.has(key)) return change(value, path, JSON_TEXT.has(key) ? 'json' : 'plain') as T;
+    return value;
+  }
   if (Array.isArray(value)) {
     const members: readonly unknown[] = value;
-    const changed = members.map((member, at) => changeTexts(member, `${path}[${at}]`, change, key));
+    const changed = members.map((member, at) => changeTexts(member, `${path}[${at}]`, walk, key));
     return changed.some((member, at) => member !== members[at]) ? (changed as T) : value;
   }
   if (!isObject(value)) return value;
   let changed: Record<string, unknown> | undefined;
   for (const [name, member] of Object.entries(value)) {
-    if (NO_TEXT.has(name)) continue;
-    const next = changeTexts(member, path === '' ? name : `${path}.${name}`, change, name);
+    const at = path === '' ? name : `${path}.${name}`;
+    if (checksNames && NAMED_MEMBERS.has(key)) checkName(name, at, change);
+    // Below `properties` a name is a property, whatever it is called.
+    const field = NAMED_MEMBERS.has(key) ? '' : name;
+    const next = EXEMPT_FIELDS.has(field)
+      ? changeFile(value, field, member, at, change)
+      : changeTexts(member, at, walk, field);
     if (next === member) continue;
     changed ??= { ...value };
     changed[name] = next;
@@ -65,6 +94,52 @@ function changeTexts<T>(value: T, path: string, change: Change, key = ''): T {
   if (changed['kind'] === 'text' || 'thinking' in changed) delete changed['signature'];
   if (changed['kind'] === 'text') delete changed['data'];
   return changed as T;
+}
+
+function checkName(name: string, path: string, change: Change): void {
+  if (change(name, path, 'plain') === name) return;
+  throw new GatewayError(
+    'content_filtered',
+    `A policy of this gateway does not let this request pass: the name at \`${path.slice(0, 200)}\` has something that it would replace, and a name cannot be replaced. Rename it and send it again.`,
+    { param: path.slice(0, 200) },
+  );
+}
+
+/** Text files in fields that hold coded content: as text, in base64 or as a data URL. What is changed is coded again. */
+function changeFile(owner: JsonObject, field: string, value: unknown, path: string, change: Change): unknown {
+  if (typeof value !== 'string') return value;
+  const url = TEXT_URL.exec(value);
+  if (url) {
+    const [head, type = 'text/plain', isBase64] = url;
+    const text = isBase64 ? fromBase64(value.slice(head.length)) : fromPercent(value.slice(head.length));
+    if (text === undefined) return value;
+    const next = change(text, path, 'plain');
+    return next === text ? value : `data:${type};base64,${toBase64(next)}`;
+  }
+  if (field !== 'data' && field !== 'file_data') return value;
+  if (owner['type'] === 'text') return change(value, path, 'plain');
+  const type = owner['media_type'] ?? owner['mime_type'] ?? owner['mimeType'];
+  if (typeof type !== 'string' || !TEXT_TYPE.test(type)) return value;
+  const text = fromBase64(value);
+  if (text === undefined) return value;
+  const next = change(text, path, 'plain');
+  return next === text ? value : toBase64(next);
+}
+
+/** Whether what stands at a path is coded content, of which texts are decoded before they are looked at. */
+export function isCodedAt(path: string): boolean {
+  return EXEMPT_FIELDS.has(/[^.[\]]*$/.exec(path.replace(/(?:\[\d+\])+$/, ''))?.[0] ?? '');
+}
+
+const toBase64 = (text: string): string => Buffer.from(text).toString('base64');
+const fromBase64 = (text: string): string => Buffer.from(text, 'base64').toString('utf8');
+
+function fromPercent(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The texts of one choice of a stream, by their fields: a field goes on where another one began, so what it held back came out before. */
@@ -138,7 +213,7 @@ class TextsOfStream implements StreamTransform {
     }
     if (isSaid && !delta.tool_calls && pieces.length === Object.keys(delta).length) return delta;
     const rest = restOf(delta);
-    const changed = changeTexts(rest, `choices[${index}]`, this.#change);
+    const changed = changeTexts(rest, `choices[${index}]`, { change: this.#change, checksNames: false });
     if (isSaid && changed === rest) return delta;
     return pieces.reduce((joined, { deltaOf }, at) => {
       const text = said[at] ?? '';
@@ -187,7 +262,7 @@ function piecesOf(delta: ChatDelta): readonly Piece[] {
 }
 
 const isPiece = (field: string, text: unknown): text is string =>
-  typeof text === 'string' && text !== '' && !NO_TEXT.has(field);
+  typeof text === 'string' && text !== '' && !EXEMPT_FIELDS.has(field) && !NAME_FIELDS.has(field);
 
 const rankOf = ({ field }: Piece): number => (field.startsWith('reasoning') ? 0 : 1);
 
@@ -227,7 +302,8 @@ function joinDeltas(delta: ChatDelta, { tool_calls: [added] = [], ...texts }: Ch
 /**
  * Finds something in all texts of a call and replaces it: of a request all that a message, tool or field says; of a response the content, reasoning,
  * refusals and arguments of tools of every choice, whole and as a stream, which come to the same. Log probabilities of a response, which spell
- * its words, are left out. Pictures, sound, files in base64 and addresses are not looked into.
+ * its words, are left out. Text files are looked into also in base64; pictures, sound, other files and addresses are not. Names of tools and
+ * properties of a request are checked: a match that would be replaced there refuses the request.
  */
 export function textTransform<M extends TextMatch = TextMatch>(options: TextTransformOptions<M>): TextTransform {
   const streamOf = (kind: 'plain' | 'json', place: TextPlace): TextStream =>
@@ -247,13 +323,13 @@ export function textTransform<M extends TextMatch = TextMatch>(options: TextTran
     };
   return {
     request(request) {
-      const changed = changeTexts(request, '', changeOn('request'));
+      const changed = changeTexts(request, '', { change: changeOn('request'), checksNames: true });
       return changed === request ? undefined : changed;
     },
     response(response) {
-      const change = changeOn('response');
+      const walk: Walk = { change: changeOn('response'), checksNames: false };
       const choices = response.choices.map((choice) => {
-        const message = changeTexts(choice.message, `choices[${choice.index}]`, change);
+        const message = changeTexts(choice.message, `choices[${choice.index}]`, walk);
         const isSame = message === choice.message && (choice.logprobs ?? null) === null;
         return isSame ? choice : { ...choice, message, logprobs: null };
       });

@@ -160,11 +160,11 @@ describe('a text transform', () => {
     ]);
   });
 
-  it('goes through all that a request says, and leaves what names things', () => {
+  it('goes through all that a request says, and leaves identifiers', () => {
     const call = {
       id: 'orion',
       type: 'function' as const,
-      function: { name: 'orion', arguments: '{"q":"\\u006frion"}' },
+      function: { name: 'look', arguments: '{"q":"\\u006frion"}' },
     };
     const request = requestOf(
       [
@@ -182,16 +182,66 @@ describe('a text transform', () => {
       {
         user: 'orion',
         metadata: { a: 'orion' },
-        tools: [{ type: 'function', function: { name: 'orion', description: 'of orion' } }],
+        tools: [{ type: 'function', function: { name: 'look', description: 'of orion' } }],
       },
     );
     const changed = textTransform(ORION).request(request);
-    expect(JSON.stringify(changed).match(/orion/gi)).to.have.length(4);
+    expect(JSON.stringify(changed).match(/orion/gi)).to.have.length(2);
     expect(changed?.messages[2]?.tool_calls?.[0]).to.deep.include({ id: 'orion' });
     expect(changed?.messages[2]?.tool_calls?.[0]?.function).to.deep.equal({
-      name: 'orion',
+      name: 'look',
       arguments: '{"q":"<star>"}',
     });
+  });
+
+  const base64 = (text: string): string => Buffer.from(text).toString('base64');
+  const files: readonly (readonly [title: string, part: (text: string) => object])[] = [
+    ['a data URL in base64', (text) => ({ file: { file_data: `data:text/plain;base64,${base64(text)}` } })],
+    ['a data URL with a charset', (text) => ({ file_url: `data:text/csv;charset=utf-8;base64,${base64(text)}` })],
+    ['a plain-text source', (text) => ({ source: { type: 'text', media_type: 'text/plain', data: text } })],
+    ['a source in base64', (text) => ({ source: { type: 'base64', media_type: 'text/html', data: base64(text) } })],
+    ['inline data', (text) => ({ inlineData: { mimeType: 'application/json', data: base64(text) } })],
+  ];
+  for (const [title, part] of files)
+    it(`G66: finds a text in ${title}, and codes it again`, () => {
+      const of = (text: string) => requestOf([{ role: 'user', content: [{ type: 'file', ...part(text) }] as never }]);
+      expect(textTransform(ORION).request(of('é Orion.'))).to.deep.equal(of('é <star>.'));
+      expect(textTransform(ORION).request(of('é sun.'))).to.equal(undefined);
+    });
+
+  it('G66: leaves binary files and addresses', () => {
+    const source = { type: 'base64', media_type: 'image/png', data: base64('orion') };
+    const content = [
+      { type: 'image', source },
+      { type: 'image_url', image_url: { url: 'https://a.example/orion' } },
+    ];
+    expect(textTransform(ORION).request(requestOf([{ role: 'user', content: content as never }]))).to.equal(undefined);
+  });
+
+  const parameters = (own: object) => [{ type: 'function', function: { name: 'f', parameters: own } }];
+  const names: readonly (readonly [path: string, request: object])[] = [
+    ['tools[0].function.name', { tools: [{ type: 'function', function: { name: 'orion' } }] }],
+    ['tools[0].function.parameters.properties.orion', { tools: parameters({ properties: { orion: {} } }) }],
+    ['tools[0].function.parameters.required[0]', { tools: parameters({ required: ['orion'] }) }],
+    [
+      'tools[0].function.parameters.properties.a.pattern',
+      { tools: parameters({ properties: { a: { pattern: 'orion' } } }) },
+    ],
+    ['tools[0].function.parameters.$defs.orion', { tools: parameters({ $defs: { orion: {} } }) }],
+  ];
+  for (const [path, rest] of names)
+    it(`G66: refuses a request with a match in the name at ${path}`, () => {
+      expect(() => textTransform(ORION).request(requestOf([], rest)))
+        .to.throw('a name cannot be replaced')
+        .that.includes({ code: 'content_filtered', param: path });
+    });
+
+  it('G66: replaces descriptions, also of properties that are called as a field that is exempt', () => {
+    const own = (text: string) =>
+      requestOf([], {
+        tools: parameters({ properties: { data: { description: text }, type: { description: text } } }),
+      });
+    expect(textTransform(ORION).request(own('orion'))).to.deep.equal(own('<star>'));
   });
 
   it('gives undefined where nothing changed', () => {

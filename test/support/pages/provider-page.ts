@@ -1,5 +1,7 @@
 import type {
+  Endpoint,
   FieldRules,
+  FieldTable,
   ModelInfo,
   Price,
   PriceRow,
@@ -71,8 +73,8 @@ export function formatProviderPage({ name, plugin, provider }: BuiltInProvider, 
             '',
             ...rulesTable(variant.fields),
           ]),
-          ...effectsTable(provider.effects, table.fields),
-          ...keptSection(provider.effects, ownOptions(plugin.configSchema), table.fields),
+          ...effectsSection(provider.effects, table),
+          ...keptSection(everyEffect(provider.effects, table), ownOptions(plugin.configSchema), table.fields),
           ...billSection(name),
           ...listOf('What its answers never show', Object.entries(table.lacks ?? {}).map(lackText)),
           ...listOf('Good to know', table.notes ?? []),
@@ -119,18 +121,41 @@ function arrivalText(arrival: Arrival | undefined): string {
   return is === 'left out' && at.length > 0 ? `${is}, but ${places}` : is;
 }
 
-/** Of fields that are sent. */
+/** Of fields that are sent: one table, or one a wire where the vendor has several. */
+function effectsSection(declared: Endpoint['effects'], { fields, variants = [] }: FieldTable): readonly string[] {
+  const head = [
+    ...['## What a caller can make this vendor do', ''],
+    'Looked for in every request as it is sent, whichever way it came ([security](../security.md#what-a-vendor-may-be-made-to-do)).',
+    '',
+  ];
+  if (typeof declared !== 'function') {
+    const rows = effectsTable(declared, fields);
+    return rows.length > 0 ? [...head, ...rows] : [];
+  }
+  const others = declared('');
+  const own = variants.filter(({ example }) => declared(example.model) !== others);
+  return [
+    ...head,
+    ...effectsTable(others, fields),
+    ...own.flatMap(({ when, example, fields: its }) => [
+      ...[`### Effects of ${when}`, '', 'In place of the table above.', ''],
+      ...effectsTable(declared(example.model), { ...fields, ...its }),
+    ]),
+  ];
+}
+
 function effectsTable(effects: ProviderEffects = {}, fields: FieldRules): readonly string[] {
   const rows = Object.entries(effects)
     .filter(([field]) => !/^(?:dropped|refused)$/.test(fields[field]?.rule ?? ''))
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([field, rules]) => rules.map((rule) => effectRow(field, rule)));
-  if (rows.length === 0) return [];
-  return [
-    ...['## What a caller can make this vendor do', ''],
-    'Looked for in every request as it is sent, whichever way it came ([security](../security.md#what-a-vendor-may-be-made-to-do)).',
-    ...['', '| Field | Values | What it does, and who may |', '|---|---|---|', ...rows, ''],
-  ];
+  return rows.length === 0 ? [] : ['| Field | Values | What it does, and who may |', '|---|---|---|', ...rows, ''];
+}
+
+/** The effects of all wires. */
+function everyEffect(declared: Endpoint['effects'], { variants = [] }: FieldTable): ProviderEffects {
+  if (typeof declared !== 'function') return declared ?? {};
+  return Object.assign({}, declared(''), ...variants.map(({ example }) => declared(example.model))) as ProviderEffects;
 }
 
 function effectRow(field: string, rule: ProviderEffect): string {

@@ -1,0 +1,145 @@
+import { readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
+import { type BuiltInProvider, loadProviders } from '../support/plugins/all-providers.ts';
+import { AMAZON_HEAD, amazonEvent, amazonStream } from '../support/vendors/amazon-frames.ts';
+import {
+  answer,
+  chunk,
+  LAST_CHUNK,
+  type ScriptedUpstream,
+  SSE_HEAD,
+  startScriptedUpstream,
+  type Wire,
+} from '../support/vendors/scripted-upstream.ts';
+
+const FIXTURES = new URL('../fixtures/', import.meta.url);
+const read = (path: string): Buffer => readFileSync(new URL(path, FIXTURES));
+
+const NAME = 'get_weather';
+const PARAMETERS = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+const FUNCTION = { name: NAME, description: 'The weather of a city', parameters: PARAMETERS };
+const GOOGLE = { tools: [{ functionDeclarations: [FUNCTION] }] };
+
+/** Each way in with a caller's own tool: the path and the body. */
+const WAYS: Readonly<Record<string, (model: string, stream: boolean) => readonly [path: string, body: object]>> = {
+  chat: (model, stream) => [
+    '/v1/chat/completions',
+    { model, stream, messages: [{ role: 'user', content: 'Hi' }], tools: [{ type: 'function', function: FUNCTION }] },
+  ],
+  messages: (model, stream) => [
+    '/v1/messages',
+    {
+      ...{ model, stream, max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] },
+      tools: [{ name: NAME, description: 'The weather of a city', input_schema: PARAMETERS }],
+    },
+  ],
+  'messages with `type: custom`': (model, stream) => [
+    '/v1/messages',
+    {
+      ...{ model, stream, max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] },
+      tools: [{ type: 'custom', name: NAME, description: 'The weather of a city', input_schema: PARAMETERS }],
+    },
+  ],
+  responses: (model, stream) => [
+    '/v1/responses',
+    { model, stream, input: 'Hi', store: false, tools: [{ type: 'function', ...FUNCTION, strict: false }] },
+  ],
+  gemini: (model, stream) => [
+    `/v1beta/models/${model}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+    { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], ...GOOGLE },
+  ],
+  interactions: (model, stream) => [
+    '/v1beta/interactions',
+    { model, stream, input: 'Hi', store: false, tools: [{ type: 'function', ...FUNCTION }] },
+  ],
+  ollama: (model, stream) => [
+    '/api/chat',
+    { model, stream, messages: [{ role: 'user', content: 'Hi' }], tools: [{ type: 'function', function: FUNCTION }] },
+  ],
+};
+
+/** Answers by the wire that the request came by. */
+async function respond(wire: Wire): Promise<void> {
+  const [, vendor = '', ...rest] = wire.request.path.split('/');
+  const path = rest.join('/');
+  const isStream = /stream/i.test(path) || (wire.request.json() as { stream?: boolean }).stream === true;
+  const isClaude = /messages$|rawPredict|\/invoke/i.test(path);
+  const source = path.includes('converse')
+    ? 'bedrock/'
+    : isClaude
+      ? 'dialects/messages/recorded-tools'
+      : path.includes('enerateContent')
+        ? 'gemini/'
+        : path.endsWith('responses')
+          ? 'dialects/responses/recorded-tools'
+          : `${vendor}/`;
+  const file = (whole: string, stream: string) => {
+    const name = source.endsWith('/') ? `${source}${isStream ? stream : whole}` : source;
+    return read(`${name}.${isStream ? 'sse' : 'json'}`);
+  };
+  const bytes = file('chat', 'stream');
+  if (!isStream) return wire.send(answer(200, bytes, { 'content-type': 'application/json' }));
+  const isFramed = path.includes('converse') || path.includes('/invoke');
+  await wire.send(isFramed ? AMAZON_HEAD : SSE_HEAD);
+  if (path.includes('converse')) await wire.send(chunk(amazonStream(bytes.toString())));
+  else if (isFramed)
+    for (const [, data = ''] of bytes.toString().matchAll(/^data: (.+)$/gm))
+      await wire.send(chunk(amazonEvent('chunk', { bytes: Buffer.from(data).toString('base64') })));
+  else await wire.send(chunk(bytes));
+  return wire.send(LAST_CHUNK);
+}
+
+const PROVIDERS = (await loadProviders()).filter(({ provider }) => !provider.transport);
+
+/** A model of each wire and variant that has tools. */
+function modelsOf({ provider: { fields } }: BuiltInProvider): readonly string[] {
+  const has = (own: NonNullable<typeof fields>['fields'] = {}) =>
+    !/^(?:dropped|refused)$/.test({ ...fields?.fields, ...own }['tools']?.rule ?? '');
+  return [
+    ...new Set([
+      ...(has() ? ['some-model'] : []),
+      ...(fields?.variants ?? []).flatMap(({ example, fields: own }) => (has(own) ? [example.model] : [])),
+    ]),
+  ];
+}
+
+describe('a caller’s own tool, without any permission for server tools', () => {
+  let vendor: ScriptedUpstream;
+  let gateway: TestGateway;
+
+  before(async () => {
+    vendor = await startScriptedUpstream(respond);
+    const entries = PROVIDERS.flatMap(({ name, provider }) => {
+      const entry = { plugin: name, apiKey: 'k', baseUrl: `${vendor.url}/${name}/v1`, models: ['*'] };
+      return [[name, entry], ...(provider.native ? [[`${name}-translated`, { ...entry, native: false }]] : [])];
+    });
+    gateway = await startGateway({ providers: Object.fromEntries(entries) });
+  });
+  after(async () => {
+    await gateway.stop();
+    await vendor.close();
+  });
+
+  it('G21: the vendors with several wires are all there', () => {
+    expect(modelsOf(PROVIDERS.find(({ name }) => name === 'vertex') as BuiltInProvider)).to.include.members([
+      'some-model',
+      'claude-sonnet-4-5@20250929',
+    ]);
+  });
+
+  for (const each of PROVIDERS)
+    for (const name of each.provider.native ? [each.name, `${each.name}-translated`] : [each.name])
+      for (const model of modelsOf(each))
+        for (const way of Object.keys(WAYS))
+          it(`G21: reaches ${name}/${model} by ${way}, whole and streamed`, async () => {
+            for (const stream of [false, true]) {
+              const [path, body] = (WAYS[way] as (typeof WAYS)[string])(`${name}/${model}`, stream);
+              const response = await gateway.post(path, body);
+              const text = await response.text();
+              expect(response.status, text).to.equal(200);
+              expect(text).to.not.match(/"error":\s*\{/);
+              expect(vendor.requests.at(-1)?.body.toString()).to.include(`"${NAME}"`);
+            }
+          });
+});
