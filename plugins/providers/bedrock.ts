@@ -16,6 +16,8 @@ import {
   readApiKeys,
   readAws,
   readProviderOptions,
+  readTurnOrder,
+  SYSTEM_ORDER_OPTION,
 } from './kit/index.ts';
 
 const REGION = '^[a-z]{2,4}(-[a-z]{1,12}){1,3}-\\d{1,2}$';
@@ -26,6 +28,7 @@ const CONFIG_SCHEMA: object = {
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
+    ...SYSTEM_ORDER_OPTION,
     aws: AWS_OPTION,
     region: {
       type: 'string',
@@ -85,12 +88,15 @@ export default definePlugin({
       ...(!own.models && { anyModel: true }),
       ...readProviderOptions(own, { baseUrl, apiKeyEnv: 'AWS_BEARER_TOKEN_BEDROCK', remoteMedia: 'refuse' }),
       ...(own.aws && { credential: awsCredential(api, own.aws, baseUrl) }),
-      chat: lenientChat({
-        request: (input, call) => codecOf(call.model).request(input, call),
-        response: (body, call) => codecOf(call.model).response(body, call),
-        stream: (call) => codecOf(call.model).stream(call),
-        reader: createFrameReader,
-      }),
+      chat: lenientChat(
+        {
+          request: (input, call) => codecOf(call.model).request(input, call),
+          response: (body, call) => codecOf(call.model).response(body, call),
+          stream: (call) => codecOf(call.model).stream(call),
+          reader: createFrameReader,
+        },
+        { turnOrder: readTurnOrder(own.turnOrder), systemApart: true },
+      ),
       fields: {
         ...CONVERSE_FIELDS,
         variants: [

@@ -32,6 +32,8 @@ import {
   PROVIDER_OPTIONS,
   type ProviderConfig,
   readProviderOptions,
+  readTurnOrder,
+  SYSTEM_ORDER_OPTION,
   toUnitLength,
 } from './kit/index.ts';
 
@@ -41,6 +43,7 @@ const CONFIG_SCHEMA: object = {
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
+    ...SYSTEM_ORDER_OPTION,
     store: {
       type: 'boolean',
       description:
@@ -116,7 +119,7 @@ export default definePlugin({
           response: geminiResponse,
           stream: geminiStream,
         },
-        { toolNames: TOOL_NAMES },
+        { toolNames: TOOL_NAMES, turnOrder: readTurnOrder(own.turnOrder), systemApart: true },
       ),
       fields,
       effects: mayStore ? { ...GEMINI_EFFECTS, store: [] } : GEMINI_EFFECTS,

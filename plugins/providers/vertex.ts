@@ -32,6 +32,8 @@ import {
   readApiKeys,
   readGoogle,
   readProviderOptions,
+  readTurnOrder,
+  SYSTEM_ORDER_OPTION,
 } from './kit/index.ts';
 
 /** Typed as `object`, since `VertexConfig` is its type: none is to be computed from the schema. */
@@ -40,6 +42,7 @@ const CONFIG_SCHEMA: object = {
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
+    ...SYSTEM_ORDER_OPTION,
     google: GOOGLE_OPTION,
     project: {
       type: 'string',
@@ -164,11 +167,14 @@ export default definePlugin({
       ...(!own.models && { anyModel: true }),
       ...readProviderOptions(own, { baseUrl: readAddress(own) }),
       ...(own.google && { credential: googleCredential(api, own.google) }),
-      chat: lenientChat({
-        request: (input, call) => codecOf(call.model).request(input, call),
-        response: (body, call) => codecOf(call.model).response(body, call),
-        stream: (call) => codecOf(call.model).stream(call),
-      }),
+      chat: lenientChat(
+        {
+          request: (input, call) => codecOf(call.model).request(input, call),
+          response: (body, call) => codecOf(call.model).response(body, call),
+          stream: (call) => codecOf(call.model).stream(call),
+        },
+        { turnOrder: readTurnOrder(own.turnOrder), systemApart: true },
+      ),
       ...(native && { native }),
       fields: {
         ...FIELDS,
