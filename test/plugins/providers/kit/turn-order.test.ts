@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type ChatMessage, type ChatRequest, isGatewayError, type Plugin } from '../../../../core/index.ts';
+import { type ChatMessage, isGatewayError, type Plugin } from '../../../../core/index.ts';
 import anthropic from '../../../../plugins/providers/anthropic.ts';
 import bedrock from '../../../../plugins/providers/bedrock.ts';
 import gemini from '../../../../plugins/providers/gemini.ts';
@@ -112,12 +112,12 @@ describe('the order of turns', () => {
         'qwen-x': { systemMessages: 'anywhere' },
       },
     };
-    const messages = [user('Hi'), system('Now.')];
+    const messages = [user('Hi'), system('Now.'), user('Go')];
     const rolesOf = (model: string) =>
       (translate(vllm, { messages, model }, { ...LOCAL, turnOrder }).body['messages'] as ChatMessage[]).map(
         ({ role }) => role,
       );
-    expect(rolesOf('qwen-x-1')).to.deep.equal(['user', 'system']);
+    expect(rolesOf('qwen-x-1')).to.deep.equal(['user', 'system', 'user']);
     expect(rolesOf('qwen-2')).to.deep.equal(['user', 'user']);
     expect(rolesOf('other')).to.deep.equal(['user', 'user']);
   });
