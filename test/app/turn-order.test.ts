@@ -78,7 +78,10 @@ describe('a self-hosted model behind the gateway', () => {
       text,
     };
   };
-  const lastMessages = () => (vendor.requests.at(-1)?.json() as Json)['messages'] as readonly Json[];
+  const lastMessages = () => {
+    const { messages } = (vendor.requests.at(-1)?.json() ?? {}) as { readonly messages?: readonly Json[] };
+    return messages ?? [];
+  };
 
   const CONVERSATIONS: readonly (readonly [title: string, path: string, body: Json])[] = [
     [
