@@ -9,6 +9,7 @@ export { costOf, isCount } from '../models/prices.ts';
 export type { Gateway, GatewayOptions } from './app.ts';
 export { createGateway } from './app.ts';
 export { failureToError } from './calls/attempt.ts';
+export { normalChat } from './calls/chat-form.ts';
 export { isLoopback, isPublicHost } from './calls/content.ts';
 export { factsOf, type RequestFacts } from './calls/facts.ts';
 export type {

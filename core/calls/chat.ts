@@ -180,7 +180,8 @@ function writeChat(
     const lacking = client && client.needs.length > 0 ? assertNeeds(client, instance, row) : [];
     const { media, reasoning } = factsOf(original as ChatRequest);
     if (provider.remoteMedia === 'refuse') assertNoMedia(instance, [...media, ...(client?.media ?? [])]);
-    if (client?.patch && row && !route.isResumed) {
+    const isInOrder = codec.isInOrder?.(input, codecCall) ?? true;
+    if (client?.patch && row && !route.isResumed && isInOrder) {
       const scope = (text: string) => seals.scope(account, text);
       const change = { before: client.before, after: input, model, stream, without: route.without, open, scope };
       const native = nativeRequest(client, row, change);

@@ -60,7 +60,7 @@ class Notes {
   readonly reasoning: string[] = [];
   /** Names of functions that tools, calls, results and the choice of a tool have. */
   toolNames = NO_NAMES;
-  /** Whether messages or tools hold nulls, or leave a `type` out. */
+  /** Whether messages or tools hold nulls or empty lists, or leave a `type` out. */
   hasLooseMessages = false;
   hasLooseTools = false;
   /** Whether a message is of the old form, with `function_call` or the role `function`. */
@@ -102,6 +102,13 @@ const notedBodies = new WeakMap<object, Notes>();
 /** The facts of a chat request, which is frozen on the way when asked for. One that is not frozen may still change: its facts are not kept. */
 export function factsOf(request: ChatRequest, freezes = Object.isFrozen(request)): RequestFacts {
   return noted.get(request) ?? new Walk({ freezes }).chat(request);
+}
+
+/** Keeps the facts of a list for the same list in its normal form, which holds no nulls and has every `type`. */
+export function copyFacts(list: object, normal: object): void {
+  const notes = noted.get(list);
+  if (!notes) return;
+  noted.set(normal, Object.assign(new Notes(), notes, { hasLooseMessages: false, hasLooseTools: false }));
 }
 
 /** The facts of a frozen body of a dialect whose bodies may be passed on. */
@@ -251,9 +258,12 @@ class Walk {
       } else if (typeof value !== 'object' || value === null) {
         this.#refuse(value, place, name);
         isLoose ||= name !== 'content' && (value === null || value === undefined);
-      } else if (name === 'content' && Array.isArray(value)) this.#parts(value, placeOf(value, place, name));
-      else {
+      } else if (name === 'content' && Array.isArray(value)) {
+        isLoose ||= value.length === 0;
+        this.#parts(value, placeOf(value, place, name));
+      } else {
         const inner = placeOf(value, place, name, schema);
+        isLoose ||= Array.isArray(value) && value.length === 0;
         notes.inputTokens += this.#measure(inner);
         if (name === 'tool_calls' && Array.isArray(value)) {
           isLoose ||= value.some(isLooseTool);
@@ -286,7 +296,7 @@ class Walk {
     this.#notes.inputTokens +=
       typeof text === 'string' ? estimateTextTokens(text) : tokensOfPart(part, this.#bytes, this.#isSent);
     if (type === 'opaque') this.#notes.noteDialect(String(part['dialect']), toParam(place.within, place.at));
-    this.#notes.hasLooseMessages ||= hasNulls(part);
+    this.#notes.hasLooseMessages ||= hasNulls(part) || hasNulls(part[String(type)]);
   }
 
   /** The tokens of a value as JSON. */

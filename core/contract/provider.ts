@@ -179,6 +179,8 @@ export interface ChatCodec {
   /** `body` is parsed JSON. Throws {@link StreamFailure} when a 200 holds an error. */
   response(body: unknown, call: CodecCall): ChatResponse;
   stream(call: CodecCall): StreamDecoder;
+  /** Whether the model accepts the order of a request's turns; where not, a request in the vendor's own format is translated. */
+  isInOrder?(input: ChatRequest, call: CodecCall): boolean;
   /** Reads the bytes of its streams, where these are no server-sent events. */
   reader?(options: SseReaderOptions): SseReader;
 }

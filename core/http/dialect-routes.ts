@@ -3,6 +3,7 @@ import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
 import { type Call, type CallInput, createId } from '../calls/call.ts';
 import type { CallDeps } from '../calls/call-deps.ts';
 import { completeChat } from '../calls/chat.ts';
+import { normalChat } from '../calls/chat-form.ts';
 import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts';
 import { type Counter, createCounter, draftChat } from '../calls/count.ts';
 import { isAtCallersPlace } from '../calls/error-marks.ts';
@@ -204,12 +205,7 @@ function readConversation(
 ): Conversation {
   const { principal, requestId, signal, onOutcome, session, trace } = state;
   const isIdempotent = Boolean(headers['idempotency-key']);
-  let read: DialectRequest;
-  try {
-    read = dialect.read(input);
-  } catch (thrown) {
-    throw own(thrown, owner);
-  }
+  const read = readRequest(owner, dialect, input);
   const { request, provider } = read;
   const { inputTokens: estimatedInputTokens } = factsOf(request, true);
   const token = ownTokens.get(req);
@@ -254,6 +250,23 @@ function readConversation(
     },
   };
   return conversation;
+}
+
+/** Reads a request in its normal form: hooks, checks and vendors all get the same one. */
+function readRequest(owner: string, dialect: DialectDefinition, input: DialectInput): DialectRequest {
+  let read: DialectRequest;
+  try {
+    read = dialect.read(input);
+  } catch (thrown) {
+    throw own(thrown, owner);
+  }
+  factsOf(read.request, true);
+  try {
+    const request = normalChat(read.request);
+    return request === read.request ? read : { ...read, request };
+  } catch (thrown) {
+    throw atCallersPlace(thrown, { read, owner });
+  }
 }
 
 /** The most that the headers of a caller which a provider may see can have together, in characters. */
@@ -306,7 +319,7 @@ function isWithin(place: string, other: string): boolean {
 }
 
 /** An error as one about the caller's own body; a call ends in GatewayErrors only, so anything else was thrown by the dialect. */
-function atCallersPlace(thrown: unknown, { read: { place }, owner }: Conversation): unknown {
+function atCallersPlace(thrown: unknown, { read: { place }, owner }: Pick<Conversation, 'read' | 'owner'>): unknown {
   if (!isGatewayError(thrown)) return own(thrown, owner);
   if (!place || thrown.param === undefined || isAtCallersPlace(thrown)) return thrown;
   const param = place(thrown.param);

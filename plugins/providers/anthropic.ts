@@ -32,6 +32,8 @@ import {
   readAws,
   readEntra,
   readProviderOptions,
+  readTurnOrder,
+  SYSTEM_ORDER_OPTION,
 } from './kit/index.ts';
 
 /**
@@ -48,6 +50,7 @@ const CONFIG_SCHEMA: object = {
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
+    ...SYSTEM_ORDER_OPTION,
     aws: AWS_OPTION,
     entra: ENTRA_OPTION,
     passThroughAuth: {
@@ -106,11 +109,14 @@ export default definePlugin({
       ...(entra && { credential: entraCredential(api, entra) }),
       // Paths begin with /v1, whether the operator wrote it into the base URL or not.
       baseUrl: options.baseUrl.replace(/\/v1$/, ''),
-      chat: lenientChat({
-        request: (input, call) => anthropicRequest(input, call, rules),
-        response: (body, call) => anthropicResponse(body, call),
-        stream: (call) => anthropicStream(call),
-      }),
+      chat: lenientChat(
+        {
+          request: (input, call) => anthropicRequest(input, call, rules),
+          response: (body, call) => anthropicResponse(body, call),
+          stream: (call) => anthropicStream(call),
+        },
+        { turnOrder: readTurnOrder((config as ProviderConfig).turnOrder), systemApart: true },
+      ),
       ...(native && { native }),
       ...(passThroughAuth && { passThroughAuth }),
       fields: ANTHROPIC_FIELDS,

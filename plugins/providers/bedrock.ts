@@ -1,4 +1,11 @@
-import { definePlugin, OptionError, type ProviderEffects, problemsOf } from '../../core/index.ts';
+import {
+  type ChatCodec,
+  definePlugin,
+  OptionError,
+  type Provider,
+  type ProviderEffects,
+  problemsOf,
+} from '../../core/index.ts';
 import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';
 import { CLAUDE as CLAUDE_CODEC, isClaude } from '../formats/bedrock/claude.ts';
 import { createFrameReader } from '../formats/bedrock/event-stream.ts';
@@ -16,6 +23,8 @@ import {
   readApiKeys,
   readAws,
   readProviderOptions,
+  readTurnOrder,
+  SYSTEM_ORDER_OPTION,
 } from './kit/index.ts';
 import { chooseWire, type ProviderWire } from './kit/wires.ts';
 
@@ -27,6 +36,7 @@ const CONFIG_SCHEMA: object = {
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
+    ...SYSTEM_ORDER_OPTION,
     aws: AWS_OPTION,
     region: {
       type: 'string',
@@ -55,30 +65,34 @@ const MODEL_EFFECTS: ProviderEffects = Object.freeze({
   ],
 } satisfies ProviderEffects);
 
-const CONVERSE: ProviderWire = Object.freeze({
-  codec: lenientChat({
-    request: converseRequest,
-    response: converseResponse,
-    stream: converseStream,
-    reader: createFrameReader,
-  }),
-  fields: CONVERSE_FIELDS,
-  effects: MODEL_EFFECTS,
-} satisfies ProviderWire);
-
-const CLAUDE: ProviderWire = Object.freeze({
-  codec: lenientChat(CLAUDE_CODEC),
-  fields: ANTHROPIC_FIELDS,
-  effects: { ...MODEL_EFFECTS, ...ANTHROPIC_EFFECTS },
-} satisfies ProviderWire);
+const CONVERSE_CODEC: ChatCodec = Object.freeze({
+  request: converseRequest,
+  response: converseResponse,
+  stream: converseStream,
+  reader: createFrameReader,
+});
 
 /** Claude by Anthropic's format, all others by Converse. Bedrock has no route of a client's own format. */
-const { native: _, ...WIRES } = chooseWire(CONVERSE, {
-  wire: CLAUDE,
-  when: 'Claude, in its own format',
-  example: { model: 'anthropic.claude-sonnet-4-5-20250929-v1:0' },
-  has: isClaude,
-});
+function wiresOf({ turnOrder }: BedrockConfig): Pick<Provider, 'chat' | 'effects' | 'fields'> {
+  const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true };
+  const converse: ProviderWire = {
+    codec: lenientChat(CONVERSE_CODEC, leniency),
+    fields: CONVERSE_FIELDS,
+    effects: MODEL_EFFECTS,
+  };
+  const claude: ProviderWire = {
+    codec: lenientChat(CLAUDE_CODEC, leniency),
+    fields: ANTHROPIC_FIELDS,
+    effects: { ...MODEL_EFFECTS, ...ANTHROPIC_EFFECTS },
+  };
+  const { native: _, ...wires } = chooseWire(converse, {
+    wire: claude,
+    when: 'Claude, in its own format',
+    example: { model: 'anthropic.claude-sonnet-4-5-20250929-v1:0' },
+    has: isClaude,
+  });
+  return wires;
+}
 
 /** Models of Amazon Bedrock, by an API key of Bedrock or signed. Source: https://docs.aws.amazon.com/bedrock/latest/APIReference */
 export default definePlugin({
@@ -102,7 +116,7 @@ export default definePlugin({
       ...(!own.models && { anyModel: true }),
       ...readProviderOptions(own, { baseUrl, apiKeyEnv: 'AWS_BEARER_TOKEN_BEDROCK', remoteMedia: 'refuse' }),
       ...(own.aws && { credential: awsCredential(api, own.aws, baseUrl) }),
-      ...WIRES,
+      ...wiresOf(own),
       error: bedrockFailure,
     });
   },

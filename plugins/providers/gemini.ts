@@ -37,6 +37,8 @@ import {
   PROVIDER_OPTIONS,
   type ProviderConfig,
   readProviderOptions,
+  readTurnOrder,
+  SYSTEM_ORDER_OPTION,
   toUnitLength,
 } from './kit/index.ts';
 
@@ -46,6 +48,7 @@ const CONFIG_SCHEMA: object = {
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
+    ...SYSTEM_ORDER_OPTION,
     store: {
       type: 'boolean',
       description:
@@ -118,7 +121,7 @@ export default definePlugin({
           response: geminiResponse,
           stream: geminiStream,
         },
-        { toolNames: GEMINI_TOOL_NAMES },
+        { toolNames: GEMINI_TOOL_NAMES, turnOrder: readTurnOrder(own.turnOrder), systemApart: true },
       ),
       fields,
       effects: mayStore ? { ...GEMINI_EFFECTS, store: [] } : GEMINI_EFFECTS,

@@ -1,3 +1,4 @@
+import { templateOrder } from './kit/index.ts';
 import {
   drop,
   emulate,
@@ -35,6 +36,7 @@ export default openaiCompatible({
   },
   extras: ['min_p', 'repeat_penalty', 'top_k', 'ttl'],
   roles: { developer: 'system' },
+  turnOrder: templateOrder,
   replay: 'reasoning_content',
   remoteMedia: 'refuse',
   lacks: {

@@ -1,4 +1,5 @@
 import { type ChatMessage, type ChatRequest, isObject, type JsonObject } from '../../core/index.ts';
+import { TEMPLATE_ORDER } from './kit/index.ts';
 import {
   drop,
   type Effort,
@@ -39,13 +40,15 @@ export default openaiCompatible({
   unknown: 'dropped',
   extras: ['random_seed', 'prompt_mode', 'guardrails', 'safe_prompt'],
   roles: { developer: 'system' },
+  // https://github.com/mistralai/mistral-common `protocol/instruct/validator.py`; its normalizer joins neighbours of one role, too.
+  turnOrder: () => ({ ...TEMPLATE_ORDER, alternate: true }),
   files: {
     data: ['application/pdf'],
     urls: true,
     part: (name, url) => ({ type: 'document_url', document_url: url, document_name: name }),
   },
   toolIds: { valid: /^[a-zA-Z0-9]{9}$/, length: 9 },
-  messages: (messages) => closedMessages(bridgedMessages(messages)),
+  messages: closedMessages,
   // Its response repeats what it was given. https://docs.mistral.ai/capabilities/completion/usage#prefix
   continues: () => ({ echoes: true }),
   streamUsage: 'always',
@@ -53,7 +56,7 @@ export default openaiCompatible({
   usageUnits: ({ prompt_audio_seconds: seconds }) =>
     typeof seconds === 'number' && seconds > 0 ? { seconds } : undefined,
   notes: [
-    'Between tools’ results and a user’s words an assistant’s `OK.` is put: the vendor refuses the one right after the other.',
+    'Between a tool’s result and a user turn an assistant’s `OK.` is added (`turnOrder.alternate`): the vendor refuses the one right after the other.',
   ],
   lacks: {
     'log probabilities': 'requests and responses have no field for them',
@@ -91,15 +94,6 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = Object.freeze({
   assistant: ['role', 'content', 'tool_calls', 'prefix'],
   tool: ['role', 'content', 'tool_call_id', 'name'],
 });
-
-/** A user's words right after tools' results are refused there: a word of the model goes between them. */
-function bridgedMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
-  const isJump = ({ role }: ChatMessage, at: number): boolean => role === 'user' && messages[at - 1]?.role === 'tool';
-  if (!messages.some(isJump)) return messages;
-  return messages.flatMap((message, at) =>
-    isJump(message, at) ? [{ role: 'assistant', content: 'OK.' }, message] : [message],
-  );
-}
 
 /** Messages with the keys of their role only; an answer that is begun for the model needs `prefix`. */
 function closedMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] {

@@ -1,4 +1,5 @@
 import { type ChatMessage, type ChatRequest, GatewayError } from '../../core/index.ts';
+import { TEMPLATE_ORDER } from './kit/index.ts';
 import {
   drop,
   emulate,
@@ -43,6 +44,8 @@ export default openaiCompatible({
     model: [{ does: 'residency', values: /[:-]cloud$/, note: 'models that Ollama’s own servers run, not yours' }],
   },
   roles: { developer: 'system' },
+  // Its own renderers, not chat templates, write most models' turns: neighbours of one role may stay.
+  turnOrder: () => TEMPLATE_ORDER,
   replay: 'reasoning',
   remoteMedia: 'refuse',
   messages: checkImages,

@@ -51,7 +51,10 @@ import {
   type ProviderConfig,
   readApiKeys,
   readProviderOptions,
+  readTurnOrder,
   signedInBy,
+  TURN_ORDER_OPTION,
+  templateOrder,
 } from './kit/index.ts';
 
 export { classifyError, readVendorError } from '../formats/openai-chat/errors.ts';
@@ -111,6 +114,7 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
       additionalProperties: false,
       properties: {
         ...PROVIDER_OPTIONS,
+        ...TURN_ORDER_OPTION,
         ...(spec.reasoningSummary && SUMMARY_OPTION),
         ...(spec.stores && STORE_OPTION),
         ...options,
@@ -124,7 +128,9 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
       ),
     setup(api, config) {
       const own = config as OwnConfig;
-      const configured = withStoring({ ...spec, ...summaryOf(own), ...configure?.(own) }, own['store'] === true);
+      const turnOrder = readTurnOrder(own.turnOrder, spec.turnOrder);
+      const chosen = { ...spec, ...summaryOf(own), turnOrder, ...configure?.(own) };
+      const configured = withStoring(chosen, own['store'] === true);
       const credential = configured.liveCredential?.(api);
       const provider = { ...createProvider(configured, own), ...(credential && { credential }) };
       api.provider(provider);
@@ -220,7 +226,7 @@ function betaHeaders(caller: Readonly<Record<string, string>>): Readonly<Record<
 }
 
 function createChatCodec(differences: Differences): ChatCodec {
-  const { errors, usageCost, unlimited, fields } = differences;
+  const { errors, usageCost, unlimited, fields, turnOrder, continues } = differences;
   const rulesFor = compileRules(differences);
   const responses = createResponsesCodec((body) => classifyError(200, body, {}, errors), usageCost, true);
   // A response comes by the wire that its request went by: both follow from the same request.
@@ -236,6 +242,8 @@ function createChatCodec(differences: Differences): ChatCodec {
   return lenientChat(differences.thinkTags ? withThinkTags(read) : read, {
     ...(unlimited !== undefined && { unlimited }),
     ownFunctions: fields?.['functions'] !== undefined,
+    ...(turnOrder && { turnOrder }),
+    ...(continues && { continues: (model) => continues(model) !== undefined }),
   });
 }
 
@@ -397,6 +405,7 @@ export default openaiCompatible({
   media: MEDIA_PARTS,
   openAiTools: true,
   roles: { developer: 'system' },
+  turnOrder: templateOrder,
   replay: 'reasoning_content',
   unknown: 'passed',
   stores: 'asked',

@@ -1,4 +1,5 @@
 import {
+  type ChatCodec,
   definePlugin,
   type FieldTable,
   type HttpRequest,
@@ -30,6 +31,8 @@ import {
   readApiKeys,
   readGoogle,
   readProviderOptions,
+  readTurnOrder,
+  SYSTEM_ORDER_OPTION,
 } from './kit/index.ts';
 import { chooseWire, type ProviderWire } from './kit/wires.ts';
 
@@ -39,6 +42,7 @@ const CONFIG_SCHEMA: object = {
   additionalProperties: false,
   properties: {
     ...PROVIDER_OPTIONS,
+    ...SYSTEM_ORDER_OPTION,
     google: GOOGLE_OPTION,
     project: {
       type: 'string',
@@ -80,18 +84,16 @@ const REGIONAL = Object.freeze({ models: /^gemini-(?:[3-9]|flash|pro)/, by: 1.1 
 /** Models of Google stand below their publisher; tuned ones, `endpoints/…`, below the project. */
 const placed = (path: string): string => (path.startsWith('/models/') ? `/publishers/google${path}` : path);
 
-const GEMINI: ProviderWire = Object.freeze({
-  codec: lenientChat(
-    {
-      request(input, call): HttpRequest {
-        const written = geminiRequest(input, call, FIELDS);
-        return { ...written, path: placed(written.path) };
-      },
-      response: geminiResponse,
-      stream: geminiStream,
-    },
-    { toolNames: GEMINI_TOOL_NAMES },
-  ),
+const GEMINI_CODEC: ChatCodec = Object.freeze({
+  request(input, call): HttpRequest {
+    const written = geminiRequest(input, call, FIELDS);
+    return { ...written, path: placed(written.path) };
+  },
+  response: geminiResponse,
+  stream: geminiStream,
+} satisfies ChatCodec);
+
+const GEMINI: Omit<ProviderWire, 'codec'> = Object.freeze({
   fields: FIELDS,
   effects: {
     ...GEMINI_EFFECTS,
@@ -103,7 +105,7 @@ const GEMINI: ProviderWire = Object.freeze({
     const { count, path } = row;
     return { gemini: { ...row, path: placed(path), ...(count && { count: { ...count, path: placed(count.path) } }) } };
   },
-} satisfies ProviderWire);
+} satisfies Omit<ProviderWire, 'codec'>);
 
 /** Source: https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai */
 const VERSION = 'vertex-2023-10-16';
@@ -118,15 +120,16 @@ function claudeBody(body: object): object {
   return { ...rest, anthropic_version: VERSION };
 }
 
-const CLAUDE: ProviderWire = Object.freeze({
-  codec: lenientChat({
-    request(input, call): HttpRequest {
-      const written = anthropicRequest(input, call, NO_BETAS);
-      return { ...written, path: claudePath(call.model, call.stream), body: claudeBody(written.body ?? {}) };
-    },
-    response: (body, call) => anthropicResponse(body, call),
-    stream: (call) => anthropicStream(call),
-  }),
+const CLAUDE_CODEC: ChatCodec = Object.freeze({
+  request(input, call): HttpRequest {
+    const written = anthropicRequest(input, call, NO_BETAS);
+    return { ...written, path: claudePath(call.model, call.stream), body: claudeBody(written.body ?? {}) };
+  },
+  response: (body, call) => anthropicResponse(body, call),
+  stream: (call) => anthropicStream(call),
+} satisfies ChatCodec);
+
+const CLAUDE: Omit<ProviderWire, 'codec'> = Object.freeze({
   fields: ANTHROPIC_FIELDS,
   effects: ANTHROPIC_EFFECTS,
   native(model, stream) {
@@ -140,15 +143,21 @@ const CLAUDE: ProviderWire = Object.freeze({
       },
     };
   },
-} satisfies ProviderWire);
+} satisfies Omit<ProviderWire, 'codec'>);
 
 /** Gemini and Claude, each by its maker's format. */
-const WIRES = chooseWire(GEMINI, {
-  wire: CLAUDE,
-  when: 'Claude',
-  example: { model: 'claude-sonnet-4-5@20250929' },
-  has: (model) => model.startsWith('claude-'),
-});
+function wiresOf({ turnOrder }: VertexConfig): ReturnType<typeof chooseWire> {
+  const leniency = { turnOrder: readTurnOrder(turnOrder), systemApart: true };
+  return chooseWire(
+    { ...GEMINI, codec: lenientChat(GEMINI_CODEC, { ...leniency, toolNames: GEMINI_TOOL_NAMES }) },
+    {
+      wire: { ...CLAUDE, codec: lenientChat(CLAUDE_CODEC, leniency) },
+      when: 'Claude',
+      example: { model: 'claude-sonnet-4-5@20250929' },
+      has: (model) => model.startsWith('claude-'),
+    },
+  );
+}
 
 /** Claude's errors are Anthropic's where the model itself says them. */
 function failureOf(status: number, body: unknown, headers: ResponseHeaders): UpstreamFailure {
@@ -169,7 +178,7 @@ export default definePlugin({
     ),
   setup(api, config) {
     const own = config as VertexConfig;
-    const { native: rows, ...wires } = WIRES;
+    const { native: rows, ...wires } = wiresOf(own);
     const native = nativeRows(own, rows);
     const provider: Provider = {
       specVersion: 1,

@@ -1,5 +1,6 @@
 import { CONTINUE_OPTION, continuesAs } from '../formats/openai-chat/continue.ts';
 import { MEDIA_PARTS } from '../formats/openai-chat/messages.ts';
+import { templateOrder } from './kit/index.ts';
 import { drop, OPENAI_ONLY, openaiCompatible } from './openai-compatible.ts';
 
 /** A server of one's own. Source: vllm-project/vllm `vllm/entrypoints/openai/chat_completion/protocol.py` (2026-11). */
@@ -27,6 +28,7 @@ export default openaiCompatible({
     ...['stop_token_ids', 'structured_outputs', 'thinking_token_budget', 'top_k', 'truncate_prompt_tokens'],
   ],
   roles: { developer: 'system' },
+  turnOrder: templateOrder,
   replay: 'reasoning',
   remoteMedia: 'refuse',
   embeddings: { fields: { user: drop() } },

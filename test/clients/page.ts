@@ -12,7 +12,9 @@ import {
   ON_BUDGET,
   ON_OPENAI,
   ON_OPERATIONS,
+  ON_TEMPLATES,
   OPERATIONS,
+  TEMPLATE_MODELS,
 } from './table.ts';
 
 /** Cells (`works`, or a word with its reason after a colon) by row, then by behaviour. */
@@ -22,6 +24,7 @@ const PAGE = path.join(PACKAGE_ROOT, 'docs', 'clients.md');
 const MATRIX = /(<!-- matrix -->\n)([\s\S]*?)(<!-- end of matrix -->)/;
 const MODELS = /(<!-- models -->\n)([\s\S]*?)(<!-- end of models -->)/;
 const BUDGETS = /(<!-- budgets -->\n)([\s\S]*?)(<!-- end of budgets -->)/;
+const SELF_HOSTED = /(<!-- templates -->\n)([\s\S]*?)(<!-- end of templates -->)/;
 const BESIDE_CHAT = /(<!-- operations -->\n)([\s\S]*?)(<!-- end of operations -->)/;
 const SET_UP = /(<!-- set-up -->\n)([\s\S]*?)(<!-- end of set-up -->)/;
 const NOT_RUN = '–';
@@ -47,11 +50,15 @@ function readCells(place: RegExp, named: number, columns: readonly string[]): Ma
   const notes = new Map(
     lines.flatMap((line) => [...line.matchAll(/^(\d+)\. (.*)$/g)].map(([, at, note]) => [at, note])),
   );
-  const rows = lines.filter((line) => line.startsWith('| ')).map((line) => line.slice(2, -2).split(' | '));
+  const [head = [], ...rows] = lines
+    .filter((line) => line.startsWith('| '))
+    .map((line) => line.slice(2, -2).split(' | '));
   return Object.fromEntries(
-    rows.slice(1).map((cells) => {
-      const own = columns.flatMap((column, at) => {
-        const [, word = NOT_RUN, note] = /^\**(.*?)\**(?: \((\d+)\))?$/.exec(cells[named + at] ?? NOT_RUN) ?? [];
+    rows.map((cells) => {
+      // By name: the page may be older than a column.
+      const own = columns.flatMap((column) => {
+        const [, word = NOT_RUN, note] =
+          /^\**(.*?)\**(?: \((\d+)\))?$/.exec(cells[head.indexOf(column)] ?? NOT_RUN) ?? [];
         return word === NOT_RUN ? [] : [[column, note === undefined ? word : `${word}: ${notes.get(note)}`] as const];
       });
       return [cells.slice(0, named).join(' | '), Object.fromEntries(own)];
@@ -67,6 +74,11 @@ export function readModels(): Matrix {
 /** The same of loops on dear models with a small budget, by client and format. */
 export function readBudgets(): Matrix {
   return readLoops(BUDGETS, 2);
+}
+
+/** The same of loops on self-hosted models whose chat templates are enforced. */
+export function readTemplates(): Matrix {
+  return readLoops(SELF_HOSTED, 2);
 }
 
 /** A table whose first columns, `named` of them, name the client. */
@@ -95,15 +107,17 @@ interface Found {
   readonly models: Matrix;
   readonly budgets: Matrix;
   readonly operations: Matrix;
+  readonly templates: Matrix;
 }
 
-export function writePage({ matrix, models, budgets, operations }: Found): void {
+export function writePage({ matrix, models, budgets, operations, templates }: Found): void {
   const runs = CLIENTS.flatMap((row) => row.runs);
   const date = new Date().toISOString().slice(0, 10);
   const run = `\nRun on ${date} with Node ${NODE.slice('node@'.length)}.\n`;
   const besideChat = Object.values(ON_OPERATIONS).flatMap((rows) => rows.map(({ title }) => title));
   const parts = [
     [MODELS, writeLoops(['Client'], OPENAI_MODELS, ON_OPENAI, models)],
+    [SELF_HOSTED, writeLoops(['Client', 'Format'], Object.keys(TEMPLATE_MODELS), ON_TEMPLATES, templates)],
     [BUDGETS, writeLoops(['Client', 'Format'], Object.keys(DEAR_MODELS), ON_BUDGET, budgets)],
     [MATRIX, run + writeCells(['Client', 'Format'], BEHAVIOURS, runs.map(rowOf), matrix)],
     [BESIDE_CHAT, writeCells(['Client'], OPERATIONS, besideChat, operations)],

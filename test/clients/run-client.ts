@@ -17,6 +17,8 @@ import {
   DEAR_MODELS,
   type DearModel,
   type OperationsRun,
+  TEMPLATE_MODELS,
+  type TemplateModel,
 } from './table.ts';
 
 /** What became of one behaviour; nothing where it works. */
@@ -38,7 +40,12 @@ interface OnBudget {
   readonly dear: DearModel;
 }
 
-type Stage = Lane | OpenaiModel | OnBudget;
+/** A self-hosted model behind a server that enforces its chat template. */
+interface OnTemplate {
+  readonly selfHosted: TemplateModel;
+}
+
+type Stage = Lane | OpenaiModel | OnBudget | OnTemplate;
 
 const SDK_FOLDER = path.join(import.meta.dirname, 'sdk');
 const SET_UP_MS = 180_000;
@@ -157,16 +164,27 @@ async function startOnBudget(baseUrl: string, dear: DearModel): Promise<Gateways
 function startGateways(baseUrl: string, format: ClientRun['format'], stage: Stage): Promise<Gateways> {
   if (stage === 'native') return startNative(baseUrl, format);
   if (stage === 'translated') return startTranslated(baseUrl);
+  if ('selfHosted' in stage) return startSelfHosted(baseUrl, stage.selfHosted);
   return 'dear' in stage ? startOnBudget(baseUrl, stage.dear) : startOpenai(baseUrl, stage.openai);
 }
 
-const keepsOpenaiRules = (stage: Stage): boolean =>
-  typeof stage === 'object' && ('openai' in stage || stage.dear.startsWith('openai/'));
+async function startSelfHosted(baseUrl: string, name: TemplateModel): Promise<Gateways> {
+  const [plugin = ''] = name.split('/');
+  const providers = { [plugin]: { plugin, baseUrl, apiKey: 'k', models: ['*'] } };
+  const gateway = await startGateway({ providers, models: aliasesOf(name) });
+  return { gateway, provider: plugin, stop: () => gateway.stop() };
+}
+
+function startVendor(stage: Stage, choose: (request: VendorRequest) => Move): Promise<ScriptedVendor> {
+  if (typeof stage === 'string') return startScriptedVendor(choose);
+  if ('selfHosted' in stage) return startScriptedVendor(choose, TEMPLATE_MODELS[stage.selfHosted]);
+  const keepsOpenaiRules = 'openai' in stage || stage.dear.startsWith('openai/');
+  return keepsOpenaiRules ? startOpenaiVendor(choose) : startScriptedVendor(choose);
+}
 
 async function startRig(row: ClientRow, { format }: ClientRun, stage: Stage): Promise<Rig> {
   let choose = createSdkMoves();
-  const startVendor = keepsOpenaiRules(stage) ? startOpenaiVendor : startScriptedVendor;
-  const vendor = await startVendor((request) => choose(request));
+  const vendor = await startVendor(stage, (request) => choose(request));
   const gateways = await startGateways(vendor.url, format, stage);
   const { remove, ...place } = createPlace(row);
   return {
@@ -226,6 +244,16 @@ export async function runToolLoop(row: ClientRow, run: ClientRun, model: string)
   }
 }
 
+/** Runs one loop of tools on a self-hosted model whose chat template is enforced; returns what went wrong. */
+export async function runOnTemplate(row: ClientRow, run: ClientRun, model: TemplateModel): Promise<string | undefined> {
+  const rig = await startRig(row, run, { selfHosted: model });
+  try {
+    return await loopOn(rig, row, run, model);
+  } finally {
+    await rig.stop();
+  }
+}
+
 /** Runs one loop of tools on a dear model with a small budget, of which no request may ask more than there is; returns what went wrong. */
 export async function runOnBudget(row: ClientRow, run: ClientRun, dear: DearModel): Promise<string | undefined> {
   const rig = await startRig(row, run, { dear });
@@ -260,9 +288,13 @@ async function runSetUp(rig: Rig, row: ClientRow, run: ClientRun, model: string,
 
 async function runAgent(rig: Rig, run: ClientRun, agent: AgentRow): Promise<readonly Outcome[]> {
   const tools = await runLoop(rig, run, agent);
+  const isStreamed = rig.vendor.requests.some(({ stream, tools: offered = [] }) => stream && offered.length > 0);
+  const streamed =
+    tools.problem === undefined && !isStreamed ? { problem: 'no request with tools was streamed' } : tools;
   const errors = await runErrors(rig, run, agent);
   return [
     { behaviour: 'tools', ...tools },
+    { behaviour: 'tools, streamed', ...streamed },
     { behaviour: 'errors', ...errors },
   ];
 }

@@ -1,8 +1,16 @@
 /** `npm run clients [-- name…]`: installs the clients, runs them before a gateway, and writes the matrix of docs/clients.md. */
 import { install } from './install.ts';
 import { OPENAI_MODELS } from './openai-vendor.ts';
-import { readBudgets, readMatrix, readModels, readOperations, rowOf, writePage } from './page.ts';
-import { lanesOf, type Outcome, runClient, runOnBudget, runOperations, runToolLoop } from './run-client.ts';
+import { readBudgets, readMatrix, readModels, readOperations, readTemplates, rowOf, writePage } from './page.ts';
+import {
+  lanesOf,
+  type Outcome,
+  runClient,
+  runOnBudget,
+  runOnTemplate,
+  runOperations,
+  runToolLoop,
+} from './run-client.ts';
 import { canSignIn, runSignedIn } from './signed-in.ts';
 import {
   CLIENTS,
@@ -14,7 +22,10 @@ import {
   ON_BUDGET,
   ON_OPENAI,
   ON_OPERATIONS,
+  ON_TEMPLATES,
   type OperationsRun,
+  TEMPLATE_MODELS,
+  type TemplateModel,
 } from './table.ts';
 
 const wanted = process.argv.slice(2);
@@ -26,6 +37,8 @@ const matrix = readMatrix();
 const models = readModels();
 const budgets = readBudgets();
 const operations = readOperations();
+const templates = readTemplates();
+const SELF_HOSTED = Object.keys(TEMPLATE_MODELS) as readonly TemplateModel[];
 const DEAR = Object.keys(DEAR_MODELS) as readonly DearModel[];
 let red = 0;
 for (const row of chosen) {
@@ -48,6 +61,8 @@ for (const row of chosen) {
     else {
       if (ON_OPENAI.includes(run.title))
         models[run.title] = await runLoops(run, OPENAI_MODELS, (model) => runToolLoop(row, run, model));
+      if (ON_TEMPLATES.includes(rowOf(run)))
+        templates[rowOf(run)] = await runLoops(run, SELF_HOSTED, (model) => runOnTemplate(row, run, model));
       if (ON_BUDGET.includes(rowOf(run)))
         budgets[rowOf(run)] = await runLoops(run, DEAR, (model) => runOnBudget(row, run, model));
     }
@@ -59,7 +74,7 @@ for (const row of chosen) {
     printCells(`${run.title}, beside chat`, { cells, start });
   }
 }
-writePage({ matrix, models, budgets, operations });
+writePage({ matrix, models, budgets, operations, templates });
 console.log(
   red === 0 ? 'docs/clients.md is written; nothing fails.' : `docs/clients.md is written; ${red} cells fail.`,
 );

@@ -1,5 +1,6 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { type Template, templateError } from '../support/vendors/chat-templates.ts';
 
 /** A chat request as it arrives at the vendor, as far as scripts look at it. */
 export interface VendorRequest {
@@ -43,7 +44,11 @@ export interface ScriptedVendor {
 
 const WORD_MS = 20;
 
-export async function startScriptedVendor(choose: (request: VendorRequest) => Move): Promise<ScriptedVendor> {
+/** Starts a vendor that refuses what the chat template of its model refuses. */
+export async function startScriptedVendor(
+  choose: (request: VendorRequest) => Move,
+  template: Template = 'qwen',
+): Promise<ScriptedVendor> {
   const requests: VendorRequest[] = [];
   let closed = 0;
   const server = http.createServer(async (request, response) => {
@@ -53,6 +58,8 @@ export async function startScriptedVendor(choose: (request: VendorRequest) => Mo
     const body = JSON.parse(Buffer.concat(parts).toString()) as VendorRequest;
     requests.push(body);
     const isRerank = request.url?.endsWith('/rerank') === true;
+    const refused = isRerank ? undefined : templateError(template, body as unknown as Record<string, unknown>);
+    if (refused) return sendJson(response, 400, refused);
     const move = choose(isRerank ? { ...body, messages: [] } : body);
     if (move.error) sendError(response, move.error);
     else if (isRerank) sendJson(response, 200, reranked(body as unknown as RerankRequest, requests.length));

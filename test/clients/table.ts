@@ -1,3 +1,5 @@
+import type { Template } from '../support/vendors/chat-templates.ts';
+
 /** What is installed and run; the versions are those of the matrix. */
 export interface ClientRow {
   /** Of the folder that it is installed in. */
@@ -41,6 +43,7 @@ export const BEHAVIOURS = Object.freeze([
     'chat',
     'stream',
     'tools',
+    'tools, streamed',
     'structured',
     'image',
     'document',
@@ -117,8 +120,10 @@ const agent = (id: string, pkg: string, runs: readonly Omit<ClientRun, 'setup'>[
   ...{ id, packages: [pkg], runs: runs.map((run) => ({ ...run, setup })) },
 });
 
-const APPLY_PATCH = { tools: '`apply_patch`, a tool of plain text, is a function with one text at the vendor' };
-const CODE_MODE = { tools: '`exec` of the namespace `functions`, a tool of plain text, is a function at the vendor' };
+/** What is told of tools, streamed or not. */
+const ofTools = (text: string) => ({ tools: text, 'tools, streamed': text });
+const APPLY_PATCH = ofTools('`apply_patch`, a tool of plain text, is a function with one text at the vendor');
+const CODE_MODE = ofTools('`exec` of the namespace `functions`, a tool of plain text, is a function at the vendor');
 
 export const CLIENTS: readonly ClientRow[] = Object.freeze([
   agent('claude-code', '@anthropic-ai/claude-code@2.1.330', [
@@ -163,6 +168,7 @@ export const CLIENTS: readonly ClientRow[] = Object.freeze([
   azure('7.57.0'),
   sdk('groq', 'groq-sdk@1.6.0', 'chat', { client: 'groq-chat', script: 'openai.mjs' }),
   sdk('mistral', '@mistralai/mistralai@2.7.0', 'chat', {
+    ofClient: { 'tools, streamed': 'it throws on calls that come in pieces, as OpenAI’s format has them' },
     emulated: {
       stream: 'without its usage: OpenAI’s format says it to those who ask, and the SDK has no field for that',
       models: 'its entries are in `raw`: they have OpenAI’s fields',
@@ -270,6 +276,21 @@ export const ON_OPENAI: readonly string[] = Object.freeze([
   ...['Claude Code 2.1.330', 'Gemini CLI 0.61.0', 'opencode 1.18.33'],
   ...['@langchain/openai 1.6.0', '@langchain/anthropic 1.5.11'],
 ]);
+
+/** Clients, by title and format, that run loops of tools on each of {@link TEMPLATE_MODELS}. */
+export const ON_TEMPLATES: readonly string[] = Object.freeze([
+  ...['Claude Code 2.1.330 | messages', 'Codex 0.169.0, websocket | responses', 'Codex 0.169.0, SSE | responses'],
+  'Codex 0.169.0, code mode | responses',
+]);
+
+/** Self-hosted models by provider, and the chat template whose rules their server enforces. */
+export const TEMPLATE_MODELS = Object.freeze({
+  'vllm/qwen3.5-27b': 'qwen',
+  'vllm/mistral-small-4': 'mistral',
+  'mistral/mistral-large-4': 'mistral',
+  'openai-compatible/llama-3.3-70b': 'llama',
+} satisfies Record<string, Template>);
+export type TemplateModel = keyof typeof TEMPLATE_MODELS;
 
 /** Clients, by title and format, that finish a loop of tools on each of {@link DEAR_MODELS} with {@link BUDGET_USD} a day. */
 export const ON_BUDGET: readonly string[] = Object.freeze([

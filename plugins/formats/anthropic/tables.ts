@@ -249,7 +249,7 @@ export const ANTHROPIC_FIELDS: FieldTable = {
     messages: {
       rule: 'emulated',
       to: 'messages, system',
-      note: 'System and developer messages are gathered in front, in order. Results of tools go before the user’s words.',
+      note: 'Leading system and developer messages are the system prompt; later ones go into user turns, in place. Results of tools go before the user’s words.',
     },
     stream: { rule: 'passed' },
     stream_options: { rule: 'emulated', note: 'The vendor always tells usage.' },

@@ -96,7 +96,7 @@ export const CONVERSE_FIELDS: FieldTable = {
     messages: {
       rule: 'emulated',
       to: 'messages, system',
-      note: 'System and developer messages are gathered in front, in order; images and documents go as data; ids of calls that are not 1 to 64 letters, digits, `_` and `-` get a hash.',
+      note: 'Leading system and developer messages are the system prompt; later ones go into user turns, in place; images and documents go as data; ids of calls that are not 1 to 64 letters, digits, `_` and `-` get a hash.',
     },
     stream: { rule: 'emulated', note: 'Another path.' },
     stream_options: { rule: 'emulated', note: 'The vendor always tells usage.' },

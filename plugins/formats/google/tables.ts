@@ -184,7 +184,7 @@ const FIELDS: FieldRules = Object.freeze({
   messages: {
     rule: 'emulated',
     to: 'contents, systemInstruction',
-    note: 'System and developer messages are gathered in front, in order; Gemma, which has no system instruction, gets them as user text.',
+    note: 'Leading system and developer messages are the system prompt; later ones go into user turns, in place; Gemma, which has no system instruction, gets them as user text.',
   },
   stream: { rule: 'emulated', to: ':streamGenerateContent' },
   stream_options: { rule: 'emulated', note: 'Usage is in every chunk of the vendor.' },

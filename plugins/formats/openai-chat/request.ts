@@ -17,6 +17,7 @@ import {
   readString,
 } from '../../../core/index.ts';
 import {
+  alternateTurns,
   fitCacheMarks,
   mergeExtraBody,
   readRelayDetails,
@@ -41,7 +42,8 @@ export function createRequestWriter(differences: Differences, rulesFor: RulesFor
     const fields = mapFields(input, rules, OWN, dropped, differences.modelOf);
     if (rules.variant?.wire === 'responses') return writeOnResponses(input, call, fields, dropped, rules, differences);
     const left = new Set<string>();
-    const mapped = mapMessages(input.messages, call.model, rules.messages, left);
+    const own = mapMessages(input.messages, call.model, rules.messages, left);
+    const mapped = differences.turnOrder?.(call.model).alternate ? alternateTurns(own) : own;
     for (const part of left) tellDropped(dropped, part);
     const body: Record<string, unknown> = {
       model: call.model,

@@ -18,7 +18,7 @@ import type {
   Timeouts,
   Transport,
 } from '../../../core/index.ts';
-import type { EmbeddingCodec, ProviderConfig } from '../../providers/kit/index.ts';
+import type { EmbeddingCodec, ProviderConfig, TurnOrder } from '../../providers/kit/index.ts';
 
 /** What an emulation puts into the vendor's body; an undefined value removes a field. */
 export interface Emulation {
@@ -152,6 +152,8 @@ export interface Differences extends UsageRules {
   /** Fields sent when the caller gave none. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   readonly roles?: RoleRules;
+  /** The order of turns that a model accepts; any unless set. An operator's `turnOrder` is laid over it. */
+  readonly turnOrder?: (model: string) => TurnOrder;
   /** How it goes on with an answer that was begun, for models that can. */
   readonly continues?: (model: string) => Continuation | undefined;
   /** The name under which earlier thinking is sent back; `drop` unless set. */

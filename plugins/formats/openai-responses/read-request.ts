@@ -64,7 +64,7 @@ export function readResponsesRequest({ body: sent }: DialectInput<ResponsesBody>
     ...fieldsOf(body),
     // A summary needs none.
     ...(table.tools.length > 0 && !compacts && { tools: table.tools }),
-    ...(choice !== undefined && { tool_choice: choice }),
+    ...(choice !== undefined && !compacts && { tool_choice: choice }),
     ...(Object.keys(own).length > 0 && { dialect_fields: { [FORMAT]: own } }),
   };
   return {

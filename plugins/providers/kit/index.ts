@@ -81,5 +81,16 @@ export {
   toolCallId,
   toolsOfHistory,
 } from './tools.ts';
+export {
+  ANY_ORDER,
+  alternateTurns,
+  readTurnOrder,
+  SYSTEM_ORDER_OPTION,
+  TEMPLATE_ORDER,
+  TURN_ORDER_OPTION,
+  type TurnOrder,
+  type TurnOrderConfig,
+  templateOrder,
+} from './turn-order.ts';
 export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
 export { parseArguments, readConversation } from './turns.ts';

@@ -6,11 +6,14 @@ import {
   type ChatMessage,
   type ChatRequest,
   type ChunkChoice,
+  type CodecCall,
   type FieldRules,
   type FinishReason,
   factsOf,
+  type HttpRequest,
   isObject,
   type JsonObject,
+  normalChat,
   readArray,
   readObject,
   readString,
@@ -20,7 +23,9 @@ import {
   type ToolChoice,
 } from '../../../core/index.ts';
 import { invalid } from './content.ts';
+import { tellDropped } from './field-rules.ts';
 import { TOOL_NAME } from './tools.ts';
+import { ANY_ORDER, type Ordered, orderTurns, type TurnOrder } from './turn-order.ts';
 
 /** What a vendor takes of what clients are known to send. */
 export interface Leniency {
@@ -30,21 +35,33 @@ export interface Leniency {
   readonly toolNames?: RegExp;
   /** True where the codec itself says what becomes of `functions`; elsewhere they become tools, and back. */
   readonly ownFunctions?: boolean;
+  /** The order of turns that a model accepts; any unless set. */
+  readonly turnOrder?: (model: string) => TurnOrder;
+  /** True where the wire keeps system texts apart from messages: system messages after the first turn are folded. */
+  readonly systemApart?: boolean;
+  /** Whether a model continues an assistant's turn at the end; none does unless set. */
+  readonly continues?: (model: string) => boolean;
 }
 
 /**
- * A codec that is given canonical requests only: nulls left out, one limit, `functions` as tools, names that the vendor takes.
+ * A codec that is given canonical requests only: nulls and empty lists left out, one limit, `functions` as tools, names that the vendor
+ * takes, turns in the order that the model accepts.
  * What comes back is in the form that the caller used; for that the call has to carry its request.
  */
 export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCodec {
   // By the request, which is frozen: read when it is sent, needed once more for its response.
   const forms = new WeakMap<ChatRequest, Form>();
+  const { turnOrder = () => ANY_ORDER, systemApart: isApart = false } = leniency;
+  const order = (request: ChatRequest, { model }: CodecCall, apart: boolean): Ordered =>
+    orderTurns(request, turnOrder(model), { isApart: apart, continues: leniency.continues?.(model) ?? false });
   return {
     ...(codec.reader && { reader: codec.reader }),
+    isInOrder: (input, call) => order(input, call, false).request === input,
     request(input, call) {
       const form = readForm(input, leniency);
       if (call.request === input) forms.set(input, form);
-      const sent = codec.request(form.names ? form.names.rename(form.request) : form.request, call);
+      const ordered = order(form.names ? form.names.rename(form.request) : form.request, call, isApart);
+      const sent = writeOrdered(codec, ordered, call);
       // The caller did not ask for it: the old form did.
       const isOurs = form.legacy && input.parallel_tool_calls !== false;
       if (!isOurs || !sent.dropped?.includes('parallel_tool_calls')) return sent;
@@ -74,6 +91,19 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
   };
 }
 
+function writeOrdered(codec: ChatCodec, { request, dropped, atOrigin }: Ordered, call: CodecCall): HttpRequest {
+  let sent: HttpRequest;
+  try {
+    sent = codec.request(request, call);
+  } catch (thrown) {
+    throw atOrigin(thrown);
+  }
+  if (dropped.length === 0) return sent;
+  const all = [...(sent.dropped ?? [])];
+  for (const name of dropped) tellDropped(all, name);
+  return { ...sent, dropped: all };
+}
+
 /** How a request is written, and the same request in the canonical form. */
 interface Form {
   readonly request: ChatRequest;
@@ -82,22 +112,19 @@ interface Form {
 }
 
 /**
- * Reads a request to its canonical form: what is null is left out, tools and calls have their `type`, and there is one limit of output.
- * It is the same object where nothing has to change.
+ * Reads a request to its canonical form: its normal form, with one limit of output, and tools in place of functions. It is the same object
+ * where nothing has to change.
  */
 function readForm(input: ChatRequest, leniency: Leniency): Form {
   const { unlimited = false, toolNames = TOOL_NAME, ownFunctions = false } = leniency;
-  const facts = factsOf(input);
-  const { messages, tools, stream_options, logit_bias, max_tokens, max_completion_tokens } = input;
+  const normal = normalChat(input);
+  const facts = factsOf(normal);
+  const { logit_bias, max_tokens, max_completion_tokens } = normal;
   const changes: JsonObject = {};
-  for (const field in input) if (input[field] === null || input[field] === undefined) changes[field] = undefined;
   if (max_tokens !== undefined || max_completion_tokens !== undefined)
-    Object.assign(changes, canonicalLimits(input, unlimited));
-  if (facts.hasLooseMessages) changes['messages'] = messages.map(canonicalMessage);
-  if (Array.isArray(tools) && facts.hasLooseTools) changes['tools'] = tools.map(canonicalTool);
-  if (isObject(stream_options)) changes['stream_options'] = withoutNulls(stream_options);
+    Object.assign(changes, canonicalLimits(normal, unlimited));
   if (isObject(logit_bias) && Object.keys(logit_bias).length === 0) changes['logit_bias'] = undefined;
-  const canonical = Object.keys(changes).length === 0 ? input : withoutNulls({ ...input, ...changes });
+  const canonical = Object.keys(changes).length === 0 ? normal : withoutNulls({ ...normal, ...changes });
   const isOld = !ownFunctions && ('functions' in canonical || 'function_call' in canonical || facts.hasFunctions);
   const request = isOld ? toolsOfFunctions(canonical) : canonical;
   const used = isOld ? factsOf(request).toolNames : facts.toolNames;
@@ -131,29 +158,6 @@ function canonicalLimits(input: ChatRequest, unlimited: boolean): JsonObject {
   const { max_tokens: first, max_completion_tokens: second } = input;
   if (typeof first !== 'number' || typeof second !== 'number' || first <= 0 || second <= 0) return changes;
   return { max_tokens: Math.max(first, second), max_completion_tokens: undefined };
-}
-
-function canonicalMessage(message: ChatMessage): ChatMessage {
-  const { content, tool_calls, ...rest } = message;
-  const isResult = message.role === 'tool' || message.role === 'function';
-  return {
-    ...withoutNulls(rest),
-    content: Array.isArray(content) ? content.map(withoutNulls) : (content ?? (isResult ? '' : null)),
-    ...(Array.isArray(tool_calls) && { tool_calls: tool_calls.map(withType) }),
-  };
-}
-
-function canonicalTool(tool: unknown): unknown {
-  if (!isObject(tool)) return tool;
-  if (!('function' in tool) || !isObject(tool.function)) return withoutNulls(tool);
-  return withType({ ...tool, function: withoutNulls(tool.function) });
-}
-
-/** A call or tool of a client that leaves `type` out: it is a function. */
-function withType<T>(tool: T): T {
-  if (!isObject(tool)) return tool;
-  const typed = withoutNulls(tool);
-  return 'type' in typed || !('function' in typed) ? typed : { ...typed, type: 'function' };
 }
 
 function hasNulls(value: unknown): boolean {

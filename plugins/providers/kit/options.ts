@@ -1,5 +1,6 @@
 import type { Credential, Endpoint, ModelInfo, NativeRow, Provider, Schema, Timeouts } from '../../../core/index.ts';
 import { OptionError, parseDuration, problemsOf } from '../../../core/index.ts';
+import type { TurnOrderConfig } from './turn-order.ts';
 
 const TOKEN_PRICES = Object.freeze({
   input: { type: 'number', minimum: 0 },
@@ -208,6 +209,8 @@ export interface ProviderConfig {
   readonly affinity?: string | undefined;
   readonly remoteMedia?: 'allow' | 'refuse' | undefined;
   readonly countFactor?: number | undefined;
+  /** Of providers that have {@link TURN_ORDER_OPTION}. */
+  readonly turnOrder?: TurnOrderConfig | undefined;
 }
 
 export interface EndpointDefaults {

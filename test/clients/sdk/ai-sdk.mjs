@@ -45,6 +45,9 @@ async function partsOf(result) {
 const failing = (given, rest = {}) =>
   is.thrownBy(() => generateText({ model: given, prompt: 'Hi', maxRetries: 0, ...rest }));
 
+/** Of Google's format a result is an object, which has the tool's name there. */
+const toldOf = (told) => told.replaceAll(/\{name:get_weather,content:(\w+)\}/g, '$1');
+
 await is.report({
   async chat() {
     const { text, usage, finishReason } = await generateText({ model, prompt: 'Say hello' });
@@ -58,10 +61,10 @@ await is.report({
     is.equal([text, outputTokens], [is.HELLO, 10], 'the result');
   },
   async tools() {
-    // Of Google's format a result is an object, which has the tool's name there.
-    const toldOf = (told) => told.replaceAll(/\{name:get_weather,content:(\w+)\}/g, '$1');
     const { text, steps } = await generateText({ model, prompt: 'What is the weather?', tools, stopWhen });
     is.equal([toldOf(text), steps[0].toolCalls.length, steps.length], [is.TOLD, 2, 2], 'the result');
+  },
+  async 'tools, streamed'() {
     const streamed = streamText({ model, prompt: 'What is the weather?', tools, stopWhen });
     is.equal(toldOf(await streamed.text), is.TOLD, 'the streamed text');
   },

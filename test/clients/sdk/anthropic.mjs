@@ -14,6 +14,21 @@ const send = (content, rest, through = anthropic) => through.messages.create(bod
 const textOf = ({ content }) => content.flatMap(({ type, text }) => (type === 'text' ? [text] : [])).join('');
 const source = (media_type, data) => ({ type: 'base64', media_type, data });
 
+/** Two calls, their results, and what the model says to them. */
+async function useTools(ask) {
+  const tools = [{ name: 'get_weather', description: 'The weather of a city.', input_schema: is.CITY_SCHEMA }];
+  const messages = [{ role: 'user', content: 'What is the weather?' }];
+  const first = await ask({ messages, tools });
+  is.equal(first.stop_reason, 'tool_use', 'the stop reason');
+  const results = first.content
+    .filter(({ type }) => type === 'tool_use')
+    .map(({ id, input }) => ({
+      ...{ type: 'tool_result', tool_use_id: id, content: is.WEATHER[input.city] },
+    }));
+  messages.push({ role: 'assistant', content: first.content }, { role: 'user', content: results });
+  is.equal(textOf(await ask({ messages, tools })), is.TOLD, 'the message');
+}
+
 await is.report({
   async chat() {
     const message = await send('Say hello');
@@ -29,19 +44,8 @@ await is.report({
     const message = await stream.finalMessage();
     is.equal([text, textOf(message), message.usage.output_tokens], [is.HELLO, is.HELLO, 10], 'the message');
   },
-  async tools() {
-    const tools = [{ name: 'get_weather', description: 'The weather of a city.', input_schema: is.CITY_SCHEMA }];
-    const messages = [{ role: 'user', content: 'What is the weather?' }];
-    const first = await anthropic.messages.stream(body('', { messages, tools })).finalMessage();
-    is.equal(first.stop_reason, 'tool_use', 'the stop reason');
-    const results = first.content
-      .filter(({ type }) => type === 'tool_use')
-      .map(({ id, input }) => ({
-        ...{ type: 'tool_result', tool_use_id: id, content: is.WEATHER[input.city] },
-      }));
-    messages.push({ role: 'assistant', content: first.content }, { role: 'user', content: results });
-    is.equal(textOf(await send('', { messages, tools })), is.TOLD, 'the message');
-  },
+  tools: () => useTools((rest) => send('', rest)),
+  'tools, streamed': () => useTools((rest) => anthropic.messages.stream(body('', rest)).finalMessage()),
   async structured() {
     const format = { type: 'json_schema', schema: is.PERSON_SCHEMA };
     is.equal(

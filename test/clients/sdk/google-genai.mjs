@@ -42,6 +42,24 @@ await is.report({
       if (!text.includes(weather)) throw new Error(`the text is ${text}`);
     is.equal(/Paris is [^,]*sunny.*Rome is .*wet/.test(text), true, 'the pairing of calls and results');
   },
+  async 'tools, streamed'() {
+    const contents = [{ role: 'user', parts: [{ text: 'What is the weather?' }] }];
+    const partsOf = async () => {
+      const parts = [];
+      const stream = await ai.models.generateContentStream({ model: is.MODEL, contents, config: { tools } });
+      for await (const { candidates } of stream) parts.push(...(candidates?.[0]?.content?.parts ?? []));
+      return parts;
+    };
+    const said = await partsOf();
+    const results = said.flatMap(({ functionCall: call }) =>
+      call
+        ? [{ functionResponse: { id: call.id, name: call.name, response: { output: is.WEATHER[call.args.city] } } }]
+        : [],
+    );
+    contents.push({ role: 'model', parts: said }, { role: 'user', parts: results });
+    const text = (await partsOf()).map(({ text: words = '', thought }) => (thought ? '' : words)).join('');
+    is.equal(/Paris is [^,]*sunny.*Rome is .*wet/.test(text), true, 'the pairing of calls and results');
+  },
   async structured() {
     const config = { responseMimeType: 'application/json', responseJsonSchema: is.PERSON_SCHEMA };
     is.equal(JSON.parse((await send('A person as JSON', config)).text), is.PERSON, 'the object');

@@ -10,6 +10,17 @@ const { additionalProperties: _, ...parameters } = is.CITY_SCHEMA;
 const tools = [{ functionDeclarations: [{ name: 'get_weather', description: 'The weather of a city.', parameters }] }];
 const inline = (mimeType, data) => ({ inlineData: { mimeType, data } });
 
+/** Two calls, their results, and what the model says to them. */
+async function useTools(ask) {
+  const chat = modelOf({ tools }).startChat();
+  const first = await ask(chat, 'What is the weather?');
+  const parts = first.functionCalls().map(({ name, args }) => ({
+    functionResponse: { name, response: { output: is.WEATHER[args.city] } },
+  }));
+  const text = (await ask(chat, parts)).text();
+  is.equal([/Paris is .*sunny/.test(text), /Rome is .*wet/.test(text)], [true, true], 'the pairing of calls');
+}
+
 await is.report({
   async chat() {
     const response = await send('Say hello');
@@ -21,17 +32,8 @@ await is.report({
     for await (const chunk of stream) text += chunk.text();
     is.equal([text, (await response).usageMetadata.totalTokenCount], [is.HELLO, 110], 'the text');
   },
-  async tools() {
-    const chat = modelOf({ tools }).startChat();
-    const { response } = await chat.sendMessage('What is the weather?');
-    const parts = response.functionCalls().map(({ name, args }) => ({
-      functionResponse: { name, response: { output: is.WEATHER[args.city] } },
-    }));
-    const { stream } = await chat.sendMessageStream(parts);
-    let text = '';
-    for await (const chunk of stream) text += chunk.text();
-    is.equal([/Paris is .*sunny/.test(text), /Rome is .*wet/.test(text)], [true, true], 'the pairing of calls');
-  },
+  tools: () => useTools(async (chat, parts) => (await chat.sendMessage(parts)).response),
+  'tools, streamed': () => useTools(async (chat, parts) => (await chat.sendMessageStream(parts)).response),
   async structured() {
     const { additionalProperties: __, ...responseSchema } = is.PERSON_SCHEMA;
     const generationConfig = { responseMimeType: 'application/json', responseSchema };

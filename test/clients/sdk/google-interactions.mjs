@@ -36,6 +36,29 @@ await is.report({
     const { output_text: text } = await send(results, { tools, previous_interaction_id: first.id });
     is.equal(text, is.TOLD, 'the text');
   },
+  async 'tools, streamed'() {
+    const finish = async (input, more) => {
+      let last;
+      let text = '';
+      const calls = [];
+      for await (const event of await send(input, { tools, stream: true, ...more })) {
+        if (event.event_type === 'step.start' && event.step.type === 'function_call')
+          calls[event.index] = { ...event.step, text: '' };
+        if (event.event_type === 'step.delta' && event.delta.type === 'text') text += event.delta.text;
+        if (event.event_type === 'step.delta' && event.delta.type === 'arguments_delta')
+          calls[event.index].text += event.delta.arguments;
+        if (event.event_type === 'interaction.completed') last = event.interaction;
+      }
+      return { last, text, calls: calls.filter(Boolean) };
+    };
+    const first = await finish('What is the weather?');
+    const results = first.calls.map(({ id, name, text, arguments: whole }) => ({
+      ...{ type: 'function_result', call_id: id, name },
+      result: is.WEATHER[(text === '' ? whole : JSON.parse(text)).city],
+    }));
+    const { text } = await finish(results, { previous_interaction_id: first.last.id });
+    is.equal(text, is.TOLD, 'the text');
+  },
   async structured() {
     const response_format = { type: 'text', mime_type: 'application/json', schema: is.PERSON_SCHEMA };
     is.equal(JSON.parse((await send('A person as JSON', { response_format })).output_text), is.PERSON, 'the object');

@@ -28,6 +28,19 @@ const tools = [
 ];
 const say = (...content) => [new HumanMessage({ content })];
 
+/** Two calls, their results, and what the model says to them. */
+async function useTools(ask) {
+  const bound = model.bindTools(tools);
+  const messages = [new HumanMessage('What is the weather?')];
+  const first = await ask(bound, messages);
+  messages.push(first);
+  for (const { id, args } of first.tool_calls)
+    messages.push(new ToolMessage({ tool_call_id: id, content: is.WEATHER[args.city] }));
+  // Of Google's format a result is an object.
+  const told = (await ask(bound, messages)).text.replaceAll(/\{result:(\w+)\}/g, '$1');
+  is.equal(told, is.TOLD, 'the message');
+}
+
 await is.report({
   async chat() {
     const { text, usage_metadata: usage } = await model.invoke('Say hello');
@@ -38,18 +51,13 @@ await is.report({
     for await (const chunk of await model.stream('Say hello')) whole = whole ? whole.concat(chunk) : chunk;
     is.equal([whole.text, whole.usage_metadata.output_tokens], [is.HELLO, 10], 'the message');
   },
-  async tools() {
-    const bound = model.bindTools(tools);
-    const messages = [new HumanMessage('What is the weather?')];
-    let first;
-    for await (const chunk of await bound.stream(messages)) first = first ? first.concat(chunk) : chunk;
-    messages.push(first);
-    for (const { id, args } of first.tool_calls)
-      messages.push(new ToolMessage({ tool_call_id: id, content: is.WEATHER[args.city] }));
-    // Of Google's format a result is an object.
-    const told = (await bound.invoke(messages)).text.replaceAll(/\{result:(\w+)\}/g, '$1');
-    is.equal(told, is.TOLD, 'the message');
-  },
+  tools: () => useTools((bound, messages) => bound.invoke(messages)),
+  'tools, streamed': () =>
+    useTools(async (bound, messages) => {
+      let whole;
+      for await (const chunk of await bound.stream(messages)) whole = whole ? whole.concat(chunk) : chunk;
+      return whole;
+    }),
   async structured() {
     const schema = { title: 'person', ...is.PERSON_SCHEMA };
     const structured = model.withStructuredOutput(schema, { name: 'person', method: 'jsonSchema' });

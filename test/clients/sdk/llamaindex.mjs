@@ -27,6 +27,15 @@ await is.report({
     const messages = [...user('What is the weather?'), ...newMessages];
     is.equal((await llm.chat({ messages, tools: [getWeather] })).message.content, is.TOLD, 'the message');
   },
+  async 'tools, streamed'() {
+    const messages = user('What is the weather?');
+    const { stream, newMessages } = await llm.exec({ messages, tools: [getWeather], stream: true });
+    for await (const _ of stream);
+    let text = '';
+    const next = [...messages, ...newMessages()];
+    for await (const { delta } of await llm.chat({ messages: next, tools: [getWeather], stream: true })) text += delta;
+    is.equal(text, is.TOLD, 'the text');
+  },
   async structured() {
     const responseFormat = {
       type: 'json_schema',

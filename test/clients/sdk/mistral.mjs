@@ -37,6 +37,13 @@ await is.report({
     }
     is.equal(textOf(await send(messages, { tools })), is.TOLD, 'the message');
   },
+  async 'tools, streamed'() {
+    const calls = [];
+    const messages = user('What is the weather?');
+    for await (const { data } of await mistral.chat.stream({ model: is.MODEL, messages, tools }))
+      calls.push(...(data.choices[0]?.delta.toolCalls ?? []));
+    is.equal(new Set(calls.map(({ index }) => index)).size, 2, 'the number of calls');
+  },
   async structured() {
     const jsonSchema = { name: 'person', strict: true, schemaDefinition: is.PERSON_SCHEMA };
     const responseFormat = { type: 'json_schema', jsonSchema };

@@ -38,6 +38,20 @@ await is.report({
       messages.push({ role: 'tool', tool_name: called.name, content: is.WEATHER[called.arguments.city] });
     is.equal((await send(messages, { tools })).message.content, is.TOLD, 'the response');
   },
+  async 'tools, streamed'() {
+    const messages = user('What is the weather?');
+    const read = async () => {
+      const parts = [];
+      // oxlint-disable-next-line typescript/await-thenable -- a stream is asked for
+      for await (const { message } of await send(messages, { tools, stream: true })) parts.push(message);
+      return parts;
+    };
+    const calls = (await read()).flatMap(({ tool_calls: called = [] }) => called);
+    messages.push({ role: 'assistant', content: '', tool_calls: calls });
+    for (const { function: called } of calls)
+      messages.push({ role: 'tool', tool_name: called.name, content: is.WEATHER[called.arguments.city] });
+    is.equal((await read()).map(({ content }) => content).join(''), is.TOLD, 'the text');
+  },
   async structured() {
     const { message } = await send(user('A person as JSON'), { format: is.PERSON_SCHEMA });
     is.equal(JSON.parse(message.content), is.PERSON, 'the object');

@@ -27,6 +27,9 @@ await is.report({
   async tools() {
     const weather = agent({ tools: [getWeather] });
     is.equal((await runner.run(weather, 'What is the weather?')).finalOutput, is.TOLD, 'the output');
+  },
+  async 'tools, streamed'() {
+    const weather = agent({ tools: [getWeather] });
     const result = await runner.run(weather, 'What is the weather?', { stream: true });
     await result.completed;
     is.equal(result.finalOutput, is.TOLD, 'the streamed output');

@@ -39,6 +39,23 @@ const chat = {
       messages.push({ role: 'tool', tool_call_id: id, content: weather(JSON.parse(called.arguments).city) });
     is.equal((await chat.send('', { messages, tools })).choices[0].message.content, is.TOLD, 'the message');
   },
+  async streamedTools() {
+    const tools = [{ type: 'function', function: tool }];
+    const messages = [{ role: 'user', content: 'What is the weather?' }];
+    const calls = [];
+    for await (const { choices } of await chat.send('', { messages, tools, stream: true }))
+      for (const { index, id, function: called } of choices[0]?.delta.tool_calls ?? []) {
+        calls[index] ??= { id, type: 'function', function: { name: called.name, arguments: '' } };
+        calls[index].function.arguments += called.arguments ?? '';
+      }
+    messages.push({ role: 'assistant', content: null, tool_calls: calls });
+    for (const { id, function: called } of calls)
+      messages.push({ role: 'tool', tool_call_id: id, content: weather(JSON.parse(called.arguments).city) });
+    let text = '';
+    for await (const { choices } of await chat.send('', { messages, tools, stream: true }))
+      text += choices[0]?.delta.content ?? '';
+    is.equal(text, is.TOLD, 'the text');
+  },
   async structured() {
     const { choices } = await chat.send('A person as JSON', {
       response_format: { type: 'json_schema', json_schema: format },
@@ -82,6 +99,18 @@ const responses = {
     const second = await responses.send(input, { tools, previous_response_id: first.id });
     is.equal(second.output_text, is.TOLD, 'the response');
   },
+  async streamedTools() {
+    const tools = [{ type: 'function', ...tool }];
+    const first = await completed(await responses.send('What is the weather?', { tools, stream: true }));
+    const input = first.output
+      .filter(({ type }) => type === 'function_call')
+      .map(({ call_id, arguments: text }) => ({
+        ...{ type: 'function_call_output', call_id, output: weather(JSON.parse(text).city) },
+      }));
+    const second = await responses.send(input, { tools, previous_response_id: first.id, stream: true });
+    const parts = (await completed(second)).output.flatMap(({ content = [] }) => content);
+    is.equal(parts.map(({ text = '' }) => text).join(''), is.TOLD, 'the response');
+  },
   async structured() {
     const { output_text: text } = await responses.send('A person as JSON', {
       text: { format: { type: 'json_schema', ...format } },
@@ -101,6 +130,13 @@ const responses = {
   bad: { input: 7 },
   textOf: (event) => event.delta,
 };
+
+/** The response that a stream ends with. */
+async function completed(stream) {
+  let response;
+  for await (const event of stream) if (event.type === 'response.completed') ({ response } = event);
+  return response;
+}
 
 const own = is.client.endsWith('chat') ? chat : responses;
 
@@ -135,6 +171,7 @@ await is.report({
   chat: own.chat,
   stream: own.stream,
   tools: own.tools,
+  'tools, streamed': own.streamedTools,
   structured: own.structured,
   image: own.image,
   // Groq's has no type for files.

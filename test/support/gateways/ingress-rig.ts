@@ -1,4 +1,5 @@
 /** A whole gateway before scripted vendors of five wires, for tests of the formats that clients speak. */
+import { templateError } from '../vendors/chat-templates.ts';
 import {
   answer,
   chunk,
@@ -55,6 +56,8 @@ export async function startIngressRig(
   const scripts = new Map<string, readonly (Script | Uint8Array)[]>();
   const vendors = await startScriptedUpstream(async (wire) => {
     const name = wireOf(wire.request);
+    const refused = templateRefusal(name, wire.request);
+    if (refused) return wire.send(answer(400, refused));
     const [script, ...later] = scripts.get(name) ?? [];
     if (later.length > 0) scripts.set(name, later);
     if (typeof script === 'function') await script(wire);
@@ -93,6 +96,12 @@ export async function startIngressRig(
       await vendors.close();
     },
   };
+}
+
+/** What vendors of OpenAI's format refuse of a request, whatever a script says: empty lists, and at Mistral another order of turns. */
+function templateRefusal(name: string, { path, body, json }: RecordedRequest): object | undefined {
+  if (!path.endsWith('/chat/completions') || body.length === 0) return undefined;
+  return templateError(name === 'mistral' ? 'mistral' : undefined, json() as Readonly<Record<string, unknown>>);
 }
 
 function wireOf({ path }: RecordedRequest): string {

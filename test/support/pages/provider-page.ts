@@ -10,7 +10,7 @@ import type {
   Schema,
 } from '../../../core/index.ts';
 import { loadModelTable, rowsOf } from '../../../models/model-table.ts';
-import { PROVIDER_OPTIONS } from '../../../plugins/providers/kit/index.ts';
+import { PROVIDER_OPTIONS, TURN_ORDER_OPTION } from '../../../plugins/providers/kit/index.ts';
 import type { BuiltInProvider } from '../plugins/all-providers.ts';
 import { type Arrival, type DialectRuns, newestOf } from './dialect-runs.ts';
 
@@ -267,5 +267,6 @@ function extrasText(extras: readonly string[] | undefined): string {
 
 function ownOptions(schema: object | undefined): Readonly<Record<string, Schema>> {
   const { properties = {} } = (schema ?? {}) as { readonly properties?: Readonly<Record<string, Schema>> };
-  return Object.fromEntries(Object.entries(properties).filter(([option]) => !(option in PROVIDER_OPTIONS)));
+  const common = { ...PROVIDER_OPTIONS, ...TURN_ORDER_OPTION };
+  return Object.fromEntries(Object.entries(properties).filter(([option]) => !(option in common)));
 }

@@ -33,6 +33,8 @@ const detailsIn = (chunks: readonly ChatChunk[]): readonly (readonly ReasoningDe
     choices.flatMap(({ delta }) => (delta.reasoning_details ? [delta.reasoning_details] : [])),
   );
 
+const GO_ON = { role: 'user', content: 'Go on.' };
+
 describe('details of reasoning from a relay', () => {
   it('are canonical in a whole message, with whose format they are', () => {
     const { reasoning_details: details, reasoning_content: thought } = messageOf({
@@ -97,7 +99,7 @@ describe('details of reasoning from a relay', () => {
       eh,
     ]);
     expect(sentTo('meta-llama/llama-4-scout')).to.deep.equal([eh]);
-    const other = translate(openaiCompatible, { messages: [turn] }, { baseUrl: 'http://127.0.0.1:1/v1' });
+    const other = translate(openaiCompatible, { messages: [turn, GO_ON] }, { baseUrl: 'http://127.0.0.1:1/v1' });
     expect((other.body['messages'] as object[])[0]).to.deep.equal({
       ...{ role: 'assistant', content: 'x', reasoning_content: 'Hm.' },
     });
@@ -110,7 +112,11 @@ describe('details of reasoning from a relay', () => {
       content: 'x',
       reasoning_details: [{ kind: 'summary', text: 'So.', format: 'none' }],
     };
-    const { body, dropped } = translate(openaiCompatible, { messages: [turn] }, { baseUrl: 'http://127.0.0.1:1/v1' });
+    const { body, dropped } = translate(
+      openaiCompatible,
+      { messages: [turn, GO_ON] },
+      { baseUrl: 'http://127.0.0.1:1/v1' },
+    );
     expect((body['messages'] as object[])[0]).to.include({ reasoning_content: 'So.' });
     expect(dropped).to.deep.equal([]);
   });

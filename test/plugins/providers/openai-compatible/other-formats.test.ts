@@ -207,9 +207,9 @@ describe('images in tools’ results', () => {
     expect(last).to.equal(undefined);
   });
 
-  it('are bridged for Mistral, which refuses a user’s words right after results', () => {
+  it('are in one user turn after an assistant’s word at Mistral, which demands alternating roles', () => {
     const roles = messagesOf(mistral, messages).map(({ role }) => role);
-    expect(roles).to.deep.equal(['user', 'assistant', 'tool', 'tool', 'assistant', 'user', 'user']);
+    expect(roles).to.deep.equal(['user', 'assistant', 'tool', 'tool', 'assistant', 'user']);
   });
 });
 
