@@ -579,10 +579,10 @@ describe('the realtime websocket', () => {
     const MINUTE = Buffer.alloc(600 * 4800).toString('base64');
     const append = (audio = MINUTE) => ({ type: 'input_audio_buffer.append', audio });
     const COMMIT = { type: 'input_audio_buffer.commit' };
-    const WHISPER = { 'gpt-realtime': PRICE, whisper: { input: 0, output: 0, fees: { seconds: 0.001 } } };
+    const WHISPER = { 'gpt-realtime': PRICE, 'whisper-1': { input: 0, output: 0, fees: { seconds: 0.001 } } };
     const TRANSCRIBE = {
       type: 'session.update',
-      session: { type: 'realtime', audio: { input: { turn_detection: null, transcription: { model: 'whisper' } } } },
+      session: { type: 'realtime', audio: { input: { turn_detection: null, transcription: { model: 'whisper-1' } } } },
     };
     const completed = (item: number, usage?: object): Event => ({
       type: 'conversation.item.input_audio_transcription.completed',
