@@ -1,3 +1,5 @@
+import { Command, Help } from 'commander';
+
 /** First-level commands of `tollgate --help`, by group, in this order. Commands of other plugins follow under `Plugins`. */
 export const GROUPS: readonly (readonly [heading: string, names: readonly string[]])[] = Object.freeze([
   ['Run:', ['start', 'init', 'check', 'reload']],
@@ -104,4 +106,21 @@ function findWords(args: readonly string[]): readonly number[] {
     else if (!word.startsWith('-')) found.push(index);
   }
   return found;
+}
+
+/** Help of a command names its place, and lists the commands below a noun that other rows run. */
+export function showPlace(command: Command): void {
+  const name = command.name();
+  command.configureHelp({
+    visibleCommands: (shown) => [...new Help().visibleCommands(shown), ...listBelow(name, shown)],
+    ...(placeOf(name) === name ? {} : { commandUsage: (shown) => `tollgate ${placeOf(name)} ${shown.usage()}` }),
+  });
+}
+
+function listBelow(noun: string, shown: Command): readonly Command[] {
+  const own = new Set(shown.commands.map((command) => command.name()));
+  return commandsBelow(noun).flatMap(({ now, summary }) => {
+    const name = now.slice(noun.length + 1);
+    return own.has(name) ? [] : [new Command(name).description(summary)];
+  });
 }

@@ -3,8 +3,8 @@ import { nearest } from '../config/problems.ts';
 import type { Command as PluginCommand, Subcommand } from '../core/contract/plugin.ts';
 import { CliError, createIo, EXIT, systemUser, type Terminal } from './io.ts';
 import { loadFor, type Place, withGeneration } from './load.ts';
-import { isBuiltIn, placeOf } from './places.ts';
-import { type CommandContext, showPlace } from './program.ts';
+import { isBuiltIn, placeOf, showPlace } from './places.ts';
+import type { CommandContext } from './program.ts';
 
 /** The commands of the plugins that a configuration loads, by plugin: for help, and to know that a word is one of them. */
 export async function listPluginCommands(

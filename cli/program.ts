@@ -1,7 +1,7 @@
 import { Command, Help } from 'commander';
 import { VERSION } from '../config/package-root.ts';
 import { createTerminal, reportFailure, type Terminal } from './io.ts';
-import { commandsBelow, GROUPS, isFirstLevel, OTHERS, placeOf, resolveWords } from './places.ts';
+import { GROUPS, isFirstLevel, OTHERS, resolveWords, showPlace } from './places.ts';
 
 /** What every command is given; the options of the program itself are in `globals`. */
 export interface CommandContext {
@@ -226,23 +226,6 @@ function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, termi
     const args = (row.args ?? []).flatMap((_, at) => (given[at] ?? []) as string | string[]);
     const run = await load();
     await run({ terminal, globals: command.optsWithGlobals(), args, options: command.opts() });
-  });
-}
-
-/** Help of a command names its place, and lists the commands below a noun that other rows run. */
-export function showPlace(command: Command): void {
-  const name = command.name();
-  command.configureHelp({
-    visibleCommands: (shown) => [...new Help().visibleCommands(shown), ...listBelow(name, shown)],
-    ...(placeOf(name) === name ? {} : { commandUsage: (shown) => `tollgate ${placeOf(name)} ${shown.usage()}` }),
-  });
-}
-
-function listBelow(noun: string, shown: Command): readonly Command[] {
-  const own = new Set(shown.commands.map((command) => command.name()));
-  return commandsBelow(noun).flatMap(({ now, summary }) => {
-    const name = now.slice(noun.length + 1);
-    return own.has(name) ? [] : [new Command(name).description(summary)];
   });
 }
 
