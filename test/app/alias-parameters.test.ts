@@ -51,11 +51,7 @@ describe('the parameters of an alias', () => {
       messages: [{ role: 'system', content: 'Be brief.' }, USER],
     });
     expect(body).to.include({ model: 'm', reasoning_effort: 'high', temperature: 0.2 });
-    expect(body.messages).to.deep.equal([
-      { role: 'system', content: SYSTEM },
-      { role: 'system', content: 'Be brief.' },
-      USER,
-    ]);
+    expect(body.messages).to.deep.equal([{ role: 'system', content: `${SYSTEM}\n\nBe brief.` }, USER]);
   });
 
   it('give way to what the caller says, unless they are to hold in its place (E70)', async () => {
