@@ -134,7 +134,7 @@ describe('orders of operators about targets', () => {
   it('are refused for what no call can go to, with what was meant', async () => {
     for (const [name, words] of [
       ['pair', 'It is an alias: name one of its targets, a/m, b/m.'],
-      ['nowhere/m', '"tollgate providers" lists the providers'],
+      ['nowhere/m', '"tollgate models providers" lists the providers'],
       ['nowhere', 'There is no target or provider "nowhere"'],
       ['x'.repeat(400), 'There is no target or provider'],
     ] as const) {

@@ -66,7 +66,7 @@ describe('signing in with `tollgate login`', function () {
     expect((await chat(stdout.trim())).status).to.equal(401);
     const after = await runCli(['token'], home);
     expect(after.code).to.equal(77);
-    expect(after.stderr).to.include('no one is signed in here').and.to.include('tollgate login');
+    expect(after.stderr).to.include('no one is signed in here').and.to.include('tollgate users login');
   });
 
   it('renews a token before it ends, once for two terminals', async () => {
@@ -101,7 +101,7 @@ describe('signing in with `tollgate login`', function () {
     for (const { id } of data) await rig.gateway.command('sign-ins', 'end', id);
     const ended = await runCli(['token'], home);
     expect(ended).to.include({ code: 77, stdout: '' });
-    expect(ended.stderr).to.include('has ended').and.to.include(`tollgate login ${rig.origin}`);
+    expect(ended.stderr).to.include('has ended').and.to.include(`tollgate users login ${rig.origin}`);
     expect(keptIn(home).signIns).to.deep.equal({});
   });
 
@@ -126,7 +126,7 @@ describe('signing in with `tollgate login`', function () {
       ['https://ann:secret@gateway.example', 2, 'not the address of a gateway'],
       [`http://127.0.0.1:${await freePort()}`, 69, 'does not answer (ECONNREFUSED)'],
       [`${rig.origin}/v1`, 2, 'no one can sign in at'],
-      [rig.origin.replace('127.0.0.1', 'localhost'), 2, `tollgate login ${rig.origin}`],
+      [rig.origin.replace('127.0.0.1', 'localhost'), 2, `tollgate users login ${rig.origin}`],
     ];
     for (const [url, code, words] of cases) {
       const failed = await runCli(['login', url], home);

@@ -41,7 +41,7 @@ describe('clients of Portkey', () => {
     });
 
   const REFUSED: readonly (readonly [headers: Readonly<Record<string, string>>, words: RegExp])[] = [
-    [{ 'x-portkey-config': 'pc-nobody' }, /no alias "pc-nobody".*tollgate import portkey/],
+    [{ 'x-portkey-config': 'pc-nobody' }, /no alias "pc-nobody".*tollgate config import portkey/],
     [{ 'x-portkey-config': '{oops' }, /neither an id nor JSON/],
     [
       { 'x-portkey-config': '{"strategy":{"mode":"conditional"},"targets":[{"provider":"a"},{"provider":"b"}]}' },

@@ -446,7 +446,7 @@ describe('tollgate reconcile', () => {
       served({ day: '2026-11-03', model: 'gpt-5.4-2026-03-05', key: 'key_b', calls: 3 }),
     );
     const { text } = await run('openai', { to: '2026-11-04' });
-    const example = readBlocks().find((block) => block.text.startsWith('$ tollgate reconcile'));
+    const example = readBlocks().find((block) => block.text.startsWith('$ tollgate usage reconcile'));
     expect(example?.text.trimEnd().split('\n').slice(1)).to.deep.equal(text.split('\n'));
   });
 
