@@ -41,7 +41,7 @@ export function anthropicResponse(body: unknown, call: CodecCall, isNative = fal
   if (!Array.isArray(message['content'])) throw failure('The provider sent a message without content.');
   const content = readContent(message['content'], call.id);
   const reason = readString(message['stop_reason']) ?? 'end_turn';
-  const called = content.tool_calls?.map((each) => each.function?.arguments ?? '') ?? [];
+  const called = content.tool_calls?.map((each) => each.function.arguments) ?? [];
   const known = readFinish(reason, called.length > 0);
   const end = known ? endOf(known, reason, message) : unmappedEnd(reason, isNative || hasDelivered(content), called);
   const model = readString(message['model']) ?? call.model;

@@ -142,7 +142,7 @@ export function converseResponse(body: unknown, call: CodecCall): ChatResponse {
   const end = readEnd(
     reason,
     isDelivered,
-    calls.map((each) => each.function?.arguments ?? ''),
+    calls.map((each) => each.function.arguments),
   );
   const counted = withTier(readUsage(usage), readObject(body));
   return {

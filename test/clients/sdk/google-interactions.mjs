@@ -5,7 +5,7 @@ import * as is from './behaviours.mjs';
 const ai = (apiKey = is.key) => new GoogleGenAI({ apiKey, httpOptions: { baseUrl: is.base } });
 const send = (input, more = {}, through = ai(), options = {}) =>
   through.interactions.create({ model: is.MODEL, input, ...more }, options);
-const streamed = (input) => ai().interactions.create({ model: is.MODEL, input, stream: true });
+const streamed = (input, more = {}) => ai().interactions.create({ model: is.MODEL, input, ...more, stream: true });
 const tools = [
   { type: 'function', name: 'get_weather', description: 'The weather of a city.', parameters: is.CITY_SCHEMA },
 ];
@@ -41,7 +41,7 @@ await is.report({
       let last;
       let text = '';
       const calls = [];
-      for await (const event of await send(input, { tools, stream: true, ...more })) {
+      for await (const event of await streamed(input, { tools, ...more })) {
         if (event.event_type === 'step.start' && event.step.type === 'function_call')
           calls[event.index] = { ...event.step, text: '' };
         if (event.event_type === 'step.delta' && event.delta.type === 'text') text += event.delta.text;
