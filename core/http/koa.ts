@@ -181,7 +181,7 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
     const handle = createHandler(deps, memory, compile, owner, route);
     const handler = route.role === 'admin' ? tellRefused(handle, deps.refusalWatchers) : handle;
     const layer = router.register(route.path, [route.method], handler);
-    if (!index.add(route.method, route.path, order, handler) && 'regexp' in layer)
+    if (!index.add(route.method, route.path, order, handler) && 'regexp' in layer && layer.regexp instanceof RegExp)
       patterns.push({ order, method: route.method, path: layer.regexp });
   }
   /** Whether a route that stands before another one matches as well. */
