@@ -85,26 +85,9 @@ export function createAuthenticator(
   return ({ req, method, path, headers, state }, body) => {
     const presented = readCredential(req, { ...rules, places: state.places, isOfFormat });
     const address = state.ip;
-    let shown: AuthRequest['headers'] | undefined;
     let found: ReturnType<Authenticate>;
     try {
-      found = authenticate?.(
-        Object.freeze({
-          credential: presented?.credential ?? '',
-          bearer: presented?.bearer ?? false,
-          now: Date.now(),
-          method,
-          path,
-          // Copied for those who read them: schemes that sign a request, and cookies.
-          get headers() {
-            shown ??= Object.freeze({ ...headers });
-            return shown;
-          },
-          rawBody: () => body.bytes().catch(tellAborted),
-          address,
-          beforeLookup: () => failures.beforeLookup(address),
-        }),
-      );
+      found = authenticate?.(new PresentedRequest(presented, { method, path, headers }, body, address, failures));
     } catch (error) {
       return failures.refuse(error, presented && address);
     }
@@ -114,6 +97,44 @@ export function createAuthenticator(
       (error: unknown) => failures.refuse(error, presented && address),
     );
   };
+}
+
+/** A class: a literal with a getter would have a shape of its own for each request, which nothing is compiled for. */
+class PresentedRequest implements AuthRequest {
+  readonly credential: string;
+  readonly bearer: boolean;
+  readonly now = Date.now();
+  readonly method: string;
+  readonly path: string;
+  readonly address: string;
+  readonly rawBody: () => Promise<Uint8Array>;
+  readonly beforeLookup: () => void;
+  readonly #headers: IncomingHttpHeaders;
+  #shown: AuthRequest['headers'] | undefined;
+
+  constructor(
+    presented: PresentedCredential | undefined,
+    { method, path, headers }: Pick<Asking, 'method' | 'path' | 'headers'>,
+    body: { bytes(): Promise<Uint8Array> },
+    address: string,
+    failures: FailedCredentials,
+  ) {
+    this.credential = presented?.credential ?? '';
+    this.bearer = presented?.bearer ?? false;
+    this.method = method;
+    this.path = path;
+    this.address = address;
+    this.rawBody = () => body.bytes().catch(tellAborted);
+    this.beforeLookup = () => failures.beforeLookup(address);
+    this.#headers = headers;
+    Object.freeze(this);
+  }
+
+  /** Copied for those who read them: schemes that sign a request, and cookies. */
+  get headers(): AuthRequest['headers'] {
+    this.#shown ??= Object.freeze({ ...this.#headers });
+    return this.#shown;
+  }
 }
 
 /** To a plugin, a caller who hung up is an error like any other that it need not know. */
