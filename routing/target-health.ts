@@ -219,16 +219,17 @@ function succeed(
   attempt: Attempt,
 ): Health {
   const { stream, durationMs } = verdict;
-  const counted: Health = {
-    ...health,
-    ...(health.test?.id === attempt.id && { test: undefined }),
-    ...(durationMs !== undefined && measure(health, stream, durationMs)),
-    errorRate: average(health, 0),
-    attempts: health.attempts + 1,
-  };
+  // One copy: every call makes two of them.
+  const counted: { -readonly [Field in keyof Health]: Health[Field] } = { ...health };
+  if (health.test?.id === attempt.id) counted.test = undefined;
+  if (durationMs !== undefined) Object.assign(counted, measure(health, stream, durationMs));
+  counted.errorRate = average(health, 0);
+  counted.attempts = health.attempts + 1;
   // What comes of an attempt that began before the target was opened is no news.
   if (attempt.startedAt < health.openedAt) return counted;
-  const steady = { ...counted, failures: 0, brokenStreams: stream ? 0 : health.brokenStreams };
+  counted.failures = 0;
+  if (stream) counted.brokenStreams = 0;
+  const steady: Health = counted;
   // One success among many calls does not end a wait that the vendor asked for, nor mends a key; what others found, they end.
   if (health.openUntil === undefined || mustWait(health, now)) return steady;
   // What was opened by streams that break off is tested by a stream, as long as one may come.

@@ -388,6 +388,10 @@ const KEY = 'key';
 
 const NO_RULES: PathRules = Object.freeze({ dialect: undefined, lists: [], places: PLACES });
 
+/** Paths whose rules are remembered, and their length: callers make paths up, memory must not grow with them. */
+const MAX_REMEMBERED = 1000;
+const MAX_REMEMBERED_LENGTH = 200;
+
 /** Lays out what dialects say of paths; the longest prefix decides. */
 export function createDialectPrefixes(dialects: readonly DialectDefinition[]): DialectPrefixes {
   const all = dialects
@@ -406,10 +410,16 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
     (a, b) => b.prefix.length - a.prefix.length,
   );
   const aliases = dialects.flatMap(({ pathAliases = [] }) => pathAliases);
+  /** The rules of paths that stand for no other path: callers use the same few. */
+  let remembered = new Map<string, PathRules>();
   return {
     rulesAt(path, sent = {}) {
+      const known = remembered.get(path);
+      if (known) return known;
+      let mayBeAlias = false;
       for (const { pattern, path: start, credentials, header } of aliases) {
         const found = pattern.exec(path);
+        mayBeAlias ||= found !== null;
         const isSure = header !== undefined;
         if (!found || (isSure && sent[header] === undefined)) continue;
         const meant = { path: start + path.slice(found[0].length), model: decoded(found.groups?.['model']), isSure };
@@ -419,8 +429,12 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
       }
       // Who misspells a path reads the 404 in its own format, and the credential is cut out of the URL there too.
       const lower = `${path.toLowerCase()}/`;
-      for (const row of rows) if (lower.startsWith(row.prefix)) return row;
-      return NO_RULES;
+      const rules = rows.find(({ prefix }) => lower.startsWith(prefix)) ?? NO_RULES;
+      if (!mayBeAlias && path.length <= MAX_REMEMBERED_LENGTH) {
+        if (remembered.size >= MAX_REMEMBERED) remembered = new Map();
+        remembered.set(path, rules);
+      }
+      return rules;
     },
     queryNames: new Set([KEY, ...dialects.flatMap(({ credentials }) => credentials?.query ?? [])]),
   };
