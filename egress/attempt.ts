@@ -1,6 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isGatewayError } from '../core/contract/errors.ts';
 import type { StreamProgress } from '../core/contract/events.ts';
+import { type Linked, LinkedList } from '../core/contract/linked-list.ts';
 import type { AttemptResponse } from '../core/contract/operation.ts';
 import type {
   FailureClass,
@@ -62,7 +63,7 @@ interface AttemptOptions {
  * One attempt, from when it is made until the last byte of its response, which it is itself once the head is there. It fails once: by
  * what it meets, because a deadline has passed, because the caller left, or because the gateway closes. Then it is stopped.
  */
-export class Attempt implements UpstreamResponse {
+export class Attempt implements UpstreamResponse, Linked<Attempt> {
   status = 0;
   headers: ResponseHeaders = {};
   readonly timeouts: Timeouts;
@@ -73,6 +74,9 @@ export class Attempt implements UpstreamResponse {
   socket: OpenSocket | undefined;
   /** Why it failed; undefined while it goes on and when all went well. */
   error: UpstreamError | undefined;
+  previous: Attempt | undefined = undefined;
+  next: Attempt | undefined = undefined;
+  isLinked = false;
   readonly #options: AttemptOptions;
   readonly #running: RunningAttempts;
   readonly #resolve: (response: UpstreamResponse) => void;
@@ -333,7 +337,7 @@ export class Attempt implements UpstreamResponse {
     this.#isOver = true;
     clearTimeout(this.#watch);
     this.#options.signal.removeEventListener('abort', this.#onAbort);
-    this.#running.attempts.delete(this);
+    this.#running.attempts.remove(this);
     if (!isStopped) return;
     this.#wasStopped = true;
     this.source?.stop();
@@ -390,7 +394,7 @@ const REFUSED = Object.freeze({ ...USELESS, refused: true });
 
 /** The attempts that go on, with one timer for the last deadline of all of them. */
 export class RunningAttempts {
-  readonly attempts = new Set<Attempt>();
+  readonly attempts = new LinkedList<Attempt>();
   #timer: NodeJS.Timeout | undefined;
   /** When the timer fires. */
   #nextMs = Number.POSITIVE_INFINITY;
@@ -402,7 +406,7 @@ export class RunningAttempts {
 
   /** Ends all of them. */
   abort(message: string): void {
-    for (const attempt of this.attempts) attempt.abort(message);
+    for (const attempt of this.attempts.toArray()) attempt.abort(message);
     clearTimeout(this.#timer);
   }
 
@@ -414,7 +418,7 @@ export class RunningAttempts {
 
   #expire(): void {
     let nextMs = Number.POSITIVE_INFINITY;
-    for (const attempt of this.attempts)
+    for (const attempt of this.attempts.toArray())
       if (attempt.dueMs <= performance.now()) attempt.expire('total');
       else nextMs = Math.min(nextMs, attempt.dueMs);
     this.#nextMs = Number.POSITIVE_INFINITY;

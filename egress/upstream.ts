@@ -59,7 +59,7 @@ interface SendOptions extends SentBy {
   /** Ends the attempt at once, whatever it is doing. */
   readonly signal: AbortSignal;
   /** Replaces single clocks for this attempt. */
-  readonly deadlines?: Partial<Timeouts>;
+  readonly deadlines?: Partial<Timeouts> | undefined;
   /** Until when an answer that was read as a whole is kept; only while it is read unless set. */
   readonly heldUntil?: Promise<void>;
   /** The most bytes of the answer, where that is read piece by piece and not as other answers are. */
@@ -216,6 +216,17 @@ interface PreparedRequest {
   readonly body: string | Uint8Array | null;
 }
 
+/** Stands for a request that is over. */
+const NO_REQUEST: PreparedRequest = Object.freeze({
+  origin: '',
+  way: undefined,
+  place: '',
+  method: 'GET',
+  path: '',
+  headers: Object.freeze({}),
+  body: null,
+});
+
 /** What a socket or undici says when the other end is gone. */
 const RESET_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
@@ -231,9 +242,9 @@ const MAX_WAITING_BYTES = 64 * 1024;
  * By a `Readable` (`client.request`) the same takes a tenth of a call's CPU more.
  */
 class NetworkSource implements Source, Dispatcher.DispatchHandler {
-  readonly #request: PreparedRequest;
+  #request: PreparedRequest;
   readonly #connections: Connections;
-  readonly #attempt: Attempt;
+  #attempt: Attempt | undefined;
   readonly #log: Log;
   #connection: Connection | undefined;
   /** The socket that the connection had before; it may get another: undici replaces a kept one that closed. */
@@ -258,11 +269,13 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
   }
 
   send(): void {
+    const attempt = this.#attempt;
+    if (!attempt) return;
     const { path, method, headers, body } = this.#request;
-    const { firstByteMs: headersTimeout, idleMs: bodyTimeout } = this.#attempt.timeouts;
+    const { firstByteMs: headersTimeout, idleMs: bodyTimeout } = attempt.timeouts;
     const connection = this.#connections.take(this.#isRetry);
     if (!connection) {
-      this.#attempt.fail('all connections to the provider are in use', { failure: 'overloaded', phase: 'connect' });
+      attempt.fail('all connections to the provider are in use', { failure: 'overloaded', phase: 'connect' });
       return;
     }
     this.#connection = connection;
@@ -298,8 +311,19 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
         this.#wake = resolve;
       }).then(() => this.read());
     if (this.#connection) this.#connections.release(this.#connection);
-    this.#connection = undefined;
+    this.#letGo();
     return undefined;
+  }
+
+  /** Drops the request and the attempt at the end: undici keeps its handler until the connection carries the next request. */
+  #letGo(): void {
+    if (this.#attempt) this.#attempt.source = undefined;
+    this.#attempt = undefined;
+    this.#request = NO_REQUEST;
+    this.#connection = undefined;
+    this.#kept = undefined;
+    this.#controller = undefined;
+    this.#wake = undefined;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -315,7 +339,7 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
       if (Array.isArray(value)) headers[name] = value.join(', ');
     }
     this.#hasHead = true;
-    this.#attempt.open(status, headers as ResponseHeaders);
+    this.#attempt?.open(status, headers as ResponseHeaders);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, part: Buffer): void {
@@ -332,6 +356,7 @@ class NetworkSource implements Source, Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     const attempt = this.#attempt;
+    if (!attempt) return;
     if (this.#hasHead) {
       this.#error = error;
       attempt.end();

@@ -43,8 +43,10 @@ export interface TargetAttempt extends Attempt {
  */
 export class HealthBook {
   /** The one used last stands last. */
-  readonly #known = new Map<string, Health>();
-  readonly #strangers = new Map<string, Health>();
+  readonly #known = new Map<string, Entry>();
+  readonly #strangers = new Map<string, Entry>();
+  /** Counts events: the order in which names were used. */
+  #events = 0;
   #isConfigured: (target: Target) => boolean = () => false;
   #lastId = 0;
   readonly #now: () => number;
@@ -175,7 +177,7 @@ export class HealthBook {
 
   /** The names that were used last, the latest last. */
   names(max = MAX_TARGETS + MAX_STRANGERS): readonly string[] {
-    return [...this.#strangers.keys(), ...this.#known.keys()].slice(-max);
+    return [...namesByUse(this.#strangers), ...namesByUse(this.#known)].slice(-max);
   }
 
   isOpen(name: string): boolean {
@@ -214,7 +216,7 @@ export class HealthBook {
   }
 
   #of(name: string): Health {
-    return this.#known.get(name) ?? this.#strangers.get(name) ?? UNKNOWN;
+    return (this.#known.get(name) ?? this.#strangers.get(name))?.health ?? UNKNOWN;
   }
 
   /**
@@ -223,14 +225,29 @@ export class HealthBook {
    */
   #put(name: string, before: Health, after: Health, isOwn = true): void {
     if (after === before) return;
-    const hasPlace = this.#known.has(name) || this.#deserves(name, after);
-    this.#known.delete(name);
-    this.#strangers.delete(name);
-    const places = hasPlace ? this.#known : this.#strangers;
-    places.set(name, after);
-    if (places.size > (hasPlace ? MAX_TARGETS : MAX_STRANGERS)) places.delete(this.#leastOf(places));
+    this.#events += 1;
+    const known = this.#known.get(name);
+    if (known) {
+      known.health = after;
+      known.usedAt = this.#events;
+    } else this.#putNew(name, after);
     if (isOwn && after.openUntil !== before.openUntil)
       this.onChange(name, after.openUntil === undefined ? 0 : after.openUntil - this.#now());
+  }
+
+  /** Puts a name where it has no place yet: among those that are known once it deserves one. */
+  #putNew(name: string, health: Health): void {
+    const hasPlace = this.#deserves(name, health);
+    const places = hasPlace ? this.#known : this.#strangers;
+    const stranger = this.#strangers.get(name);
+    if (stranger && !hasPlace) {
+      stranger.health = health;
+      stranger.usedAt = this.#events;
+      return;
+    }
+    if (stranger) this.#strangers.delete(name);
+    places.set(name, { health, usedAt: this.#events });
+    if (places.size > (hasPlace ? MAX_TARGETS : MAX_STRANGERS)) places.delete(this.#leastOf(places));
   }
 
   /** Providers, and targets that are configured or have answered. */
@@ -244,12 +261,23 @@ export class HealthBook {
   }
 
   /** The one used longest ago, which is not configured if there is such a one. */
-  #leastOf(places: ReadonlyMap<string, Health>): string {
-    const [oldest = ''] = places.keys();
-    for (const name of places.keys())
-      if (name.includes('/') && !this.#isConfigured(withoutKey(splitName(name)))) return name;
-    return oldest;
+  #leastOf(places: ReadonlyMap<string, Entry>): string {
+    const names = namesByUse(places);
+    const isExtra = (name: string): boolean => name.includes('/') && !this.#isConfigured(withoutKey(splitName(name)));
+    return names.find(isExtra) ?? names[0] ?? '';
   }
+}
+
+/** What is known of a name, in its place: an entry that is removed and put again with each event would leave a dead table behind. */
+interface Entry {
+  health: Health;
+  /** Number of the event that used it last. */
+  usedAt: number;
+}
+
+/** The names of a map, the one used longest ago first. */
+function namesByUse(places: ReadonlyMap<string, Entry>): readonly string[] {
+  return [...places].sort(([, one], [, other]) => one.usedAt - other.usedAt).map(([name]) => name);
 }
 
 /** Of targets that are all open: what may have passed comes before what the vendor reported. */

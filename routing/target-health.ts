@@ -1,4 +1,5 @@
 import type { OpenCause, Target, TargetError, TargetState } from '../core/contract/call.ts';
+import { type Linked, LinkedList } from '../core/contract/linked-list.ts';
 import { steadyNow } from '../core/contract/units.ts';
 
 /** What is known of one target, or of one provider. Never changed: every event makes another one. */
@@ -218,16 +219,17 @@ function succeed(
   attempt: Attempt,
 ): Health {
   const { stream, durationMs } = verdict;
-  const counted: Health = {
-    ...health,
-    ...(health.test?.id === attempt.id && { test: undefined }),
-    ...(durationMs !== undefined && measure(health, stream, durationMs)),
-    errorRate: average(health, 0),
-    attempts: health.attempts + 1,
-  };
+  // One copy: every call makes two of them.
+  const counted: { -readonly [Field in keyof Health]: Health[Field] } = { ...health };
+  if (health.test?.id === attempt.id) counted.test = undefined;
+  if (durationMs !== undefined) Object.assign(counted, measure(health, stream, durationMs));
+  counted.errorRate = average(health, 0);
+  counted.attempts = health.attempts + 1;
   // What comes of an attempt that began before the target was opened is no news.
   if (attempt.startedAt < health.openedAt) return counted;
-  const steady = { ...counted, failures: 0, brokenStreams: stream ? 0 : health.brokenStreams };
+  counted.failures = 0;
+  if (stream) counted.brokenStreams = 0;
+  const steady: Health = counted;
   // One success among many calls does not end a wait that the vendor asked for, nor mends a key; what others found, they end.
   if (health.openUntil === undefined || mustWait(health, now)) return steady;
   // What was opened by streams that break off is tested by a stream, as long as one may come.
@@ -315,14 +317,17 @@ const LEAST_MS = Object.freeze({ stream: 2_000, whole: 10_000 });
 const UNKNOWN_MS = Object.freeze({ stream: 5_000, whole: 20_000 });
 
 /** An attempt that waits for a response. */
-export interface WaitingAttempt {
+export interface WaitingAttempt extends Linked<WaitingAttempt> {
   readonly name: string;
   readonly at: number;
 }
 
+/** Maximum number of names that are kept without an attempt: callers may make up names of models. */
+const MAX_IDLE_NAMES = 1000;
+
 interface Waiting {
   /** The oldest first. */
-  readonly attempts: Set<WaitingAttempt>;
+  readonly attempts: LinkedList<WaitingAttempt>;
   respondedAt: number;
 }
 
@@ -339,18 +344,27 @@ export class WaitingAttempts {
   }
 
   begin({ provider, model }: Target, stream: boolean): WaitingAttempt {
-    const attempt = { name: `${stream} ${provider}/${model}`, at: this.#now() };
-    const waiting = this.#waiting.get(attempt.name);
-    if (waiting) waiting.attempts.add(attempt);
-    else this.#waiting.set(attempt.name, { attempts: new Set([attempt]), respondedAt: 0 });
+    const name = `${stream} ${provider}/${model}`;
+    let waiting = this.#waiting.get(name);
+    if (!waiting) {
+      if (this.#waiting.size >= MAX_IDLE_NAMES) this.#forgetIdle();
+      waiting = { attempts: new LinkedList(), respondedAt: 0 };
+      this.#waiting.set(name, waiting);
+    }
+    const attempt: WaitingAttempt = { name, at: this.#now(), previous: undefined, next: undefined, isLinked: false };
+    waiting.attempts.add(attempt);
     return attempt;
   }
 
   end(attempt: WaitingAttempt, hasResponded: boolean): void {
     const waiting = this.#waiting.get(attempt.name);
-    if (!waiting?.attempts.delete(attempt)) return;
-    if (waiting.attempts.size === 0) this.#waiting.delete(attempt.name);
+    if (!waiting?.attempts.remove(attempt)) return;
+    if (waiting.attempts.size === 0) waiting.respondedAt = 0;
     else if (hasResponded) waiting.respondedAt = this.#now();
+  }
+
+  #forgetIdle(): void {
+    for (const [name, { attempts }] of this.#waiting) if (attempts.size === 0) this.#waiting.delete(name);
   }
 
   /** Whether calls hang there; `usualMs` is what a response takes lately. */
@@ -362,7 +376,7 @@ export class WaitingAttempts {
     const latest = this.#now() - limitMs;
     if (waiting.respondedAt >= latest) return false;
     let old = 0;
-    for (const { at } of waiting.attempts) if (at >= latest || ++old === MANY_WAITING) break;
+    for (let each = waiting.attempts.first; each && each.at < latest && old < MANY_WAITING; each = each.next) old += 1;
     return old === MANY_WAITING;
   }
 }

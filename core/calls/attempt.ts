@@ -62,13 +62,15 @@ export async function sendAttempt(
   const { record, trace, elapsedMs: startedMs } = call;
   const outgoing = trace.parentId === undefined ? written : withTrace(written, trace);
   record.target = target;
-  const attempt: NotedAttempt = { target, startedMs, ms: 0, ...(record.key && { key: record.key.name }) };
+  const attempt: NotedAttempt = { target, startedMs, ms: 0 };
+  if (record.key) attempt.key = record.key.name;
   record.attempts.push(attempt);
   try {
     const options = {
+      ...by,
       signal: record.attemptSignal ?? call.signal,
-      ...{ heldUntil: call.ended, ...by },
-      ...(record.timeouts && { deadlines: record.timeouts }),
+      heldUntil: call.ended,
+      deadlines: record.timeouts,
     };
     let response = await deps.upstream.send(endpoint, outgoing, options);
     if (credential?.refused && isWorthAgain(credential, response))

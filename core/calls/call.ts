@@ -299,7 +299,7 @@ interface KeyInUse {
 /** A {@link CallAttempt} that may still run. */
 export interface NotedAttempt {
   readonly target: Target;
-  readonly key?: string;
+  key?: string;
   /** Milliseconds from the start of the call. */
   readonly startedMs: number;
   ms: number;
@@ -398,14 +398,13 @@ export function joinRecords(before: readonly CallRecord[], last: CallRecord): Ca
 }
 
 function showAttempt({ target, key, ms, status, class: kind, reason }: NotedAttempt): CallAttempt {
-  return {
-    target: `${target.provider}/${target.model}`,
-    ...(key !== undefined && { key }),
-    ms: Math.round(ms),
-    ...(status !== undefined && { status }),
-    ...(kind && { class: kind }),
-    ...(reason !== undefined && { reason }),
-  };
+  const name = `${target.provider}/${target.model}`;
+  const shown: { -readonly [Field in keyof CallAttempt]: CallAttempt[Field] } =
+    key === undefined ? { target: name, ms: Math.round(ms) } : { target: name, key, ms: Math.round(ms) };
+  if (status !== undefined) shown.status = status;
+  if (kind) shown.class = kind;
+  if (reason !== undefined) shown.reason = reason;
+  return shown;
 }
 
 /** All that a call owes; undefined while nothing was metered. */

@@ -2,6 +2,7 @@ import type { ChatRequest } from '../contract/chat.ts';
 import { CHAT_MESSAGE, CHAT_REQUEST, CONTENT_PART } from '../contract/chat-schemas.ts';
 import type { DialectEffects, DialectNeed } from '../contract/dialect.ts';
 import {
+  freezing,
   isHalved,
   isObject,
   isPlain,
@@ -11,6 +12,7 @@ import {
   readObject,
   refusal,
   type Schema,
+  tooDeep,
   toParam,
 } from '../contract/json.ts';
 import { estimateTextTokens, tokensOf } from '../contract/units.ts';
@@ -100,7 +102,7 @@ const noted = new WeakMap<object, Notes>();
 const notedBodies = new WeakMap<object, Notes>();
 
 /** The facts of a chat request, which is frozen on the way when asked for. One that is not frozen may still change: its facts are not kept. */
-export function factsOf(request: ChatRequest, freezes = Object.isFrozen(request)): RequestFacts {
+export function factsOf(request: ChatRequest, freezes = !freezing.isOn || Object.isFrozen(request)): RequestFacts {
   return noted.get(request) ?? new Walk({ freezes }).chat(request);
 }
 
@@ -119,12 +121,19 @@ export function bodyFactsOf(body: unknown, effects: DialectEffects): BodyFacts {
 
 /**
  * Freezes a body from outside. Throws `invalid_json` for what JSON can say and is not taken: numbers beyond a double, half surrogate pairs
- * (where some may be), names that reach an object's prototype.
+ * (where some may be), names that reach an object's prototype, levels below `maxDepth`. Returns the bytes of heap that it takes beside
+ * its texts.
  */
-export function takeBody(value: unknown, mayHoldSurrogates: boolean, shape?: BodyShape): void {
-  const walk = new Walk({ freezes: true, effects: shape?.effects, isStrict: true, mayHoldSurrogates });
+export function takeBody(
+  value: unknown,
+  mayHoldSurrogates: boolean,
+  shape?: BodyShape,
+  maxDepth = Number.POSITIVE_INFINITY,
+): number {
+  const walk = new Walk({ freezes: true, effects: shape?.effects, isStrict: true, mayHoldSurrogates, maxDepth });
   if (shape?.isChat && isObject(value) && Array.isArray(value['messages'])) walk.chat(value);
   else walk.body(value);
+  return walk.heapBytes;
 }
 
 /** A field of a request of another operation whose name is a known one in another case. */
@@ -145,6 +154,8 @@ const PLAIN = /^[a-z0-9_]+$/;
 interface Place extends JsonPlace {
   readonly node: object;
   readonly within: Place | undefined;
+  /** Levels of objects and lists, this one included. */
+  readonly depth: number;
   readonly schema: Schema | undefined;
   readonly reach: Reach;
 }
@@ -152,11 +163,16 @@ interface Place extends JsonPlace {
 /** More objects and lists than a body may hold, by far: what a hook made may hold itself. */
 const MAX_NODES = 1_000_000;
 
+/** Bytes of heap of one of these, beside its text: a member is a name with its value. */
+const HEAP_BYTES = Object.freeze({ container: 100, member: 120, item: 40 });
+
 interface WalkOptions extends Pick<BodyShape, 'effects'> {
   readonly freezes: boolean;
   /** Whether what it looks through came from outside as it is, and may hold half surrogate pairs. */
   readonly isStrict?: boolean;
   readonly mayHoldSurrogates?: boolean;
+  /** Most levels of objects and lists; any number unless set. */
+  readonly maxDepth?: number;
 }
 
 /** One walk. It does not recurse, however deep a request nests. */
@@ -170,9 +186,16 @@ class Walk {
   #bytes = 0;
   #isSent = false;
   #nodes = 0;
+  #names = 0;
+  #items = 0;
 
   constructor(options: WalkOptions) {
     this.#options = options;
+  }
+
+  /** Bytes of heap of what was looked through, beside its texts: at least as many as `measureJson` counts. */
+  get heapBytes(): number {
+    return this.#nodes * HEAP_BYTES.container + this.#names * HEAP_BYTES.member + this.#items * HEAP_BYTES.item;
   }
 
   /** A chat request, field by field. */
@@ -341,7 +364,7 @@ class Walk {
     } else if (typeof value === 'object' && value !== null) {
       const reach = this.#guards && typeof at === 'string' ? reachOf(place.node, place.reach, at) : place.reach;
       if (typeof at === 'string') this.#noteEffect(value, place, at);
-      this.#waiting.push({ node: value, within: place, at, schema, reach });
+      this.#waiting.push(placeOf(value, place, at, schema, reach));
     } else {
       this.#refuse(value, place, at);
       if (this.#texts === 'json') this.#bytes += String(value).length;
@@ -369,11 +392,14 @@ class Walk {
   }
 
   /** Freezes what is plain data; false for what is something else, such as bytes. */
-  #open({ node }: Place): boolean {
-    if (!this.#options.isStrict && !isPlain(node)) return false;
+  #open({ node, depth }: Place): boolean {
+    const { isStrict, freezes, maxDepth } = this.#options;
+    if (!isStrict && !isPlain(node)) return false;
     this.#nodes += 1;
+    if (Array.isArray(node)) this.#items += node.length;
     if (this.#nodes > MAX_NODES) throw new TypeError('a request holds too many values, or itself');
-    if (this.#options.freezes) Object.freeze(node);
+    if (maxDepth !== undefined && depth > maxDepth) throw tooDeep(maxDepth);
+    if (freezes && freezing.isOn) Object.freeze(node);
     return true;
   }
 
@@ -381,6 +407,7 @@ class Walk {
   #name(name: string, place: Place): Schema | undefined {
     const { isStrict, mayHoldSurrogates } = this.#options;
     if (isStrict) {
+      this.#names += 1;
       if (name === '__proto__') throw refusal('is a name that is not allowed', place, name);
       if (name === 'prototype' && place.at === 'constructor')
         throw refusal('is a name that is not allowed', place.within, place.at);
@@ -437,7 +464,7 @@ class Walk {
 }
 
 function placeOf(node: object, within?: Place, at: Place['at'] = '', schema?: Schema, reach: Reach = 'all'): Place {
-  return { node, within, at, schema, reach };
+  return { node, within, depth: within ? within.depth + 1 : 1, at, schema, reach };
 }
 
 /** Through upper case, because U+017F has no lower case but an upper one: S. */

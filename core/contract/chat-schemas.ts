@@ -61,6 +61,21 @@ const ofRole = (role: string, then: Schema): Schema => ({
   then,
 });
 
+const WITH_CONTENT: Schema = { required: ['content'], properties: { content: { type: ['string', 'array'] } } };
+
+/** An assistant may have said nothing but calls, a tool may have answered nothing; everybody else has content. */
+const BY_ROLE: Schema = {
+  allOf: [
+    { if: { not: { properties: { role: { enum: ['assistant', 'tool', 'function'] } } } }, then: WITH_CONTENT },
+    {
+      if: { properties: { role: { const: 'assistant' } }, not: { anyOf: CALLS } },
+      then: { required: ['content'] },
+    },
+    ofRole('tool', { required: ['tool_call_id'], properties: { tool_call_id: { type: 'string' } } }),
+    ofRole('function', { required: ['name'], properties: { name: { type: 'string', minLength: 1 } } }),
+  ],
+};
+
 export const CHAT_MESSAGE: Schema = {
   type: 'object',
   required: ['role'],
@@ -81,19 +96,13 @@ export const CHAT_MESSAGE: Schema = {
     order: nullable('array', { items: { type: 'string', maxLength: 64 }, maxItems: 4096 }),
     is_error: nullable('boolean'),
   },
-  allOf: [
-    {
-      // An assistant may have said nothing but calls, a tool may have answered nothing; everybody else has content.
-      if: { not: { properties: { role: { enum: ['assistant', 'tool', 'function'] } } } },
-      then: { required: ['content'], properties: { content: { type: ['string', 'array'] } } },
-    },
-    {
-      if: { properties: { role: { const: 'assistant' } }, not: { anyOf: CALLS } },
-      then: { required: ['content'] },
-    },
-    ofRole('tool', { required: ['tool_call_id'], properties: { tool_call_id: { type: 'string' } } }),
-    ofRole('function', { required: ['name'], properties: { name: { type: 'string', minLength: 1 } } }),
-  ],
+  // The usual roles come first: each condition that does not hold costs the validator an object for its error.
+  if: { required: ['role'], properties: { role: { enum: ['system', 'developer', 'user'] } } },
+  then: WITH_CONTENT,
+  else: {
+    if: { required: ['role', 'content'], properties: { role: { const: 'assistant' } } },
+    else: BY_ROLE,
+  },
 };
 
 const functionObject: Schema = {

@@ -59,11 +59,18 @@ export function parseErrorBody(text: string): unknown {
 }
 
 /**
+ * Whether values that hooks get are frozen: always, but where only plugins run that come with the package. Those do not change what they
+ * are given, which their types say and tests hold them to; freezing is a tenth of the time of a small call.
+ */
+export const freezing = { isOn: true };
+
+/**
  * Freezes a value of plain data with everything in it, and returns it. What is frozen already is taken to be frozen deeply, so
  * a value that is passed on twice costs one look. Only objects and arrays: bytes, streams and what else has a class of its own
  * stay as they are.
  */
 export function deepFreeze<T>(value: T): T {
+  if (!freezing.isOn) return value;
   if (typeof value !== 'object' || value === null || Object.isFrozen(value) || !isPlain(value)) return value;
   Object.freeze(value);
   for (const member of Array.isArray(value) ? value : Object.values(value))
@@ -219,6 +226,11 @@ export function refusal(why: string, within: JsonPlace | undefined, at: string |
   const param = toParam(within, at);
   const where = param === '' ? 'The body' : `"${param.length > 100 ? `${param.slice(0, 100)}…` : param}"`;
   return new GatewayError('invalid_json', `${where} ${why}.`, param === '' ? {} : { param });
+}
+
+/** The refusal of a body that nests deeper than it may. */
+export function tooDeep(maxDepth: number): GatewayError {
+  return new GatewayError('invalid_json', `The body is nested deeper than ${maxDepth} levels.`);
 }
 
 /** A place as a caller would write it: `messages[0].role`. */

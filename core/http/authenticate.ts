@@ -85,26 +85,9 @@ export function createAuthenticator(
   return ({ req, method, path, headers, state }, body) => {
     const presented = readCredential(req, { ...rules, places: state.places, isOfFormat });
     const address = state.ip;
-    let shown: AuthRequest['headers'] | undefined;
     let found: ReturnType<Authenticate>;
     try {
-      found = authenticate?.(
-        Object.freeze({
-          credential: presented?.credential ?? '',
-          bearer: presented?.bearer ?? false,
-          now: Date.now(),
-          method,
-          path,
-          // Copied for those who read them: schemes that sign a request, and cookies.
-          get headers() {
-            shown ??= Object.freeze({ ...headers });
-            return shown;
-          },
-          rawBody: () => body.bytes().catch(tellAborted),
-          address,
-          beforeLookup: () => failures.beforeLookup(address),
-        }),
-      );
+      found = authenticate?.(new PresentedRequest(presented, { method, path, headers }, body, address, failures));
     } catch (error) {
       return failures.refuse(error, presented && address);
     }
@@ -114,6 +97,44 @@ export function createAuthenticator(
       (error: unknown) => failures.refuse(error, presented && address),
     );
   };
+}
+
+/** A class: a literal with a getter would have a shape of its own for each request, which nothing is compiled for. */
+class PresentedRequest implements AuthRequest {
+  readonly credential: string;
+  readonly bearer: boolean;
+  readonly now = Date.now();
+  readonly method: string;
+  readonly path: string;
+  readonly address: string;
+  readonly rawBody: () => Promise<Uint8Array>;
+  readonly beforeLookup: () => void;
+  readonly #headers: IncomingHttpHeaders;
+  #shown: AuthRequest['headers'] | undefined;
+
+  constructor(
+    presented: PresentedCredential | undefined,
+    { method, path, headers }: Pick<Asking, 'method' | 'path' | 'headers'>,
+    body: { bytes(): Promise<Uint8Array> },
+    address: string,
+    failures: FailedCredentials,
+  ) {
+    this.credential = presented?.credential ?? '';
+    this.bearer = presented?.bearer ?? false;
+    this.method = method;
+    this.path = path;
+    this.address = address;
+    this.rawBody = () => body.bytes().catch(tellAborted);
+    this.beforeLookup = () => failures.beforeLookup(address);
+    this.#headers = headers;
+    Object.freeze(this);
+  }
+
+  /** Copied for those who read them: schemes that sign a request, and cookies. */
+  get headers(): AuthRequest['headers'] {
+    this.#shown ??= Object.freeze({ ...this.#headers });
+    return this.#shown;
+  }
 }
 
 /** To a plugin, a caller who hung up is an error like any other that it need not know. */
@@ -367,6 +388,10 @@ const KEY = 'key';
 
 const NO_RULES: PathRules = Object.freeze({ dialect: undefined, lists: [], places: PLACES });
 
+/** Paths whose rules are remembered, and their length: callers make paths up, memory must not grow with them. */
+const MAX_REMEMBERED = 1000;
+const MAX_REMEMBERED_LENGTH = 200;
+
 /** Lays out what dialects say of paths; the longest prefix decides. */
 export function createDialectPrefixes(dialects: readonly DialectDefinition[]): DialectPrefixes {
   const all = dialects
@@ -385,10 +410,16 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
     (a, b) => b.prefix.length - a.prefix.length,
   );
   const aliases = dialects.flatMap(({ pathAliases = [] }) => pathAliases);
+  /** The rules of paths that stand for no other path: callers use the same few. */
+  let remembered = new Map<string, PathRules>();
   return {
     rulesAt(path, sent = {}) {
+      const known = remembered.get(path);
+      if (known) return known;
+      let mayBeAlias = false;
       for (const { pattern, path: start, credentials, header } of aliases) {
         const found = pattern.exec(path);
+        mayBeAlias ||= found !== null;
         const isSure = header !== undefined;
         if (!found || (isSure && sent[header] === undefined)) continue;
         const meant = { path: start + path.slice(found[0].length), model: decoded(found.groups?.['model']), isSure };
@@ -398,8 +429,12 @@ export function createDialectPrefixes(dialects: readonly DialectDefinition[]): D
       }
       // Who misspells a path reads the 404 in its own format, and the credential is cut out of the URL there too.
       const lower = `${path.toLowerCase()}/`;
-      for (const row of rows) if (lower.startsWith(row.prefix)) return row;
-      return NO_RULES;
+      const rules = rows.find(({ prefix }) => lower.startsWith(prefix)) ?? NO_RULES;
+      if (!mayBeAlias && path.length <= MAX_REMEMBERED_LENGTH) {
+        if (remembered.size >= MAX_REMEMBERED) remembered = new Map();
+        remembered.set(path, rules);
+      }
+      return rules;
     },
     queryNames: new Set([KEY, ...dialects.flatMap(({ credentials }) => credentials?.query ?? [])]),
   };

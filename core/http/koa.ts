@@ -32,6 +32,7 @@ import { createMemory, LARGE_BYTES, type Memory, ownerOf } from './memory.ts';
 import type { CountAdmin } from './operator-rights.ts';
 import type { Paths } from './paths.ts';
 import { type Form, formBytes, RequestBody, readForm } from './read-body.ts';
+import { RouteIndex } from './route-index.ts';
 import { MAX_HEADERS } from './server.ts';
 
 /** Socket errors of callers who left; Koa reports each closed tab as one. */
@@ -173,21 +174,30 @@ export function createRouter(deps: RouterDeps): Koa.Middleware {
   const router = new Router({ strict: true, sensitive: true });
   const compile = createRouteCompiler(deps.requests);
   const memory = deps.memory ?? createMemory();
-  /** Those that are found by method and path alone. */
-  const handlers = new Map<string, Handler>();
-  for (const { owner, value: route } of deps.routes) {
+  const index = new RouteIndex<Handler>();
+  /** Routes that only the router can match, with their place among all. */
+  const patterns: { readonly order: number; readonly method: string; readonly path: RegExp }[] = [];
+  for (const [order, { owner, value: route }] of deps.routes.entries()) {
     const handle = createHandler(deps, memory, compile, owner, route);
     const handler = route.role === 'admin' ? tellRefused(handle, deps.refusalWatchers) : handle;
-    router.register(route.path, [route.method], handler);
-    const isFirst = router.match(route.path, route.method).pathAndMethod.length === 1;
-    if (isFirst && /^[\w/.-]+$/.test(route.path)) handlers.set(`${route.method} ${route.path}`, handler);
+    const layer = router.register(route.path, [route.method], handler);
+    if (!index.add(route.method, route.path, order, handler) && 'regexp' in layer && layer.regexp instanceof RegExp)
+      patterns.push({ order, method: route.method, path: layer.regexp });
   }
+  /** Whether a route that stands before another one matches as well. */
+  const isBehind = (order: number, { method, path }: Koa.Context): boolean => {
+    for (const pattern of patterns) {
+      if (pattern.order > order) return false;
+      if (pattern.method === method && pattern.path.test(path)) return true;
+    }
+    return false;
+  };
   const dispatch = router.routes();
   return (ctx) => {
-    const handler = handlers.get(`${ctx.method} ${ctx.path}`);
-    if (handler) {
-      ctx['params'] = {};
-      return handler(ctx);
+    const found = index.find(ctx.method, ctx.path);
+    if (found && !isBehind(found.order, ctx)) {
+      ctx['params'] = found.params;
+      return found.handler(ctx);
     }
     return dispatch(ctx as RouterContext, async () => {
       // A handler never calls next, so next means that no route matched.

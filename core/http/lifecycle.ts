@@ -4,6 +4,7 @@ import { SHUTDOWN } from '../calls/run-call.ts';
 import type { Call, Outcome, Principal, TraceContext } from '../contract/call.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import { type GatewayError, isGatewayError } from '../contract/errors.ts';
+import { type Linked, LinkedList } from '../contract/linked-list.ts';
 import type { ErrorNote, OwnRequest, UploadedFile } from '../contract/route.ts';
 import type { CredentialPlaces } from './authenticate.ts';
 import type { Hold } from './memory.ts';
@@ -73,27 +74,35 @@ function closeIdle(server: Server, delayMs: number): NodeJS.Timeout {
   return setInterval(close, SWEEP_MS);
 }
 
+/** A response that goes on, and the signal that ends it. */
+class RunningResponse implements Linked<RunningResponse> {
+  previous: RunningResponse | undefined = undefined;
+  next: RunningResponse | undefined = undefined;
+  isLinked = false;
+  readonly controller = new AbortController();
+}
+
 /** Where a gateway is in its life, and the signals that end its running calls. */
 export class Lifecycle {
   phase: Phase = 'starting';
   /** Whether it drains, or has. */
   draining = false;
-  readonly #running = new Set<AbortController>();
-  /** Those of them that a drain does not wait for. */
-  readonly #endless = new Set<AbortController>();
+  readonly #running = new LinkedList<RunningResponse>();
+  /** Those that a drain does not wait for. */
+  readonly #endless = new LinkedList<RunningResponse>();
   #expired = false;
   #drained: Promise<void> | undefined;
 
   /** A signal that fires when the caller hangs up before the end of the response, or at the drain's deadline; of an endless one when it begins. */
   abortSignal(response: ServerResponse, { onClosed }: Pick<RequestState, 'onClosed'>, isEndless = false): AbortSignal {
-    const controller = new AbortController();
+    const running = new RunningResponse();
+    const { controller } = running;
     if (this.#expired || (isEndless && this.draining)) controller.abort(SHUTDOWN);
     else if (response.destroyed || response.socket?.destroyed) controller.abort();
-    this.#running.add(controller);
-    if (isEndless) this.#endless.add(controller);
+    const list = isEndless ? this.#endless : this.#running;
+    list.add(running);
     onClosed(() => {
-      this.#running.delete(controller);
-      this.#endless.delete(controller);
+      list.remove(running);
       if (!response.writableFinished) controller.abort();
     });
     return controller.signal;
@@ -109,7 +118,7 @@ export class Lifecycle {
     const { delayMs, deadlineMs, sockets = [], listener = { close: closeOwnPort } } = options;
     this.phase = 'draining';
     this.draining = true;
-    for (const controller of this.#endless) controller.abort(SHUTDOWN);
+    for (const { controller } of this.#endless.toArray()) controller.abort(SHUTDOWN);
     if (delayMs > 0) {
       // For connections whose response had no `connection: close`, because it began before.
       server.keepAliveTimeout = Math.min(IDLE_MS, delayMs);
@@ -132,7 +141,8 @@ export class Lifecycle {
 
   #expire(): void {
     this.#expired = true;
-    for (const controller of this.#running) controller.abort(SHUTDOWN);
+    for (const list of [this.#running, this.#endless])
+      for (const { controller } of list.toArray()) controller.abort(SHUTDOWN);
   }
 }
 

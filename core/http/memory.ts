@@ -3,6 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 import type { Principal } from '../contract/call.ts';
 import { GatewayError } from '../contract/errors.ts';
+import { type Linked, LinkedList } from '../contract/linked-list.ts';
 import type { Hold as CallerHold, RateWatch } from '../contract/route.ts';
 import { maxEntries } from '../contract/units.ts';
 
@@ -70,8 +71,11 @@ const HELD_PER_FREE = 2;
 
 /** Bodies over this are large: not read for a caller whose limits are known to be used up, and what they took is measured. */
 export const LARGE_BYTES = 128 * 1024;
-/** Bodies over this are parsed one in each turn of the event loop, so that others are answered in between. */
-const QUEUED_BYTES = 8 * 1024;
+/**
+ * Bodies over this are parsed one in each turn of the event loop, so that others are answered in between. Up to here a body takes less
+ * time than a turn of its own would cost the calls around it: 0.2 ms for a chat, 2 ms for the worst.
+ */
+export const QUEUED_BYTES = 64 * 1024;
 /** How long the bodies of an owner rest after each while others have requests too: its bytes at this rate (4 MB a second). */
 const BYTES_PER_MS = 4000;
 /** After a large one also a multiple of what it took, so that others have three quarters of the time. */
@@ -107,53 +111,83 @@ export function createMemory(limits: Partial<MemoryLimits> = {}): Memory {
     came.set(owner, before + 1);
     return before < AT_ONCE ? undefined : joinLine(owner);
   };
+  const shared: SharedMemory = { general, floor, smallBytes, join };
   return {
     join,
     watchRate: createRateWatcher(leastRate),
-    book(owner, heapBytes = 0) {
-      let held = 0;
-      let pool = general;
-      let isReleased = false;
-      function move(nextOwner: string, next: number): void {
-        if (isReleased) return;
-        pool.add(owner, -held);
-        try {
-          // What becomes smaller stays where it is, however full that is.
-          if (next > held || nextOwner !== owner) {
-            if (general.fits(nextOwner, next)) pool = general;
-            else if (next <= smallBytes && floor.fits(nextOwner, next)) pool = floor;
-            else throw general.refusal(nextOwner, next);
-          }
-          [owner, held] = [nextOwner, next];
-        } finally {
-          pool.add(owner, held);
-        }
-      }
-      if (heapBytes > 0) move(owner, heapBytes);
-      return {
-        get bytes() {
-          return held;
-        },
-        get owner() {
-          return owner;
-        },
-        announce(announced) {
-          if (announced > general.largest) throw new GatewayError('request_too_large', TOO_LARGE);
-        },
-        resize: (next) => move(owner, next),
-        grow: (more) => move(owner, held + more),
-        assign(next) {
-          move(next, held);
-          return join(next);
-        },
-        release() {
-          move(owner, 0);
-          isReleased = true;
-        },
-      };
-    },
+    book: (owner, heapBytes = 0) => new RequestHold(shared, owner, heapBytes),
     turn: createTurns(pools),
   };
+}
+
+interface SharedMemory {
+  readonly general: Pool;
+  readonly floor: Pool;
+  readonly smallBytes: number;
+  readonly join: (owner: string) => Promise<void> | undefined;
+}
+
+class RequestHold implements Hold {
+  readonly #shared: SharedMemory;
+  #owner: string;
+  #bytes = 0;
+  #pool: Pool;
+  #isReleased = false;
+
+  constructor(shared: SharedMemory, owner: string, heapBytes: number) {
+    this.#shared = shared;
+    this.#owner = owner;
+    this.#pool = shared.general;
+    if (heapBytes > 0) this.#move(owner, heapBytes);
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get owner(): string {
+    return this.#owner;
+  }
+
+  announce(announced: number): void {
+    if (announced > this.#shared.general.largest) throw new GatewayError('request_too_large', TOO_LARGE);
+  }
+
+  resize(next: number): void {
+    this.#move(this.#owner, next);
+  }
+
+  grow(more: number): void {
+    this.#move(this.#owner, this.#bytes + more);
+  }
+
+  assign(owner: string): Promise<void> | undefined {
+    this.#move(owner, this.#bytes);
+    return this.#shared.join(owner);
+  }
+
+  release(): void {
+    this.#move(this.#owner, 0);
+    this.#isReleased = true;
+  }
+
+  #move(owner: string, next: number): void {
+    if (this.#isReleased) return;
+    const { general, floor, smallBytes } = this.#shared;
+    this.#pool.add(this.#owner, -this.#bytes);
+    try {
+      // What becomes smaller stays where it is, however full that is.
+      if (next > this.#bytes || owner !== this.#owner) {
+        if (general.fits(owner, next)) this.#pool = general;
+        else if (next <= smallBytes && floor.fits(owner, next)) this.#pool = floor;
+        else throw general.refusal(owner, next);
+      }
+      this.#owner = owner;
+      this.#bytes = next;
+    } finally {
+      this.#pool.add(this.#owner, this.#bytes);
+    }
+  }
 }
 
 /** What is known of whether an owner has others beside it. */
@@ -261,7 +295,10 @@ class Pool {
   readonly #limit: number;
   /** How often an owner came after another one. */
   changes = 0;
+  /** Bytes of each owner. An owner without any stays for its next request, as far as there is room. */
   readonly #byOwner = new Map<string, number>();
+  /** Owners that hold something. */
+  #owners = 0;
   #newest = '';
   #used = 0;
 
@@ -276,18 +313,25 @@ class Pool {
   }
 
   hasOthers(owner: string): boolean {
-    return this.#byOwner.size > (this.#byOwner.has(owner) ? 1 : 0);
+    return this.#owners > ((this.#byOwner.get(owner) ?? 0) > 0 ? 1 : 0);
   }
 
   add(owner: string, bytes: number): void {
     if (bytes === 0) return;
     this.#used += bytes;
-    const own = (this.#byOwner.get(owner) ?? 0) + bytes;
-    if (own === 0) this.#byOwner.delete(owner);
-    else this.#byOwner.set(owner, own);
+    const before = this.#byOwner.get(owner);
+    const own = (before ?? 0) + bytes;
+    if (before === undefined && this.#byOwner.size >= MAX_OWNERS) this.#forgetIdle();
+    this.#byOwner.set(owner, own);
+    if (own === 0) this.#owners -= 1;
+    else if (own === bytes) this.#owners += 1;
     if (this.#newest === owner) return;
     this.#newest = owner;
     this.changes += 1;
+  }
+
+  #forgetIdle(): void {
+    for (const [owner, bytes] of this.#byOwner) if (bytes === 0) this.#byOwner.delete(owner);
   }
 
   /** Why so many bytes do not fit: too large also in an empty pool, too many of this owner, or too many of others. */
@@ -312,9 +356,36 @@ const NO_ROOM =
 /** A timer may fire a little before the time that `performance.now()` says. */
 const TOLERANCE_MS = 1;
 
+/** A body whose rate is watched. */
+class WatchedBody implements Linked<WatchedBody>, RateWatch {
+  previous: WatchedBody | undefined = undefined;
+  next: WatchedBody | undefined = undefined;
+  isLinked = false;
+  /** Since it was judged last. */
+  bytes = 0;
+  untilMs: number;
+  readonly onSlow: (error: GatewayError) => void;
+  readonly #all: LinkedList<WatchedBody>;
+
+  constructor(all: LinkedList<WatchedBody>, everyMs: number, onSlow: (error: GatewayError) => void) {
+    this.#all = all;
+    this.untilMs = performance.now() + everyMs;
+    this.onSlow = onSlow;
+    all.add(this);
+  }
+
+  add(more: number): void {
+    this.bytes += more;
+  }
+
+  stop(): void {
+    this.#all.remove(this);
+  }
+}
+
 /** Makes what watches bodies: all have the same time, so one timer, for the one that is judged next, serves them all. */
 function createRateWatcher({ bytes, everyMs }: LeastRate): Memory['watchRate'] {
-  const watched = new Set<{ bytes: number; untilMs: number; onSlow(error: GatewayError): void }>();
+  const watched = new LinkedList<WatchedBody>();
   let isWaiting = false;
   // Bytes that waited while this process was busy are read after the timers, and before an immediate.
   const wait = (ms: number): void => {
@@ -324,12 +395,12 @@ function createRateWatcher({ bytes, everyMs }: LeastRate): Memory['watchRate'] {
   const judge = (): void => {
     const nowMs = performance.now();
     isWaiting = false;
-    for (const each of watched) {
+    for (let each = watched.first; each; each = watched.first) {
       if (each.untilMs > nowMs + TOLERANCE_MS) {
         wait(each.untilMs - nowMs);
         return;
       }
-      watched.delete(each);
+      watched.remove(each);
       if (each.bytes < bytes) {
         const message = `The body came too slowly: fewer than ${bytes} bytes in ${everyMs / 1000} seconds.`;
         each.onSlow(new GatewayError('request_timeout', message));
@@ -341,14 +412,8 @@ function createRateWatcher({ bytes, everyMs }: LeastRate): Memory['watchRate'] {
     }
   };
   return (onSlow) => {
-    const body = { bytes: 0, untilMs: performance.now() + everyMs, onSlow };
-    watched.add(body);
+    const body = new WatchedBody(watched, everyMs, onSlow);
     if (!isWaiting) wait(everyMs);
-    return {
-      add(more) {
-        body.bytes += more;
-      },
-      stop: () => void watched.delete(body),
-    };
+    return body;
   };
 }

@@ -6,10 +6,10 @@ import { Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
 import { type BodyShape, takeBody } from '../calls/facts.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import { type JsonBounds, measureJson } from '../contract/json.ts';
+import { type JsonBounds, measureJson, tooDeep } from '../contract/json.ts';
 import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
 import { isSpecificType, SNIFFED_BYTES, typeOfBytes, typeOfName, withExtension } from './file-type.ts';
-import { HEAP_PER_BYTE, type Hold, type Memory } from './memory.ts';
+import { HEAP_PER_BYTE, type Hold, type Memory, QUEUED_BYTES } from './memory.ts';
 
 interface BodyOptions {
   readonly maxBytes: number;
@@ -41,6 +41,12 @@ export class RequestAborted extends Error {
 /** Levels and values of a body: room for the 300,000 tokens that one request for embeddings may have; the worst such body is measured, parsed and looked through in 0.2 s. */
 export const BODY_BOUNDS: JsonBounds = Object.freeze({ maxDepth: 64, maxValues: 400_000 });
 
+/**
+ * Bodies up to this size are parsed before they are measured: each value has a byte at least, so they cannot hold more values than
+ * {@link BODY_BOUNDS} allow, and the walk that follows refuses what nests too deeply.
+ */
+const SMALL_BYTES = QUEUED_BYTES;
+
 const EMPTY: JsonBody = Object.freeze({ raw: Buffer.alloc(0), value: undefined, empty: true });
 
 /** The body of one request. It is read when it is first asked for, once; what is not read is left to `discardBody`. */
@@ -64,55 +70,8 @@ export class RequestBody {
    * a hold refuses with, and with {@link RequestAborted}.
    */
   bytes(): Promise<Buffer> {
-    const announced = this.#announced;
-    if (announced === 0) this.reading ??= Promise.resolve(EMPTY.raw);
-    this.reading ??= new Promise((resolve, reject) => {
-      const req = this.#req;
-      const { maxBytes, hold, memory } = this.#options;
-      if (announced !== undefined) {
-        if (announced > maxBytes) throw tooLarge(maxBytes);
-        hold?.announce(announced * HEAP_PER_BYTE);
-      }
-      let whole: Buffer | undefined;
-      let chunks: Chunks | undefined;
-      let isOver = false;
-      // The listeners stay when it is over (the request goes with them), and a late error then finds one that ignores it.
-      const end = (error?: unknown): void => {
-        if (isOver) return;
-        isOver = true;
-        watch?.stop();
-        if (error === undefined) resolve(whole ?? chunks?.take() ?? EMPTY.raw);
-        else {
-          hold?.release();
-          reject(error);
-        }
-      };
-      const onGone = (): void => {
-        if (!isOver) end(new RequestAborted('the caller hung up before the body was complete'));
-      };
-      // A small body is here already.
-      const watch = req.complete ? undefined : memory?.watchRate(end);
-      if (req.destroyed && !req.readableEnded) return onGone();
-      req.on('data', (chunk: Buffer) => {
-        if (isOver) return;
-        watch?.add(chunk.length);
-        try {
-          if ((chunks?.size ?? 0) + chunk.length > maxBytes) throw tooLarge(maxBytes);
-          hold?.grow(chunk.length * HEAP_PER_BYTE);
-          if (chunk.length === announced) whole = chunk;
-          else {
-            chunks ??= new Chunks();
-            chunks.add(chunk);
-          }
-        } catch (error) {
-          end(error);
-        }
-      });
-      req.on('end', end);
-      // The first also comes when all is well.
-      req.on('close', onGone);
-      req.on('error', onGone);
-    });
+    this.reading ??=
+      this.#announced === 0 ? Promise.resolve(EMPTY.raw) : readBytes(this.#req, this.#announced, this.#options);
     return this.reading;
   }
 
@@ -137,8 +96,67 @@ export class RequestBody {
     if (!isUtf8(raw)) throw new GatewayError('invalid_json', 'The body is not UTF-8. Send JSON encoded as UTF-8.');
     const turn = memory?.turn(raw.length, hold);
     if (turn) await turn;
-    return { raw, value: parseBody(raw, { ...BODY_BOUNDS, ...bounds }, hold?.grow, shape), empty: false };
+    return {
+      raw,
+      value: parseBody(raw, { ...BODY_BOUNDS, ...bounds }, hold && ((bytes) => hold.grow(bytes)), shape),
+      empty: false,
+    };
   }
+}
+
+/** Reads all bytes of a request. A function of its own: what listens to the request, and lives as long, must not hold the body. */
+function readBytes(
+  req: IncomingMessage,
+  announced: number | undefined,
+  { maxBytes, hold, memory }: BodyOptions,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (announced !== undefined) {
+      if (announced > maxBytes) throw tooLarge(maxBytes);
+      hold?.announce(announced * HEAP_PER_BYTE);
+    }
+    let whole: Buffer | undefined;
+    let chunks: Chunks | undefined;
+    let isOver = false;
+    // The listeners stay when it is over (the request goes with them), and a late error then finds one that ignores it.
+    const end = (error?: unknown): void => {
+      if (isOver) return;
+      isOver = true;
+      watch?.stop();
+      if (error === undefined) resolve(whole ?? chunks?.take() ?? EMPTY.raw);
+      else {
+        hold?.release();
+        reject(error);
+      }
+      whole = undefined;
+      chunks = undefined;
+    };
+    const onGone = (): void => {
+      if (!isOver) end(new RequestAborted('the caller hung up before the body was complete'));
+    };
+    // A small body is here already.
+    const watch = req.complete ? undefined : memory?.watchRate(end);
+    if (req.destroyed && !req.readableEnded) return onGone();
+    req.on('data', (chunk: Buffer) => {
+      if (isOver) return;
+      watch?.add(chunk.length);
+      try {
+        if ((chunks?.size ?? 0) + chunk.length > maxBytes) throw tooLarge(maxBytes);
+        hold?.grow(chunk.length * HEAP_PER_BYTE);
+        if (chunk.length === announced) whole = chunk;
+        else {
+          chunks ??= new Chunks();
+          chunks.add(chunk);
+        }
+      } catch (error) {
+        end(error);
+      }
+    });
+    req.on('end', end);
+    // The first also comes when all is well.
+    req.on('close', onGone);
+    req.on('error', onGone);
+  });
 }
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
@@ -409,24 +427,28 @@ export function parseBody(
   reserve?: (heapBytes: number) => void,
   shape?: BodyShape,
 ): unknown {
-  const { exceeded, heapBytes } = measureJson(bytes, bounds);
-  if (exceeded === 'values')
-    throw new GatewayError(
-      'request_too_large',
-      `The body holds more than ${bounds.maxValues} values and names of fields.`,
-    );
-  if (exceeded === 'depth')
-    throw new GatewayError('invalid_json', `The body is nested deeper than ${bounds.maxDepth} levels.`);
-  reserve?.(heapBytes);
+  const isSmall = bytes.length <= SMALL_BYTES && bytes.length <= bounds.maxValues;
+  if (!isSmall) {
+    const { exceeded, heapBytes } = measureJson(bytes, bounds);
+    if (exceeded === 'values')
+      throw new GatewayError(
+        'request_too_large',
+        `The body holds more than ${bounds.maxValues} values and names of fields.`,
+      );
+    if (exceeded === 'depth') throw tooDeep(bounds.maxDepth);
+    reserve?.(heapBytes);
+  }
   const text = bytes.toString('utf8');
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
+    if (isSmall && measureJson(bytes, bounds).exceeded === 'depth') throw tooDeep(bounds.maxDepth);
     throw new GatewayError('invalid_json', `The body is not valid JSON: ${describe(error, text)}.`);
   }
   // Bytes that are UTF-8 hold no half of a surrogate pair but by an escape.
-  takeBody(value, bytes.includes('\\u'), shape);
+  const heapBytes = takeBody(value, bytes.includes('\\u'), shape, bounds.maxDepth);
+  if (isSmall) reserve?.(heapBytes);
   return value;
 }
 

@@ -3,6 +3,7 @@ import type { PluginInstance } from '../../config/core-schema.ts';
 import { placeOfError, writePlace } from '../../config/import-plugin.ts';
 import type { LoadedConfig } from '../../config/load-config.ts';
 import { GatewayError, isGatewayError } from '../contract/errors.ts';
+import { freezing } from '../contract/json.ts';
 
 /** The owner of core's code. */
 export const CORE = 'core';
@@ -24,6 +25,7 @@ export function noteOthers({ config, builtins }: Pick<LoadedConfig, 'config' | '
   const isBuiltin = ({ kind, plugin }: PluginInstance): boolean =>
     builtins.some((builtin) => builtin.kind === kind && builtin.name === plugin);
   attribution.isOn ||= ![config.store, ...config.instances].every(isBuiltin);
+  if (attribution.isOn) freezing.isOn = true;
 }
 
 /** Runs code of a plugin, so that whatever it starts (timers, emitters, promises that are not awaited) is known as its own. */
@@ -91,19 +93,24 @@ export function pluginError(place: string, error: unknown): GatewayError {
 
 /** Counts work that goes on after its request. */
 export class Pending {
+  /** By name, which stays when nothing of it goes on: names are few, and entries that come and go cost more. */
   readonly #counts = new Map<string, number>();
+  #total = 0;
   #waiting: (() => void)[] = [];
 
   /** Counts work until its {@link end}; `what` it is, for those that wait in vain. */
   begin(what: string): void {
+    this.#total += 1;
     this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
   }
 
   end(what: string): void {
-    const left = (this.#counts.get(what) ?? 1) - 1;
-    if (left > 0) this.#counts.set(what, left);
-    else this.#counts.delete(what);
-    if (this.#counts.size > 0) return;
+    const running = this.#counts.get(what) ?? 0;
+    if (running > 0) {
+      this.#counts.set(what, running - 1);
+      this.#total -= 1;
+    }
+    if (this.#total > 0 || this.#waiting.length === 0) return;
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const resume of waiting) resume();
@@ -111,7 +118,7 @@ export class Pending {
 
   /** Resolves when nothing is going on, at the latest after `withinMs`, with what still is. */
   async idle(withinMs: number): Promise<readonly string[]> {
-    if (this.#counts.size === 0) return [];
+    if (this.#total === 0) return [];
     await new Promise<void>((resolve) => {
       const late = setTimeout(resolve, withinMs);
       this.#waiting.push(() => {
@@ -119,6 +126,6 @@ export class Pending {
         resolve();
       });
     });
-    return [...this.#counts.keys()];
+    return [...this.#counts].filter(([, running]) => running > 0).map(([what]) => what);
   }
 }

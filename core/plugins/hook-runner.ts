@@ -2,6 +2,7 @@ import type { CallHook, CredentialKind, Operation } from '../contract/call.ts';
 import { type GatewayError, isGatewayError } from '../contract/errors.ts';
 import type { HookName } from '../contract/hooks.ts';
 import { deepFreeze, isObject } from '../contract/json.ts';
+import { type Linked, LinkedList } from '../contract/linked-list.ts';
 import type { HttpRequest } from '../contract/provider.ts';
 import { attribution, own, pluginError, runAs } from './attribution.ts';
 import {
@@ -79,62 +80,74 @@ function isFailure(error: unknown): boolean {
 
 /** Runs the steps in order; returns the value, or one promise of it when a step gives a promise. */
 export function runChain(chain: Chain, ...args: readonly unknown[]): unknown {
-  const { kind, steps, shape } = chain;
-  const isWaterfall = kind === 'waterfall';
-  const call = chain.hasCall ? args[0] : undefined;
-  let value: unknown = isWaterfall ? deepFreeze(args[1]) : undefined;
-  let at = 0;
-  const take = (step: Step, result: unknown, ms?: number): void => {
-    if (result !== undefined) {
-      value = checkResult(step, shape, result, value);
-      if (call !== undefined) noteAction(chain, call, step, ACTIONS[step.name] ?? 'changed', ms);
-    }
-    step.counts.wentWell += 1;
-    if (step.counts.failedInARow > 0) recover(step);
-    at = kind === 'first' && result !== undefined ? steps.length : at + 1;
-  };
-  /** Runs the steps that give their result at once; returns the one that gives a promise, with it. */
-  const runOn = (): readonly [step: Step, work: PromiseLike<unknown>] | undefined => {
-    for (let step = steps[at]; step; step = steps[at]) {
-      try {
-        if (step.counts.pausedUntilMs > 0 && isSkipped(step, call)) {
-          at += 1;
-          continue;
-        }
-        const result = callStep(step, isWaterfall ? [args[0], value, ...args.slice(2)] : args);
-        if (isPromise(result)) return [step, result];
-        take(step, result);
-      } catch (error) {
-        passFailure(chain, step, call, error);
-        at += 1;
+  const value = chain.kind === 'waterfall' ? deepFreeze(args[1]) : undefined;
+  return runSteps({ chain, args, at: 0, value });
+}
+
+/** How far the steps of a chain have come. */
+interface Progress {
+  readonly chain: Chain;
+  readonly args: readonly unknown[];
+  /** The step that runs next. */
+  at: number;
+  value: unknown;
+}
+
+/** Runs on until a step gives a promise, or to the end. */
+function runSteps(progress: Progress): unknown {
+  const { chain, args } = progress;
+  const { kind, steps, hasCall } = chain;
+  const call = hasCall ? args[0] : undefined;
+  for (let step = steps[progress.at]; step; step = steps[progress.at]) {
+    try {
+      if (step.counts.pausedUntilMs > 0 && isSkipped(step, call)) {
+        progress.at += 1;
+        continue;
       }
+      const result = callStep(step, kind === 'waterfall' ? [args[0], progress.value, ...args.slice(2)] : args);
+      if (isPromise(result)) return awaitSteps(progress, step, result);
+      takeResult(progress, step, result);
+    } catch (error) {
+      passFailure(chain, step, call, error);
+      progress.at += 1;
     }
-    return undefined;
-  };
-  const first = runOn();
-  if (!first) return value;
+  }
+  return progress.value;
+}
+
+/** Takes what a step came to, which may be of a wrong shape; throws then. */
+function takeResult(progress: Progress, step: Step, result: unknown, ms?: number): void {
+  const { chain, args } = progress;
+  if (result !== undefined) {
+    progress.value = checkResult(step, chain.shape, result, progress.value);
+    if (chain.hasCall) noteAction(chain, args[0], step, ACTIONS[step.name] ?? 'changed', ms);
+  }
+  step.counts.wentWell += 1;
+  if (step.counts.failedInARow > 0) recover(step);
+  progress.at = chain.kind === 'first' && result !== undefined ? chain.steps.length : progress.at + 1;
+}
+
+/** Goes on when a step's promise has settled. */
+function awaitSteps(progress: Progress, step: Step, work: PromiseLike<unknown>): Promise<unknown> {
+  const { chain, args } = progress;
+  const call = chain.hasCall ? args[0] : undefined;
   return new Promise((resolve, reject) => {
-    let waiting = first;
-    const onEnd = (error: GatewayError | undefined, result?: unknown, ms?: number): void => {
+    const onEnd: OnStepEnd = (error, result, ms) => {
       try {
-        if (ms !== undefined && ms > 1 && call !== undefined) chain.onTimed?.(call, waiting[0], ms);
+        if (ms !== undefined && ms > 1 && call !== undefined) chain.onTimed?.(call, step, ms);
         try {
           if (error) throw error;
-          take(waiting[0], result, ms);
+          takeResult(progress, step, result, ms);
         } catch (thrown) {
-          passFailure(chain, waiting[0], call, thrown, ms);
-          at += 1;
+          passFailure(chain, step, call, thrown, ms);
+          progress.at += 1;
         }
-        const next = runOn();
-        if (next) {
-          waiting = next;
-          awaitStep(...next, onEnd, call);
-        } else resolve(value);
+        resolve(runSteps(progress));
       } catch (thrown) {
         reject(thrown);
       }
     };
-    awaitStep(...first, onEnd, call);
+    awaitStep(step, work, onEnd, call);
   });
 }
 
@@ -228,15 +241,62 @@ export function isPromise(value: unknown): value is PromiseLike<unknown> {
 }
 
 /** A step whose promise has not settled. */
-interface RunningStep {
+class RunningStep implements Linked<RunningStep> {
+  previous: RunningStep | undefined = undefined;
+  next: RunningStep | undefined = undefined;
+  isLinked = false;
   readonly untilMs: number;
-  timeOut(): void;
+  readonly #startedMs = performance.now();
+  readonly #wentWellBefore: number;
+  readonly #step: Step;
+  readonly #onEnd: OnStepEnd;
+  readonly #call: unknown;
+
+  constructor(step: Step, onEnd: OnStepEnd, call: unknown) {
+    this.#step = step;
+    this.#onEnd = onEnd;
+    this.#call = call;
+    this.#wentWellBefore = step.counts.wentWell;
+    this.untilMs = this.#startedMs + step.queue.timeoutMs;
+  }
+
+  /** For the promise: what it settles to after its time is ignored. */
+  readonly settle = (result: unknown): void => {
+    if (this.#step.queue.running.remove(this)) this.#onEnd(undefined, result, this.#count());
+  };
+
+  readonly fail = (error: unknown): void => {
+    if (this.#step.queue.running.remove(this)) this.#end(error);
+  };
+
+  /** Ends a step that was removed from its queue. */
+  timeOut(): void {
+    const step = this.#step;
+    const { owner, name, counts, queue } = step;
+    if (countTimeout(counts, this.#wentWellBefore, accountOf(this.#call))) step.onPause?.(owner, name, true);
+    this.#end(new Error(`did not finish within ${queue.timeoutMs} ms`));
+  }
+
+  #end(error: unknown): void {
+    const ms = this.#count();
+    this.#onEnd(attributeError(this.#step, error), undefined, ms);
+  }
+
+  #count(): number {
+    const { counts } = this.#step;
+    const ms = performance.now() - this.#startedMs;
+    counts.timed += 1;
+    counts.timedMs += ms;
+    return ms;
+  }
 }
+
+type OnStepEnd = (error: GatewayError | undefined, result?: unknown, ms?: number) => void;
 
 /** Steps that may take equally long, in the order in which they began: one timer, for the oldest, serves every call. */
 interface DeadlineQueue {
   readonly timeoutMs: number;
-  readonly running: Set<RunningStep>;
+  readonly running: LinkedList<RunningStep>;
   timer: NodeJS.Timeout | undefined;
 }
 
@@ -245,50 +305,19 @@ const queues = new Map<number, DeadlineQueue>();
 export function queueOf(timeoutMs: number): DeadlineQueue {
   let queue = queues.get(timeoutMs);
   if (!queue) {
-    queue = { timeoutMs, running: new Set(), timer: undefined };
+    queue = { timeoutMs, running: new LinkedList(), timer: undefined };
     queues.set(timeoutMs, queue);
   }
   return queue;
 }
 
 /** Calls `onEnd` when a step's promise settles, or takes too long: what it comes to later is ignored. */
-function awaitStep(
-  step: Step,
-  work: PromiseLike<unknown>,
-  onEnd: (error: GatewayError | undefined, result?: unknown, ms?: number) => void,
-  call?: unknown,
-): void {
-  const { queue, counts } = step;
-  const { timeoutMs, running } = queue;
-  const startedMs = performance.now();
-  const wentWellBefore = counts.wentWell;
-  const fail = (error: unknown): void => {
-    const ms = performance.now() - startedMs;
-    counts.timed += 1;
-    counts.timedMs += ms;
-    onEnd(attributeError(step, error), undefined, ms);
-  };
-  const waiting: RunningStep = {
-    untilMs: startedMs + timeoutMs,
-    timeOut() {
-      if (countTimeout(counts, wentWellBefore, accountOf(call))) step.onPause?.(step.owner, step.name, true);
-      fail(new Error(`did not finish within ${timeoutMs} ms`));
-    },
-  };
-  running.add(waiting);
-  queue.timer ??= setTimeout(watchSteps, timeoutMs, queue).unref();
-  work.then(
-    (result) => {
-      if (!running.delete(waiting)) return;
-      const ms = performance.now() - startedMs;
-      counts.timed += 1;
-      counts.timedMs += ms;
-      onEnd(undefined, result, ms);
-    },
-    (error: unknown) => {
-      if (running.delete(waiting)) fail(error);
-    },
-  );
+function awaitStep(step: Step, work: PromiseLike<unknown>, onEnd: OnStepEnd, call?: unknown): void {
+  const { queue } = step;
+  const running = new RunningStep(step, onEnd, call);
+  queue.running.add(running);
+  queue.timer ??= setTimeout(watchSteps, queue.timeoutMs, queue).unref();
+  work.then(running.settle, running.fail);
 }
 
 /** A timer may fire a little before the time that `performance.now()` says. */
@@ -305,9 +334,9 @@ export function failLateSteps(
   nowMs: number,
   { running }: DeadlineQueue = queueOf(HOOK_TIMEOUT_MS),
 ): number | undefined {
-  for (const step of running) {
+  for (let step = running.first; step; step = running.first) {
     if (step.untilMs > nowMs) return step.untilMs;
-    running.delete(step);
+    running.remove(step);
     step.timeOut();
   }
   return undefined;

@@ -1,5 +1,6 @@
 import {
   type Call,
+  type CallHook,
   definePlugin,
   formatUsd,
   type GatewayError,
@@ -7,7 +8,7 @@ import {
   type PluginApi,
   type Principal,
 } from '../../core/index.ts';
-import { CALL_FIELDS, type CallSummary, describeHooks, summaryOf } from './kit/index.ts';
+import { CALL_FIELDS, type CallFieldType, type CallSummary, describeHooks, logFields, summaryOf } from './kit/index.ts';
 
 /** What core leaves in the Koa context of a request. */
 interface RequestState {
@@ -41,7 +42,7 @@ export default definePlugin({
       let isHandled = false;
       // The line waits for both: the handler (a stream's outcome) and the socket (the last byte).
       const write = (): void => {
-        if (isHandled && ctx.res.closed) api.log.info(fieldsOf(ctx, performance.now() - started), 'request');
+        if (isHandled && ctx.res.closed) logFields(api.log, fieldsOf(ctx, performance.now() - started), 'request');
       };
       state.onClosed(write);
       try {
@@ -56,51 +57,68 @@ export default definePlugin({
 
 type Context = Parameters<Parameters<PluginApi['use']>[0]>[0];
 
-/** The fields of a call that a line has, with their names there. */
+/** The longest text of a field, which a caller may have written: a model's name, an error about it. */
+const MAX_TEXT = 300;
+
+/** How values of a type are written that are not written as they are. */
+const WRITERS: Readonly<Partial<Record<CallFieldType, (value: unknown) => string>>> = Object.freeze({
+  usd: (value) => text(formatUsd(value as number)),
+  ms: (value) => String(hundredths(value as number)),
+  texts: (value) => text((value as readonly string[]).join(', ').slice(0, MAX_TEXT)),
+  hooks: (value) =>
+    text(
+      describeHooks(value as readonly CallHook[])
+        .join(', ')
+        .slice(0, MAX_TEXT),
+    ),
+});
+
+function writeAny(value: unknown): string {
+  if (typeof value === 'string') return text(value.slice(0, MAX_TEXT));
+  return JSON.stringify(Array.isArray(value) ? value.length : value);
+}
+
+/** The fields of a call that a line has: the beginning of each there, and how its value is written. */
 const CALL = Object.freeze(
   (Object.keys(CALL_FIELDS) as (keyof CallSummary)[]).flatMap((name) => {
     const { log, type } = CALL_FIELDS[name];
-    return log === undefined ? [] : [{ name, log, type }];
+    return log === undefined ? [] : [{ name, start: `,"${log}":`, write: WRITERS[type] ?? writeAny }];
   }),
 );
 
-/** The fields of a line; undefined ones are not in it. */
-function fieldsOf({ method, path, res, state }: Context, durationMs: number): object {
+/** The fields of a line as JSON, without the braces; undefined ones are not in it. */
+function fieldsOf({ method, path, res, state }: Context, durationMs: number): string {
   const { requestId, ip, route, principal, outcomes, error }: RequestState = state;
   const last = outcomes?.at(-1);
   const isAborted = !res.writableFinished;
-  const fields: Record<string, unknown> = {
-    request_id: requestId,
-    method,
-    route: route ?? 'none',
-    ip: ip || undefined,
-    path: route === undefined ? hideKeys(path).slice(0, 200) : undefined,
-    user: principal?.userId,
-    key: principal?.keyId,
-    calls: outcomes && outcomes.length > 1 ? outcomes.length : undefined,
-    error: (error ?? last?.outcome.error)?.code,
-    status: isAborted && !res.headersSent ? 499 : res.statusCode,
-    dur_ms: Math.round(durationMs * 100) / 100,
-    aborted: isAborted || undefined,
-  };
-  if (last) {
-    const summary = summaryOf(last.call, last.outcome);
-    for (const { name, log, type } of CALL) {
-      const value = summary[name];
-      if (typeof value === 'string') fields[log] = value.slice(0, MAX_TEXT);
-      else if (type === 'usd' && typeof value === 'number') fields[log] = formatUsd(value);
-      else if (type === 'ms' && typeof value === 'number') fields[log] = Math.round(value * 100) / 100;
-      else if (type === 'texts') fields[log] = value && (value as readonly string[]).join(', ').slice(0, MAX_TEXT);
-      else if (type === 'hooks')
-        fields[log] = summary.hooks && describeHooks(summary.hooks).join(', ').slice(0, MAX_TEXT);
-      else fields[log] = Array.isArray(value) ? value.length : value;
-    }
+  const code = (error ?? last?.outcome.error)?.code;
+  let line = `"request_id":${text(requestId)},"method":${text(method)},"route":${text(route ?? 'none')}`;
+  if (ip) line += `,"ip":${text(ip)}`;
+  if (route === undefined) line += `,"path":${text(hideKeys(path).slice(0, 200))}`;
+  if (principal) {
+    line += `,"user":${text(principal.userId)}`;
+    if (principal.keyId !== undefined) line += `,"key":${text(principal.keyId)}`;
   }
-  return fields;
+  if (outcomes && outcomes.length > 1) line += `,"calls":${outcomes.length}`;
+  if (code !== undefined) line += `,"error":${text(code)}`;
+  line += `,"status":${isAborted && !res.headersSent ? 499 : res.statusCode},"dur_ms":${hundredths(durationMs)}`;
+  if (isAborted) line += ',"aborted":true';
+  if (!last) return line;
+  const summary = summaryOf(last.call, last.outcome);
+  // By index: an iterator makes an object for each field.
+  for (let at = 0; at < CALL.length; at += 1) {
+    const field = CALL[at];
+    const value = field && summary[field.name];
+    if (field && value !== undefined) line += field.start + field.write(value);
+  }
+  return line;
 }
 
-/** The longest text of a field, which a caller may have written: a model's name, an error about it. */
-const MAX_TEXT = 300;
+const text: (value: string) => string = JSON.stringify;
+
+function hundredths(ms: number): number {
+  return Math.round(ms * 100) / 100;
+}
 
 /** What looks like a key: a part of a path that is long and has digits, or that begins as vendors' keys do. */
 const KEY_LIKE =

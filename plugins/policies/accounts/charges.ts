@@ -13,7 +13,15 @@ import {
   type ReserveResult,
   roundCost,
 } from '../../../core/index.ts';
-import { keyBudgetId, noteHeld, plannedFacts, summaryOf, userBudgetId } from '../kit/index.ts';
+import {
+  keyBudgetId,
+  type Linked,
+  type LinkedList,
+  noteHeld,
+  plannedFacts,
+  summaryOf,
+  userBudgetId,
+} from '../kit/index.ts';
 import type { WriteQueue } from '../kit/write-queue.ts';
 import { type CountedBudget, countsTarget, isByTarget, lessOf } from './budgets/budget-window.ts';
 import type { CallBudgets } from './budgets/find-budgets.ts';
@@ -40,6 +48,8 @@ interface Hold {
   amount: number;
   /** Reservations beside the first: a stream that broke off was to go on at another target. */
   readonly more: string[];
+  /** All reservations, until the call ends. */
+  readonly running: RunningCall[];
   /** Whether the balance or a budget has to cover it. */
   isLimited: boolean;
   /** Whether it stays after a call that ended well: who made the call settles it. */
@@ -47,7 +57,7 @@ interface Hold {
 }
 
 /** A call that this process runs, from its reservation to its end. */
-export interface RunningCall {
+export interface RunningCall extends Linked<RunningCall> {
   /** When its reservation expires, by the clock of the books. */
   readonly expiresAt: number;
   /** Nano-dollars that the ledger holds for it. */
@@ -63,8 +73,7 @@ export interface Books {
   readonly clock: { now(): number };
   /** What calls are counted by, in budgets and in reports: one instant for each call, that of its reservation. */
   readonly now: () => number;
-  /** By the id of the call. */
-  readonly running: Map<string, RunningCall>;
+  readonly running: LinkedList<RunningCall>;
   readonly budgets: CallBudgets;
   readonly refusals: RefusalCount;
 }
@@ -96,7 +105,7 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const { cost, heldUntil, owed = false } = api.estimate(call);
   const first = call.state.get(HOLD) as Hold | undefined;
   const hold: Hold = {
-    ...{ state: 'refused', budgets: [], used: [], amount: cost ?? 0, isLimited: false, more: [] },
+    ...{ state: 'refused', budgets: [], used: [], amount: cost ?? 0, isLimited: false, more: [], running: [] },
     isKept: heldUntil !== undefined,
   };
   const requestId = first ? `${call.id}.${first.more.length + 1}` : call.id;
@@ -107,8 +116,9 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   hold.isLimited = rules.isEnforced || budget !== undefined || userLimits?.budget !== undefined || counted.length > 0;
   if (cost === undefined && hold.isLimited && !rules.allowsUnknownPrice) throw unknownPrice(call);
   const expiresAt = heldUntil ?? clock.now() + rules.longestCallMs * Math.max(call.targets.length, 1) + rules.marginMs;
-  const entry: RunningCall = { expiresAt, held: 0 };
-  running.set(requestId, entry);
+  const entry: RunningCall = { expiresAt, held: 0, previous: undefined, next: undefined, isLinked: false };
+  running.add(entry);
+  (first ?? hold).running.push(entry);
   const own = budgetsOf(call.principal);
   hold.budgets = counted;
   const limited = [...own, ...holdsOf(counted)];
@@ -295,8 +305,8 @@ export function budgetsOf({ userId, keyId, limitsId = keyId, budget, userLimits 
 /** Settles a call's true cost, or releases what it held when it owes nothing. Once, now or when the store is back. */
 export function settle(books: Books, call: Call, outcome: Outcome): Promise<void> | undefined {
   const { ledger, queues, running } = books;
-  running.delete(call.id);
   const hold = call.state.get(HOLD) as Hold | undefined;
+  for (const entry of hold?.running ?? []) running.remove(entry);
   if (outcome.refusedBy !== undefined && hold?.state !== 'held') return recordUnsent(books, call, outcome);
   // An `answer` hook responded before anything was reserved, or a plugin failed.
   if (!hold)
@@ -310,10 +320,7 @@ export function settle(books: Books, call: Call, outcome: Outcome): Promise<void
   const queue = hold.state === 'held' ? queues.certain : queues.uncertain;
   const now = books.now();
   const until = Date.now() + LONGEST_WAIT_MS;
-  const released = hold.more.map((id) => {
-    running.delete(id);
-    return queue.add({ id, until, write: () => ledger.release(account, id) });
-  });
+  const released = hold.more.map((id) => queue.add({ id, until, write: () => ledger.release(account, id) }));
   const isOwed = outcome.units !== undefined && (outcome.sent || (outcome.cost ?? 0) > 0);
   if (!isOwed) return queue.add({ id: call.id, until, write: () => ledger.release(account, call.id, facts, now) });
   // Those of a provider or a model that did not answer it.
@@ -350,13 +357,13 @@ const MINUTE_MS = 60_000;
 /** Counts the records of refused calls; made once for a process. */
 export class RefusalCount {
   #since = 0;
-  readonly #counts = new Map<string, number>();
+  #counts = new Map<string, number>();
 
   /** Whether one more call of a caller may be recorded in this minute. */
   admit({ keyId, userId }: Principal, now: number): boolean {
     if (now - this.#since >= MINUTE_MS) {
       this.#since = now;
-      this.#counts.clear();
+      this.#counts = new Map();
     }
     const caller = keyId ?? `user ${userId}`;
     const count = (this.#counts.get(caller) ?? 0) + 1;

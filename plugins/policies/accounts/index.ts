@@ -11,7 +11,7 @@ import {
   problemsOf,
   type Route,
 } from '../../../core/index.ts';
-import { ACCOUNTS, createPlanFinder } from '../kit/index.ts';
+import { ACCOUNTS, createPlanFinder, LinkedList } from '../kit/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { registerAccounts, showBalance } from './accounts.ts';
 import type { ReadBudgets } from './budgets/balance.ts';
@@ -241,11 +241,11 @@ export default definePlugin({
       }),
       ({ certain, uncertain }) => Promise.all([certain.close(), uncertain.close()]).then(() => undefined),
     );
-    const running = api.keep('running', () => new Map<string, RunningCall>());
+    const running = api.keep('running', () => new LinkedList<RunningCall>());
     api.figure({
       name: 'held_usd',
       help: 'US dollars that are reserved for the calls that run in this process.',
-      read: () => Number(formatUsd([...running.values()].reduce((sum, { held }) => sum + held, 0))),
+      read: () => Number(formatUsd(running.toArray().reduce((sum, { held }) => sum + held, 0))),
     });
     api.figure({
       name: 'settlements_waiting',
@@ -294,15 +294,11 @@ function assertClosed({ onStoreFailure }: { readonly onStoreFailure: string }, {
  * Charges what a crash left behind. A call that this process runs is never among it, however long the process was stopped: of what
  * expires at its time or later, nothing is swept before it has ended.
  */
-async function sweepBooks(
-  api: PluginApi,
-  clock: LedgerClock,
-  running: ReadonlyMap<string, RunningCall>,
-): Promise<void> {
+async function sweepBooks(api: PluginApi, clock: LedgerClock, running: LinkedList<RunningCall>): Promise<void> {
   try {
     await clock.adjust();
     let before = clock.now();
-    for (const { expiresAt } of running.values()) before = Math.min(before, expiresAt);
+    for (const { expiresAt } of running.toArray()) before = Math.min(before, expiresAt);
     const swept = await api.ledger.sweep(before);
     if (swept > 0) api.log.warn({ swept }, 'settled calls that a crash had left open');
   } catch (error) {

@@ -17,7 +17,8 @@ type Target = NonNullable<Outcome['target']>;
 export function countCalls(
   registry: Registry,
 ): (call: Call, outcome: Outcome, isListed: (target: Target) => boolean) => void {
-  const metrics = createMetrics(registry);
+  const counts = new CallCounts();
+  const metrics = createMetrics(registry, counts);
   const modelLabel = boundedLabel();
   const fieldLabel = boundedLabel();
   const reasonLabel = boundedLabel();
@@ -37,12 +38,14 @@ export function countCalls(
     const model = target ? modelLabel(target.model, () => kindOf(target)) : 'none';
     const error = outcome.error?.code ?? 'none';
 
-    metrics.calls.inc({ operation, provider, model, status, error, stream });
+    const row = counts.of(operation, provider, model, status, error, stream);
+    row.calls += 1;
     metrics.seconds.observe({ operation, provider, stream }, durationMs / 1000);
     metrics.overheadSeconds.observe({ operation }, Math.max(durationMs - upstreamMs, 0) / 1000);
     for (const { target: to, key, class: failure = 'none' } of attempts) {
       const name = to.slice(0, to.indexOf('/'));
-      metrics.attempts.inc({ provider: name });
+      if (name === provider) row.attempts += 1;
+      else metrics.attempts.inc({ provider: name });
       if (key !== undefined) metrics.keyAttempts.inc({ provider: name, key, failure });
     }
     if (outcome.dropped) countDropped(provider, 'request', outcome.dropped);
@@ -59,10 +62,10 @@ export function countCalls(
     if (firstTokenMs !== undefined && lastTokenMs !== undefined && written > 1)
       metrics.betweenTokensSeconds.observe({ provider, model }, (lastTokenMs - firstTokenMs) / 1000 / (written - 1));
     if (usage) {
-      metrics.tokens.inc({ provider, model, type: 'input' }, usage.prompt_tokens);
-      metrics.tokens.inc({ provider, model, type: 'output' }, usage.completion_tokens);
-      const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
-      if (cached > 0) metrics.tokens.inc({ provider, model, type: 'cached_input' }, cached);
+      row.hasTokens = true;
+      row.input += usage.prompt_tokens;
+      row.output += usage.completion_tokens;
+      row.cached += usage.prompt_tokens_details?.cached_tokens ?? 0;
     }
     const meant = outcome.saved === undefined ? undefined : call.targets[0];
     if (meant) {
@@ -71,8 +74,10 @@ export function countCalls(
       metrics.cacheHits.inc(saved);
       metrics.saved.inc(saved, Number(formatUsd(outcome.saved ?? 0)));
     }
-    if (cost !== undefined) metrics.cost.inc({ provider, model }, Number(formatUsd(cost)));
-    else if (outcome.units) metrics.unpriced.inc({ provider, model });
+    if (cost !== undefined) {
+      row.hasCost = true;
+      row.cost += cost;
+    } else if (outcome.units) metrics.unpriced.inc({ provider, model });
   };
 }
 
@@ -94,13 +99,102 @@ const VERDICTS = [
 
 const CALL_LABELS = ['operation', 'provider', 'model', 'status', 'error', 'stream'] as const;
 
-function createMetrics(registry: Registry) {
-  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
-    new Counter({ name, help, labelNames, registers: [registry] });
+/** What was counted of calls with the same labels since the last scrape. */
+interface CountedCalls {
+  readonly labels: Readonly<Record<(typeof CALL_LABELS)[number], string>>;
+  calls: number;
+  attempts: number;
+  hasTokens: boolean;
+  input: number;
+  output: number;
+  cached: number;
+  hasCost: boolean;
+  /** In nano-dollars. */
+  cost: number;
+}
+
+/** Counts calls as plain numbers: prom-client makes a text of all labels at each increment, here it does so at each scrape. */
+class CallCounts {
+  readonly #rows = new Map<string, CountedCalls>();
+
+  of(operation: string, provider: string, model: string, status: string, error: string, stream: string): CountedCalls {
+    const key = `${operation} ${provider} ${status} ${error} ${stream} ${model}`;
+    let row = this.#rows.get(key);
+    if (!row) {
+      row = {
+        labels: { operation, provider, model, status, error, stream },
+        calls: 0,
+        attempts: 0,
+        hasTokens: false,
+        input: 0,
+        output: 0,
+        cached: 0,
+        hasCost: false,
+        cost: 0,
+      };
+      this.#rows.set(key, row);
+    }
+    return row;
+  }
+
+  readonly takeCalls = (counter: Counter<'operation' | 'provider' | 'model' | 'status' | 'error' | 'stream'>): void => {
+    for (const row of this.#rows.values()) {
+      if (row.calls > 0) counter.inc(row.labels, row.calls);
+      row.calls = 0;
+    }
+  };
+
+  readonly takeAttempts = (counter: Counter<'provider'>): void => {
+    for (const row of this.#rows.values()) {
+      if (row.attempts > 0) counter.inc({ provider: row.labels.provider }, row.attempts);
+      row.attempts = 0;
+    }
+  };
+
+  readonly takeTokens = (counter: Counter<'provider' | 'model' | 'type'>): void => {
+    for (const row of this.#rows.values()) {
+      if (!row.hasTokens) continue;
+      const { provider, model } = row.labels;
+      counter.inc({ provider, model, type: 'input' }, row.input);
+      counter.inc({ provider, model, type: 'output' }, row.output);
+      if (row.cached > 0) counter.inc({ provider, model, type: 'cached_input' }, row.cached);
+      row.hasTokens = false;
+      row.input = 0;
+      row.output = 0;
+      row.cached = 0;
+    }
+  };
+
+  readonly takeCost = (counter: Counter<'provider' | 'model'>): void => {
+    for (const row of this.#rows.values()) {
+      const { provider, model } = row.labels;
+      if (row.hasCost) counter.inc({ provider, model }, Number(formatUsd(row.cost)));
+      row.hasCost = false;
+      row.cost = 0;
+    }
+  };
+}
+
+function createMetrics(registry: Registry, counts: CallCounts) {
+  const counter = <L extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly L[],
+    take?: (counter: Counter<L>) => void,
+  ): Counter<L> => {
+    const made: Counter<L> = new Counter({
+      name,
+      help,
+      labelNames,
+      registers: [registry],
+      ...(take && { collect: () => take(made) }),
+    });
+    return made;
+  };
   const histogram = <L extends string>(name: string, help: string, labelNames: readonly L[], buckets = SECONDS) =>
     new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [registry] });
   return {
-    calls: counter('tollgate_calls_total', 'Model calls.', CALL_LABELS),
+    calls: counter('tollgate_calls_total', 'Model calls.', CALL_LABELS, counts.takeCalls),
     verdicts: counter(...VERDICTS),
     seconds: histogram('tollgate_call_duration_seconds', 'Model calls, to the last byte.', [
       'operation',
@@ -130,14 +224,19 @@ function createMetrics(registry: Registry) {
       ['operation'],
       OVERHEAD_SECONDS,
     ),
-    attempts: counter('tollgate_upstream_attempts_total', 'Requests to providers.', ['provider']),
+    attempts: counter('tollgate_upstream_attempts_total', 'Requests to providers.', ['provider'], counts.takeAttempts),
     keyAttempts: counter(
       'tollgate_provider_key_attempts_total',
       'Requests to providers with several keys, by the name of the key and the class of the failure, `none` where there was none.',
       ['provider', 'key', 'failure'],
     ),
-    tokens: counter('tollgate_tokens_total', 'Tokens, by type.', ['provider', 'model', 'type']),
-    cost: counter('tollgate_cost_usd_total', 'Cost in US dollars by the price table.', ['provider', 'model']),
+    tokens: counter('tollgate_tokens_total', 'Tokens, by type.', ['provider', 'model', 'type'], counts.takeTokens),
+    cost: counter(
+      'tollgate_cost_usd_total',
+      'Cost in US dollars by the price table.',
+      ['provider', 'model'],
+      counts.takeCost,
+    ),
     cacheHits: counter('tollgate_cache_hits_total', 'Calls that got a kept response.', ['provider', 'model']),
     saved: counter('tollgate_cache_saved_usd_total', 'US dollars that kept responses have saved.', [
       'provider',

@@ -50,7 +50,9 @@ export interface Leniency {
  */
 export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCodec {
   // By the request, which is frozen: read when it is sent, needed once more for its response.
-  const forms = new WeakMap<ChatRequest, Form>();
+  const forms = new WeakMap<ChatRequest, CallerForm>();
+  const callerForm = (request: ChatRequest): CallerForm | undefined =>
+    mayNeedForm(request) ? (forms.get(request) ?? readForm(request, leniency)) : undefined;
   const { turnOrder = () => ANY_ORDER, systemApart: isApart = false } = leniency;
   const order = (request: ChatRequest, { model }: CodecCall, apart: boolean): Ordered =>
     orderTurns(request, turnOrder(model), { isApart: apart, continues: leniency.continues?.(model) ?? false });
@@ -59,7 +61,8 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
     isInOrder: (input, call) => order(input, call, false).request === input,
     request(input, call) {
       const form = readForm(input, leniency);
-      if (call.request === input) forms.set(input, form);
+      if (call.request === input && (form.names || form.legacy))
+        forms.set(input, { names: form.names, legacy: form.legacy });
       const ordered = order(form.names ? form.names.rename(form.request) : form.request, call, isApart);
       const sent = writeOrdered(codec, ordered, call);
       // The caller did not ask for it: the old form did.
@@ -70,7 +73,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
     response(body, call) {
       const response = codec.response(body, call);
       const { request } = call;
-      const form = request && (forms.get(request) ?? readForm(request, leniency));
+      const form = request && callerForm(request);
       if (!form?.names && !form?.legacy) return response;
       const choices = response.choices.map((choice) => {
         const restored = form.names ? form.names.restoreChoice(choice) : choice;
@@ -81,7 +84,7 @@ export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCode
     stream(call) {
       const decoder = codec.stream(call);
       const { request } = call;
-      const form = request && (forms.get(request) ?? readForm(request, leniency));
+      const form = request && callerForm(request);
       if (!form?.names && !form?.legacy) return decoder;
       return restored(decoder, (chunk) => {
         const named = form.names ? form.names.restoreChunk(chunk) : chunk;
@@ -104,11 +107,22 @@ function writeOrdered(codec: ChatCodec, { request, dropped, atOrigin }: Ordered,
   return { ...sent, dropped: all };
 }
 
-/** How a request is written, and the same request in the canonical form. */
-interface Form {
-  readonly request: ChatRequest;
+/** What a response needs to be in the form of its caller. Without the request: a value of a WeakMap must not hold its key. */
+interface CallerForm {
   readonly names: ToolNames | undefined;
   readonly legacy: boolean;
+}
+
+/** How a request is written, and the same request in the canonical form. */
+interface Form extends CallerForm {
+  readonly request: ChatRequest;
+}
+
+/** Whether a request has tools or functions at all. */
+function mayNeedForm(request: ChatRequest): boolean {
+  if ('functions' in request || 'function_call' in request) return true;
+  const { hasFunctions, toolNames } = factsOf(request);
+  return hasFunctions || toolNames.size > 0;
 }
 
 /**

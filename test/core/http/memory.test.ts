@@ -128,16 +128,16 @@ describe('the memory in flight', () => {
     memory.book('small', 10).release();
     await first;
     const began = performance.now();
-    await memory.turn(40_000, { owner });
+    await memory.turn(100_000, { owner });
     expect(performance.now() - began).to.be.above(450);
     memory.book('small', 10);
     void memory.turn(25_000_000, { owner });
-    const refused = await Promise.resolve(memory.turn(40_000, { owner })).then(
+    const refused = await Promise.resolve(memory.turn(100_000, { owner })).then(
       () => undefined,
       (error: unknown) => error,
     );
     expect(refused).to.include({ code: 'rate_limited' }).and.to.have.property('retryAfterMs').above(5000);
-    await memory.turn(40_000, { owner: 'another' });
+    await memory.turn(100_000, { owner: 'another' });
   });
 
   it('lets a few requests of an owner go on in each turn of the event loop where others have requests, and all where none has (E30)', async () => {

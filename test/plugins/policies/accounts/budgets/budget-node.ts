@@ -1,4 +1,6 @@
 /** A node that charges calls on a store, by a clock of the test's own: the books and the budgets, without a gateway around them. */
+
+import { LinkedList } from '../../../../../core/contract/linked-list.ts';
 import type { BudgetRule, Call, Outcome, PluginApi, Principal, Store, Target } from '../../../../../core/index.ts';
 import { createRecordBook } from '../../../../../core/plugins/instance-store.ts';
 import { createAccountRaises } from '../../../../../plugins/policies/accounts/budgets/account-raises.ts';
@@ -41,7 +43,7 @@ export function createBudgetNode(store: Store, budgets: readonly BudgetRule[], n
     queues: { certain: queue, uncertain: queue },
     clock: { now: () => Date.now() },
     now,
-    running: new Map(),
+    running: new LinkedList(),
     refusals: new RefusalCount(),
     budgets: createCallBudgets({ book, notices, ledger: store.ledger, now }),
   };

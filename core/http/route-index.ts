@@ -1,0 +1,105 @@
+/** A route that was found for a path, with the values of its parameters. */
+export interface FoundRoute<H> {
+  /** Its place among all routes: the first one wins. */
+  readonly order: number;
+  readonly handler: H;
+  readonly params: Record<string, string>;
+}
+
+interface Entry<H> {
+  readonly order: number;
+  readonly handler: H;
+  readonly names: readonly string[];
+}
+
+/** What may follow a part of a path. */
+interface Node<H> {
+  readonly literals: Map<string, Node<H>>;
+  parameter: Node<H> | undefined;
+  entry: Entry<H> | undefined;
+}
+
+const LITERAL = /^[\w.-]*$/;
+const PARAMETER = /^:([A-Za-z_]\w*)$/;
+
+/** Routes by the parts of their paths, built once at start: a look-up costs as much as the path has parts. */
+export class RouteIndex<H> {
+  readonly #methods = new Map<string, Node<H>>();
+
+  /** Adds a route; returns false for a path that has more than literal parts and whole parameters. */
+  add(method: string, path: string, order: number, handler: H): boolean {
+    const parts = path.split('/');
+    if (!parts.every((part) => LITERAL.test(part) || PARAMETER.test(part))) return false;
+    let node = this.#methods.get(method);
+    if (!node) {
+      node = newNode();
+      this.#methods.set(method, node);
+    }
+    const names: string[] = [];
+    for (const part of parts) {
+      const name = PARAMETER.exec(part)?.[1];
+      if (name === undefined) {
+        let next: Node<H> | undefined = node.literals.get(part);
+        if (!next) {
+          next = newNode();
+          node.literals.set(part, next);
+        }
+        node = next;
+      } else {
+        names.push(name);
+        node.parameter ??= newNode();
+        node = node.parameter;
+      }
+    }
+    node.entry ??= { order, handler, names };
+    return true;
+  }
+
+  /** The first route that was added for a method and path; undefined where there is none. */
+  find(method: string, path: string): FoundRoute<H> | undefined {
+    const root = this.#methods.get(method);
+    if (!root) return undefined;
+    const parts = path.split('/');
+    const values: string[] = [];
+    let found: Entry<H> | undefined;
+    let foundValues: readonly string[] = NO_VALUES;
+    const visit = (node: Node<H>, at: number): void => {
+      const part = parts[at];
+      if (part === undefined) {
+        const { entry } = node;
+        if (!entry || (found && found.order < entry.order)) return;
+        found = entry;
+        foundValues = values.length === 0 ? NO_VALUES : [...values];
+        return;
+      }
+      const literal = node.literals.get(part);
+      if (literal) visit(literal, at + 1);
+      if (!node.parameter || part === '') return;
+      values.push(part);
+      visit(node.parameter, at + 1);
+      values.pop();
+    };
+    visit(root, 0);
+    if (!found) return undefined;
+    const { order, handler, names } = found;
+    const params: Record<string, string> = {};
+    for (const [at, name] of names.entries()) params[name] = decoded(foundValues[at] ?? '');
+    return { order, handler, params };
+  }
+}
+
+const NO_VALUES: readonly string[] = Object.freeze([]);
+
+function newNode<H>(): Node<H> {
+  return { literals: new Map(), parameter: undefined, entry: undefined };
+}
+
+/** As the router decodes it: a part that is no percent-encoding stays as it is. */
+function decoded(part: string): string {
+  if (!part.includes('%')) return part;
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
