@@ -17,7 +17,7 @@ import { storeUnavailable } from '../kit/failure.ts';
 import { KEPT_OPTION, withKept } from '../kit/kept.ts';
 import { watchWrites } from '../kit/write-watch.ts';
 import { type Database, importDriver, sqliteFailure } from './driver.ts';
-import { createSqliteLedger } from './ledger.ts';
+import { openSqliteLedger } from './ledger.ts';
 import { checkVersion, MIGRATIONS, migrate } from './schema.ts';
 import { createSqliteTransfer } from './transfer.ts';
 import { Writer } from './writer.ts';
@@ -234,11 +234,12 @@ export async function openSqlite(options: DatabaseOptions, observe?: StoreWatche
 
   const close = async (): Promise<void> => {
     stopPurge();
+    await journal.close();
     await writer.close();
     closeDatabase(database);
   };
 
-  const ledger = createSqliteLedger(database, writer);
+  const { ledger, journal } = openSqliteLedger(database, writer, log);
   return writes.over({
     kind: 'sqlite',
     ...withKept(
@@ -247,11 +248,12 @@ export async function openSqlite(options: DatabaseOptions, observe?: StoreWatche
       () => findDiskRoom(options.folder),
     ),
     ledger,
-    transfer: () => createSqliteTransfer(database, writer, ledger),
+    transfer: () => createSqliteTransfer(database, writer, ledger, journal),
     counters: createSqliteCounters(database, writer),
     health: async () => {
       await writer.read('store.health', () => ping.get());
       if (writer.damage !== undefined) throw writer.damage;
+      await journal.check();
       const found = await stat(file).catch(() => undefined);
       if (found?.ino !== ino)
         throw storeUnavailable('The file of the sqlite store was removed or replaced: restart the gateway.');

@@ -4,7 +4,8 @@ import { factText, readFacts } from '../kit/facts.ts';
 import { type LedgerRow, type MovedRow, readCalls, readMoved } from '../kit/transfer.ts';
 import { prepareCalls } from './calls-sql.ts';
 import type { Database, SqlValue, Statement } from './driver.ts';
-import { CallGroups, type CallsTables, NOT_OPEN, readBalance, readName } from './ledger-rows.ts';
+import { type CallsTables, type Journal, openCallsTables } from './journal.ts';
+import { NOT_OPEN, readBalance, readName } from './ledger-rows.ts';
 import type { Writer } from './writer.ts';
 
 type Row = ReturnType<Statement['all']>[number];
@@ -13,13 +14,23 @@ type Row = ReturnType<Statement['all']>[number];
 const PAGE = 500;
 
 /** Reads all rows of the file, and adds rows to an empty one. */
-export function createSqliteTransfer(database: Database, writer: Writer, ledger: Ledger): Transfer {
-  const sql = prepareCalls(database);
-  const calls: CallsTables = { sql, groups: new CallGroups(sql) };
-  writer.onRollback(() => calls.groups.clear());
+export function createSqliteTransfer(
+  database: Database,
+  writer: Writer,
+  ledger: Ledger,
+  journal: Pick<Journal, 'drain'>,
+): Transfer {
+  const calls = openCallsTables(prepareCalls(database));
+  writer.onRollback(() => {
+    calls.groups.clear();
+    calls.names.clear();
+  });
   const write = createWriter(database, calls);
   return {
-    read: () => readAll(database, writer, ledger),
+    async *read() {
+      await journal.drain();
+      yield* readAll(database, writer, ledger);
+    },
     async write(rows) {
       const moved = readMoved(rows);
       await writer.write('store.transfer', () => write(moved));
@@ -107,7 +118,7 @@ function readRequest(row: Row): LedgerRow {
 type Writers = { readonly [Is in MovedRow['is']]: (row: Extract<MovedRow, { readonly is: Is }>) => void };
 
 /** Makes what writes rows, inside a transaction; that may run twice, so nothing is remembered beside the tables. */
-function createWriter(database: Database, { sql, groups }: CallsTables): (rows: readonly MovedRow[]) => void {
+function createWriter(database: Database, { sql, groups, names }: CallsTables): (rows: readonly MovedRow[]) => void {
   const insert = (table: string, columns: string): Statement =>
     database.prepare(`INSERT INTO ${table} (${columns}) VALUES (${columns.replaceAll(/\w+/g, '?')})`);
   const documents = insert('documents', 'namespace, key, value, expires');
@@ -147,15 +158,21 @@ function createWriter(database: Database, { sql, groups }: CallsTables): (rows: 
     call({ account, ref, name, facts, cost, at, countedAt }) {
       const shown = factText(name);
       const { userId, key, requestId, session = null, outcome } = facts;
-      const texts = [shown, userId, key, requestId, session, outcome, packFacts(facts)] as const;
-      const sums = sumsOf(facts, cost).slice(1);
+      const numbers = [shown, userId, key].map((name) => names.idOf(name));
+      const texts = [requestId, session, outcome, packFacts(facts)] as const;
+      const group = groups.idOf(dimensionsOf(shown, facts));
+      const n = Number(sql.written.get()?.['value'] ?? 1);
+      sql.markWritten.run(n + 1);
       sql.add.run(
         at,
-        JSON.stringify([ref, account]),
-        groups.idOf(dimensionsOf(shown, facts)),
+        n,
+        ref,
+        names.idOf(account),
+        group,
+        ...numbers,
         ...texts,
         countedAt,
-        ...sums,
+        ...sumsOf(facts, cost).slice(1),
       );
     },
     hour: ({ hour, dimensions, sums }) => void sql.count.run(hour, groups.idOf(dimensions), ...sums),
