@@ -308,6 +308,8 @@ class Move {
       if ((sums[0] ?? 0) <= 0) sql.dropEmpty.run(hour, group);
     }
     for (const [account, n] of this.#newest) this.#sql.markNewest.run(n, account);
+    this.#sql.keepEnded.run();
+    this.#sql.dropEnded.run();
     if (this.#n !== undefined) sql.markWritten.run(this.#n);
   }
 }
@@ -325,6 +327,9 @@ function prepareJournal(database: Database) {
     damaged: database.prepare('SELECT count(*) AS count FROM damaged_journal'),
     newest: database.prepare("SELECT last_entry AS n FROM sums WHERE kind = 'account' AND id = ?"),
     markNewest: database.prepare("UPDATE sums SET last_entry = ? WHERE kind = 'account' AND id = ?"),
+    keepEnded: database.prepare(`INSERT INTO ended (ref, account, kind, until)
+      SELECT ref, account, 'charge', until FROM holds WHERE state = 'ended' ON CONFLICT DO NOTHING`),
+    dropEnded: database.prepare("DELETE FROM holds WHERE state = 'ended'"),
     addEntry: database.prepare(
       'INSERT INTO entries (before, account, kind, ref, amount, reason, at) VALUES (?, ?, ?, ?, ?, ?, ?)',
     ),

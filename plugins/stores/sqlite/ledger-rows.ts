@@ -121,12 +121,12 @@ export class LedgerTables {
     if (keys.budgets && !held) {
       const rows = this.#readRows(keys, undefined, now);
       const made = change(rows, now);
-      if (made.request?.state === 'held' && this.#putRequest('addRequest', keys, made.request))
+      if (made.request?.state === 'held' && this.#putRequest('addHold', keys, made.request))
         return this.#write(keys, id, rows, made);
     }
     const rows = this.#readRows(keys, this.#readRequest(keys), now);
     const made = change(rows, now);
-    if (made.request) this.#putRequest('putRequest', keys, made.request);
+    if (made.request) this.#putRequest('putHold', keys, made.request);
     return this.#write(keys, id, rows, made);
   }
 
@@ -213,48 +213,51 @@ export class LedgerTables {
   }
 
   #readRequest({ ref, account, kind }: LedgerKeys): RequestRow | undefined {
-    const row = this.sql.request.get(ref, account, kind);
-    if (!row) return undefined;
-    const { state } = row;
+    const row = kind === 'charge' ? this.sql.hold.get(ref, account) : undefined;
+    if (row) return readHold(row);
     // How long it is remembered does not matter to any change.
-    if (state !== 'held' && state !== 'swept') return { state: 'ended', until: undefined };
-    return {
-      state,
-      amount: Number(row['amount']),
-      budgets: JSON.parse(String(row['budgets'])) as readonly string[],
-      // Only the sweeper and corrections ask for them.
-      get facts() {
-        return readFacts(row['facts']);
-      },
-      until: Number(row['until']),
-      sweptAt: Number(row['swept_at'] ?? 0),
-      countedAt: Number(row['counted_at'] ?? 0),
-    };
+    return this.sql.ended.get(ref, account, kind) ? { state: 'ended', until: undefined } : undefined;
   }
 
   /** Writes a request; false where it is not in the state that the statement is for. */
   #putRequest(
-    statement: 'addRequest' | 'endHold' | 'putRequest',
+    statement: 'addHold' | 'endHold' | 'putHold',
     { ref, account, kind }: LedgerKeys,
     request: RequestRow,
   ): boolean {
     const { state, until = null } = request;
-    const open =
-      request.state === 'ended'
-        ? NOT_OPEN
-        : [
-            request.amount,
-            JSON.stringify(request.budgets),
-            packPlanned(request.facts),
-            request.sweptAt,
-            request.countedAt,
-          ];
-    return Boolean(this.sql[statement].run(ref, account, kind, state, until, ...open).changes);
+    if (kind === 'credit') return Boolean(this.sql.putEnded.run(ref, account, kind, until).changes);
+    return Boolean(this.sql[statement].run(ref, account, state, until, ...openColumns(request)).changes);
   }
 }
 
+/** The columns of a hold behind its state and its end. */
+export function openColumns(request: RequestRow): readonly SqlValue[] {
+  if (request.state === 'ended') return NOT_OPEN;
+  const { amount, budgets, facts, sweptAt, countedAt } = request;
+  return [amount, JSON.stringify(budgets), packPlanned(facts), sweptAt, countedAt];
+}
+
 /** The columns of a request that has ended. */
-export const NOT_OPEN: readonly null[] = Object.freeze([null, null, null, null, null]);
+const NOT_OPEN: readonly null[] = Object.freeze([null, null, null, null, null]);
+
+/** A row of the table `holds`. */
+export function readHold(row: NonNullable<Row>): RequestRow {
+  const { state } = row;
+  if (state !== 'held' && state !== 'swept') return { state: 'ended', until: Number(row['until']) };
+  return {
+    state,
+    amount: Number(row['amount']),
+    budgets: JSON.parse(String(row['budgets'])) as readonly string[],
+    // Only the sweeper and corrections ask for them.
+    get facts() {
+      return readFacts(row['facts']);
+    },
+    until: Number(row['until']),
+    sweptAt: Number(row['swept_at'] ?? 0),
+    countedAt: Number(row['counted_at'] ?? 0),
+  };
+}
 
 /** Adds a row; returns the rows, or new ones when there were too many. */
 function remember<T>(rows: Map<string, T>, key: string, row: T): Map<string, T> {
@@ -303,21 +306,24 @@ function prepareLedger(database: Database) {
     sums: database.prepare(`SELECT name, balance, held, spent, credited, updated_at, until FROM sums
       WHERE kind = ? AND id = ?`),
     addSums: prepareAddSums(database),
-    request: database.prepare(`SELECT state, amount, budgets, facts, swept_at, counted_at, until FROM requests
-      WHERE ref = ? AND account = ? AND kind = ?`),
-    addRequest:
-      database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at, counted_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`),
-    putRequest:
-      database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at, counted_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state, until = excluded.until,
+    hold: database.prepare(`SELECT state, amount, budgets, facts, swept_at, counted_at, until FROM holds
+      WHERE ref = ? AND account = ?`),
+    ended: database.prepare('SELECT 1 AS known FROM ended WHERE ref = ? AND account = ? AND kind = ?'),
+    addHold:
+      database.prepare(`INSERT INTO holds (ref, account, state, until, amount, budgets, facts, swept_at, counted_at)
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
+      WHERE NOT EXISTS (SELECT 1 FROM ended WHERE ref = ?1 AND account = ?2 AND kind = 'charge') ON CONFLICT DO NOTHING`),
+    putHold:
+      database.prepare(`INSERT INTO holds (ref, account, state, until, amount, budgets, facts, swept_at, counted_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state, until = excluded.until,
       amount = excluded.amount, budgets = excluded.budgets, facts = excluded.facts, swept_at = excluded.swept_at,
       counted_at = excluded.counted_at`),
-    endHold:
-      database.prepare(`UPDATE requests SET state = ?4, until = ?5, amount = ?6, budgets = ?7, facts = ?8, swept_at = ?9,
-      counted_at = ?10 WHERE ref = ?1 AND account = ?2 AND kind = ?3 AND state = 'held'`),
-    expired: database.prepare(`SELECT r.account, r.ref, s.name FROM requests AS r
-      LEFT JOIN sums AS s ON s.kind = 'account' AND s.id = r.account WHERE r.state = 'held' AND r.until < ? LIMIT ?`),
+    endHold: database.prepare(`UPDATE holds SET state = ?3, until = ?4, amount = ?5, budgets = ?6, facts = ?7, swept_at = ?8,
+      counted_at = ?9 WHERE ref = ?1 AND account = ?2 AND state = 'held'`),
+    putEnded: database.prepare(`INSERT INTO ended (ref, account, kind, until) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET until = excluded.until`),
+    expired: database.prepare(`SELECT h.account, h.ref, s.name FROM holds AS h
+      LEFT JOIN sums AS s ON s.kind = 'account' AND s.id = h.account WHERE h.state = 'held' AND h.until < ? LIMIT ?`),
     accounts: database.prepare(`SELECT id, name, balance, held, spent, credited, updated_at FROM sums
       WHERE kind = 'account' AND id > ? ORDER BY id LIMIT ?`),
     /** An account's newest entry. */

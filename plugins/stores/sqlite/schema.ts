@@ -97,6 +97,17 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   CREATE INDEX calls_key ON calls (key, at, n);
   CREATE INDEX calls_session ON calls (session, at, n) WHERE session IS NOT NULL;
   CREATE INDEX calls_request ON calls (request, at, n);
+  -- Requests that hold an estimate, and those that the sweeper has charged with it. Few rows, so nothing is indexed. A request that
+  -- ends stays as a row with the state 'ended' until it is moved to the table ended.
+  CREATE TABLE holds (ref TEXT NOT NULL, account TEXT NOT NULL, state TEXT NOT NULL, until INTEGER NOT NULL, amount INTEGER,
+    budgets TEXT, facts TEXT, swept_at INTEGER, counted_at INTEGER, PRIMARY KEY (ref, account)) WITHOUT ROWID;
+  INSERT INTO holds SELECT ref, account, state, until, amount, budgets, facts, swept_at, counted_at FROM requests
+    WHERE kind = 'charge' AND state <> 'ended';
+  -- Requests that have ended and credits that were given (until is NULL: for ever): neither happens twice.
+  CREATE TABLE ended (ref TEXT NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL, until INTEGER,
+    PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
+  INSERT INTO ended SELECT ref, account, kind, until FROM requests WHERE state = 'ended';
+  DROP TABLE requests;
   -- Ends of calls that are in the sums already, and not yet in entries, calls and rollup: one row a commit.
   CREATE TABLE journal (n INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, data TEXT NOT NULL);
   -- Rows of the journal that could not be read.
@@ -135,6 +146,11 @@ export function checkVersion(version: number, migrations: readonly Migration[]):
   if (version === 0 || (version >= first && version <= last)) return;
   const refusal = explainSchemaVersion(WORDS, version, last);
   if (refusal !== undefined) throw new GatewayError('store_unavailable', refusal);
+}
+
+/** Whether a file of this version is taken further at the start. */
+export function needsMigration(version: number): boolean {
+  return version >= (MIGRATIONS[0]?.version ?? 0) && version < (MIGRATIONS.at(-1)?.version ?? 0);
 }
 
 function rollBack(database: Database): void {

@@ -133,7 +133,8 @@ export class Writer {
       if (this.#isScheduled) return;
       this.#isScheduled = true;
       const dueMs = this.#hasLoad() && !this.#isClosed ? this.#committedMs + SHARED_COMMIT_MS - startedMs : 0;
-      if (dueMs > 0) setTimeout(this.#flush, Math.ceil(dueMs));
+      // The changes of requests that have arrived meanwhile are in it, too.
+      if (dueMs > 0) setTimeout(setImmediate, Math.ceil(dueMs), this.#flush);
       else setImmediate(this.#flush);
     }) as Promise<T>;
   }

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
 import type { Database } from '../../../plugins/stores/sqlite/driver.ts';
-import { createDocumentAdapters, createPurge, openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
+import { createPurge, openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { openSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { FACTS, NOW, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
