@@ -21,9 +21,9 @@ import { createKeyIndex } from '../plugins/auth/api-key/key-index.ts';
 import { createRecords } from '../plugins/auth/api-key/records.ts';
 import { openPostgres } from '../plugins/stores/postgres/index.ts';
 import { openRedis } from '../plugins/stores/redis/index.ts';
-import { prepareCalls } from '../plugins/stores/sqlite/calls-sql.ts';
 import { closeDatabase, openDatabase, openSqlite } from '../plugins/stores/sqlite/index.ts';
-import { CallGroups, writeCall } from '../plugins/stores/sqlite/ledger-rows.ts';
+import { openSqliteLedger } from '../plugins/stores/sqlite/ledger.ts';
+import { Writer } from '../plugins/stores/sqlite/writer.ts';
 import { startGateway } from '../test/support/gateways/gateway.ts';
 import { POSTGRES, startPostgresServer } from '../test/support/stores/postgres-server.ts';
 import { REDIS_SERVER, startRedisServer } from '../test/support/stores/redis-server.ts';
@@ -68,23 +68,27 @@ function callOf(n: number, calls: number): CallFacts {
 /** The calls as sqlite's ledger writes them, straight into its tables, with an account for every twenty. */
 async function fillSqlite(folder: string, calls: number): Promise<void> {
   const database = await openDatabase({ folder });
-  const sql = prepareCalls(database);
-  const tables = { sql, groups: new CallGroups(sql) };
-  const account = database.prepare("INSERT INTO sums VALUES ('account', ?, 0, 0, 0, 0, 1, 1, NULL, NULL)");
-  const entry = database.prepare("INSERT INTO entries VALUES (?, ?, ?, 'charge', ?, -1, 'chat', 1)");
-  const newest = new Map<string, number>();
+  const writer = new Writer(database, folder);
+  const { journal } = openSqliteLedger(database, writer);
+  const account = database.prepare(
+    "INSERT INTO sums VALUES ('account', ?, 0, 0, 0, 0, 0, 1, NULL, NULL) ON CONFLICT DO NOTHING",
+  );
   for (let first = 0; first < calls; first += BATCH) {
-    database.exec('BEGIN');
-    for (let n = first; n < Math.min(first + BATCH, calls); n++) {
-      const facts = callOf(n, calls);
-      const keys = { account: facts.userId, name: facts.userId, ref: `call_${n}` };
-      writeCall(tables, keys, { facts, cost: n % 3000, at: facts.startedAt, countedAt: facts.startedAt });
-      entry.run(n + 1, newest.get(facts.userId) ?? 0, facts.userId, `call_${n}`);
-      newest.set(facts.userId, n + 1);
-      if (n % EVERY === 0) account.run(`account-${n}`);
-    }
-    database.exec('COMMIT');
+    await writer.write('bench.fill', () => {
+      for (let n = first; n < Math.min(first + BATCH, calls); n++) {
+        const facts = callOf(n, calls);
+        const { userId, startedAt } = facts;
+        account.run(userId);
+        if (n % EVERY === 0) account.run(`account-${n}`);
+        const keys = { account: userId, name: userId, kind: 'charge', ref: `call_${n}` } as const;
+        const entry = { kind: 'charge', amount: -1, reason: 'chat', at: 1 } as const;
+        journal.add(keys, entry, { facts, cost: n % 3000, at: startedAt, countedAt: startedAt });
+      }
+    });
+    await journal.drain();
   }
+  await journal.close();
+  await writer.close();
   closeDatabase(database);
 }
 

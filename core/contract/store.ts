@@ -132,11 +132,23 @@ export interface Reservation {
   readonly facts: CallFacts;
   /** When it counts, in budgets and in reports. */
   readonly now: number;
+  /**
+   * Called when the amount does not fit, in the same change: returns a smaller amount that is held instead, or undefined to refuse.
+   * It has no side effects, since a store may call it again with newer states.
+   */
+  readonly lower?: ((states: ReserveStates) => number | undefined) | undefined;
+}
+
+/** The account and the budgets of a reservation as they are without it. */
+export interface ReserveStates {
+  readonly account: AccountBalance;
+  /** In the order of the reservation's budgets. */
+  readonly budgets: readonly BudgetState[];
 }
 
 export type ReserveResult =
-  /** `used`: what of each budget is spent and held, with this call. */
-  | { readonly outcome: 'held'; readonly used: readonly number[] }
+  /** `used`: what of each budget is spent and held, with this call. `amount`: the smaller amount that is held, by {@link Reservation.lower}. */
+  | { readonly outcome: 'held'; readonly used: readonly number[]; readonly amount?: number }
   | { readonly outcome: 'insufficient' }
   | { readonly outcome: 'duplicate' }
   /** `budget`: the index of the first that refuses; `used`: what of it is spent and held, without this call. */

@@ -6,9 +6,9 @@ import { promisify } from 'node:util';
 import { expect } from 'chai';
 import type { CallFacts } from '../../core/index.ts';
 import { createKey } from '../../plugins/auth/api-key/format.ts';
-import { prepareCalls } from '../../plugins/stores/sqlite/calls-sql.ts';
 import { closeDatabase, openDatabase } from '../../plugins/stores/sqlite/index.ts';
-import { CallGroups, writeCall } from '../../plugins/stores/sqlite/ledger-rows.ts';
+import { openSqliteLedger } from '../../plugins/stores/sqlite/ledger.ts';
+import { Writer } from '../../plugins/stores/sqlite/writer.ts';
 import { connectTo } from '../support/clients/raw-socket.ts';
 import { frameOf, OPCODE, RawWebSocket } from '../support/clients/raw-websocket.ts';
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
@@ -83,25 +83,24 @@ function toolTurns(): string {
 /** Records of calls of others, as the ledger writes them. */
 async function fillCalls({ folder }: Installation): Promise<void> {
   const database = await openDatabase({ folder: path.join(folder, 'data') });
-  const sql = prepareCalls(database);
-  const tables = { sql, groups: new CallGroups(sql) };
+  const writer = new Writer(database, 'tollgate.db');
+  const { journal } = openSqliteLedger(database, writer);
   const from = Date.now() - 20 * 86_400_000;
-  database.exec('BEGIN');
-  for (let n = 0; n < RECORDS; n += 1) {
-    const startedAt = from + n * 5000;
-    const userId = `user-${n % 50}`;
-    const facts: CallFacts = {
-      ...{ requestId: `req_${n}`, userId, key: `key${n % 80}`, operation: 'chat', provider: 'openai', model: 'm' },
-      ...{ tags: [], stream: false, outcome: 'ok', attempts: [], startedAt, durationMs: 9, firstByteMs: 3 },
-      ...{ units: { prompt_tokens: 9 }, estimated: false, priced: true, session: `s${n % 5000}` },
-    };
-    writeCall(
-      tables,
-      { account: userId, name: userId, ref: `call_${n}` },
-      { facts, cost: 1, at: startedAt, countedAt: startedAt },
-    );
-  }
-  database.exec('COMMIT');
+  await writer.write('test.fill', () => {
+    for (let n = 0; n < RECORDS; n += 1) {
+      const startedAt = from + n * 5000;
+      const userId = `user-${n % 50}`;
+      const facts: CallFacts = {
+        ...{ requestId: `req_${n}`, userId, key: `key${n % 80}`, operation: 'chat', provider: 'openai', model: 'm' },
+        ...{ tags: [], stream: false, outcome: 'ok', attempts: [], startedAt, durationMs: 9, firstByteMs: 3 },
+        ...{ units: { prompt_tokens: 9 }, estimated: false, priced: true, session: `s${n % 5000}` },
+      };
+      const keys = { account: userId, name: userId, kind: 'charge', ref: `call_${n}` } as const;
+      journal.add(keys, undefined, { facts, cost: 1, at: startedAt, countedAt: startedAt });
+    }
+  });
+  await journal.close();
+  await writer.close();
   closeDatabase(database);
 }
 

@@ -1,5 +1,7 @@
 import {
+  type AccountBalance,
   type BudgetHold,
+  type BudgetState,
   type Call,
   type CallFacts,
   type ChatRequest,
@@ -11,6 +13,7 @@ import {
   picoRate,
   type Reservation,
   type ReserveResult,
+  type ReserveStates,
   roundCost,
 } from '../../../core/index.ts';
 import {
@@ -135,17 +138,21 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
     now,
   };
   hold.state = 'unknown';
-  let result = await ledger.reserve(reservation);
   let room: Room | undefined;
-  for (let tries = 0; result.outcome === 'insufficient' || result.outcome === 'over_budget'; tries += 1) {
-    hold.state = 'refused';
-    room = await readRoom(wanted);
-    if (tries === MAX_FITS || !fitOutput(wanted, room)) break;
-    hold.state = 'unknown';
-    result = await ledger.reserve({ ...reservation, amount: hold.amount });
-  }
+  let tokens: number | undefined;
+  const lower = (states: ReserveStates): number | undefined => {
+    room = roomOf(wanted, states);
+    tokens = fitOutput(wanted, room);
+    return tokens === undefined ? undefined : (api.estimate(call, tokens).cost ?? 0);
+  };
+  const result = await ledger.reserve({ ...reservation, lower });
   hold.state = result.outcome === 'held' ? 'held' : 'refused';
   if (result.outcome === 'held') {
+    if (result.amount !== undefined && tokens !== undefined) {
+      api.limitOutput(call, tokens);
+      call.headers.set(MAX_TOKENS_HEADER, String(tokens));
+      hold.amount = result.amount;
+    }
     entry.held = hold.amount;
     if (hold.isKept) noteHeld(call, { amount: hold.amount, budgets });
     hold.used = result.used.slice(own.length);
@@ -186,14 +193,25 @@ export async function readRoom({
     rules.isEnforced ? ledger.balance(call.principal.account) : undefined,
     ledger.budgets(budgets.map(({ id }) => id)),
   ]);
+  return roomIn(budgets, account, states);
+}
+
+function roomOf({ rules, budgets }: Pick<Wanted, 'rules' | 'budgets'>, states: ReserveStates): Room {
+  return roomIn(budgets, rules.isEnforced ? states.account : undefined, states.budgets);
+}
+
+/** `account` is undefined where the balance is not enforced. */
+function roomIn(
+  budgets: readonly BudgetHold[],
+  account: AccountBalance | undefined,
+  states: readonly BudgetState[],
+): Room {
   const left = [account?.balance, ...states.map(({ spent }, at) => (budgets[at]?.limit ?? 0) - spent)];
   const held = [account, ...states].map((state) => state?.held ?? 0);
   const each = left.map((amount = Number.POSITIVE_INFINITY, at) => amount - (held[at] ?? 0));
   return { each, now: Math.min(...each), later: Math.min(...left.map((amount = Number.POSITIVE_INFINITY) => amount)) };
 }
 
-/** How often a limit is set anew, where other calls took what was left meanwhile. */
-const MAX_FITS = 3;
 /** Output that most responses do with: a call takes half of what is left, so that others find something, and all of it to have so much. */
 const ENOUGH_OUTPUT = 4096;
 const MAX_TOKENS_HEADER = 'x-tollgate-max-tokens';
@@ -221,15 +239,11 @@ export function namedLimit({ client, request }: Call): number | undefined {
   return limit > 0 && client?.demandsLimit !== true ? limit : undefined;
 }
 
-/** Lowers what a call may write to what is left, and what it reserves with it; false where that is too little, or the caller's to say. */
-function fitOutput({ api, call, rules, hold }: Wanted, { now }: Room): boolean {
+/** The output limit that fits what is left; undefined when that is too little, or when the caller has set the limit. */
+function fitOutput({ api, call, rules }: Wanted, { now }: Room): number | undefined {
   const most = outputFor(api, call, now) ?? 0;
-  if (namedLimit(call) !== undefined || most < leastOf(call, rules)) return false;
-  const tokens = Math.max(outputFor(api, call, Math.floor(now / 2)) ?? 0, Math.min(most, ENOUGH_OUTPUT));
-  api.limitOutput(call, tokens);
-  hold.amount = api.estimate(call).cost ?? 0;
-  call.headers.set(MAX_TOKENS_HEADER, String(tokens));
-  return true;
+  if (namedLimit(call) !== undefined || most < leastOf(call, rules)) return undefined;
+  return Math.max(outputFor(api, call, Math.floor(now / 2)) ?? 0, Math.min(most, ENOUGH_OUTPUT));
 }
 
 /** The fewest tokens that a call is sent with when its limit is lowered. */

@@ -39,8 +39,14 @@ const INDEXED = Object.freeze(['requestId', 'session', 'key', 'userId', 'account
 
 export type IndexedName = (typeof INDEXED)[number];
 
+/** An index, and the value that it is read by. */
+export interface ChosenIndex {
+  readonly name: IndexedName;
+  readonly value: string;
+}
+
 /** The index that answers a filter with the fewest records to look at; undefined when it names nothing that has one. */
-export function chooseIndex(filter: CallFilter): { readonly name: IndexedName; readonly value: string } | undefined {
+export function chooseIndex(filter: CallFilter): ChosenIndex | undefined {
   for (const name of INDEXED) {
     const value = filter[name];
     if (value !== undefined) return { name, value };
@@ -90,7 +96,12 @@ function readCallCursor(text: string): CallCursor {
   } catch {
     // Told below, with what is well-formed and no cursor.
   }
-  throw new GatewayError('invalid_request', 'after is not a cursor: use the "next" of the page before.', {
+  throw noCallCursor();
+}
+
+/** The error of a cursor that no page has returned. */
+export function noCallCursor(): GatewayError {
+  return new GatewayError('invalid_request', 'after is not a cursor: use the "next" of the page before.', {
     param: 'after',
   });
 }

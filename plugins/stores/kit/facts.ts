@@ -93,6 +93,22 @@ export function expiredFacts(facts: CallFacts): CallFacts {
   return { ...facts, outcome: EXPIRED, estimated: true };
 }
 
+/** Facts of a reservation as JSON for {@link readFacts}, without those that nothing is known of yet. */
+export function packPlanned(facts: CallFacts): string {
+  // A copy of one shape: JSON leaves out what is undefined.
+  const packed: Record<string, unknown> = { ...facts };
+  if (facts.tags.length === 0) packed['tags'] = undefined;
+  if (facts.attempts.length === 0) packed['attempts'] = undefined;
+  for (const name of PLAIN_FACTS) if (packed[name] === UNKNOWN_FACTS[name]) packed[name] = undefined;
+  return JSON.stringify(packed);
+}
+
+/** Facts that a call has whether or not they are known, and that are no lists. */
+const PLAIN_FACTS = Object.freeze([
+  ...(['requestId', 'userId', 'key', 'operation', 'provider', 'model'] as const),
+  ...(['stream', 'outcome', 'durationMs', 'estimated', 'priced'] as const),
+]);
+
 /**
  * The facts that a reservation was stored with, also by a version that knew fewer of them. Never throws: a reservation whose facts
  * cannot be read is still money, and must not keep the sweeper from those after it.

@@ -10,7 +10,7 @@ export function storeUnavailable(why: string, cause?: unknown): GatewayError {
 }
 
 /** `store_unavailable` of a store that refuses this gateway until the operator changes something, which `message` says. */
-export function storeRefused(message: string, cause: unknown): GatewayError {
+export function storeRefused(message: string, cause?: unknown): GatewayError {
   return new GatewayError('store_unavailable', message, { retryAfterMs: RETRY_AFTER_MS, cause });
 }
 

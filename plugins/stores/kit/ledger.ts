@@ -6,6 +6,7 @@ import type {
   LedgerEntry,
   Reservation,
   ReserveResult,
+  ReserveStates,
 } from '../../../core/index.ts';
 import { LONGEST_LAG_MS } from './call-rows.ts';
 import {
@@ -166,23 +167,62 @@ export const NEW_ACCOUNT: AccountBalance = Object.freeze({ balance: 0, held: 0, 
 /** Holds the estimate in the account and in all budgets, or nothing in any of them. */
 function reserve(rows: LedgerRows, reservation: Reservation, ids: readonly string[]): LedgerChange<ReserveResult> {
   checkReservation(reservation);
-  const { amount, floor, expiresAt, facts, budgets: limits = [], now } = reservation;
-  const { account = NEW_ACCOUNT, request } = rows;
-  if (request) return { result: { outcome: 'duplicate' } };
+  if (rows.request) return { result: { outcome: 'duplicate' } };
+  const { amount, lower } = reservation;
+  const refused = findRefusal(rows, reservation, amount);
+  if (!refused) return hold(rows, reservation, ids, amount, undefined);
+  const smaller = lower?.(statesOf(rows, reservation));
+  if (smaller === undefined) return { result: refused };
+  if (!Number.isSafeInteger(smaller) || smaller < 0) throw noAmount();
+  const refusedSmaller = findRefusal(rows, reservation, smaller);
+  return refusedSmaller ? { result: refusedSmaller } : hold(rows, reservation, ids, smaller, smaller);
+}
+
+function statesOf(rows: LedgerRows, { budgets = [] }: Reservation): ReserveStates {
+  return {
+    account: rows.account ?? NEW_ACCOUNT,
+    budgets: budgets.map((_, at) => ({ spent: rows.budgets[at]?.spent ?? 0, held: rows.budgets[at]?.held ?? 0 })),
+  };
+}
+
+/** Why an amount cannot be held; undefined when it can. */
+function findRefusal(
+  rows: LedgerRows,
+  { floor, budgets = [] }: Reservation,
+  amount: number,
+): ReserveResult | undefined {
+  const { account = NEW_ACCOUNT } = rows;
   if (amount > 0 && account.spent + account.held + amount > MOST_MONEY) throw spentTooMuch();
-  if (account.balance - account.held - amount < floor) return { result: { outcome: 'insufficient' } };
+  if (account.balance - account.held - amount < floor) return { outcome: 'insufficient' };
+  for (const [at, { limit }] of budgets.entries()) {
+    const used = usedOf(rows.budgets[at]);
+    if (used + amount > Math.min(limit, MOST_MONEY)) return { outcome: 'over_budget', budget: at, used };
+  }
+  return undefined;
+}
+
+function usedOf(budget: BudgetRow | undefined): number {
+  return budget ? budget.spent + budget.held : 0;
+}
+
+/** Holds an amount that {@link findRefusal} does not refuse; `told` is the amount of the result. */
+function hold(
+  rows: LedgerRows,
+  { expiresAt, facts, budgets: limits = [], now }: Reservation,
+  ids: readonly string[],
+  amount: number,
+  told: number | undefined,
+): LedgerChange<ReserveResult> {
+  const { account = NEW_ACCOUNT } = rows;
   const budgets: BudgetRow[] = [];
   const used: number[] = [];
-  for (const [at, { limit, until }] of limits.entries()) {
+  for (const [at, { until }] of limits.entries()) {
     const known = rows.budgets[at] ?? { id: ids[at] ?? '', spent: 0, held: 0, until };
-    const before = known.spent + known.held;
-    if (before + amount > Math.min(limit, MOST_MONEY))
-      return { result: { outcome: 'over_budget', budget: at, used: before } };
     budgets.push({ ...known, held: known.held + amount });
-    used.push(before + amount);
+    used.push(usedOf(known) + amount);
   }
   return {
-    result: { outcome: 'held', used },
+    result: told === undefined ? { outcome: 'held', used } : { outcome: 'held', used, amount: told },
     account: { ...account, held: account.held + amount },
     budgets,
     request: { state: 'held', amount, budgets: ids, facts, until: expiresAt, sweptAt: 0, countedAt: now },

@@ -9,8 +9,10 @@ const SUMS = SUM_NAMES.join(', ');
 const ADDED = SUM_NAMES.map((name) => `${name} = ${name} + excluded.${name}`).join(', ');
 /** A record is one request: it has no column for that. */
 const RECORDED = SUM_NAMES.slice(1);
-/** What a record says of its call beside numbers. */
+/** Columns of a record other than its place and its sums. Names are numbers of the table `names`. */
 const DESCRIBED = Object.freeze([
+  'ref',
+  'owner',
   'group_id',
   'account',
   'user',
@@ -45,31 +47,31 @@ function recordsOf(columns: string, index: IndexedName | undefined, value: strin
 /** What reads records that an index gives; all records without one. */
 function prepareReads(database: Database, index: IndexedName | undefined) {
   // One bound at each end: of two at one end the planner may search for the wider one, and read what is between.
-  const newest = 'at >= ?2 AND (at, tie) < (?3, ?4) ORDER BY at DESC, tie DESC';
+  const newest = 'at >= ?2 AND (at, n) < (?3, ?4) ORDER BY at DESC, n DESC';
   const sums = (kept: string): Statement =>
     database.prepare(`SELECT group_id${kept}, count(*) AS requests,
         ${RECORDED.map(summed).join(', ')}
-      FROM (${recordsOf('*', index, '?1')} AND (at, tie) > (?2, ?3) AND (at, tie) <= (?4, ?5))
+      FROM (${recordsOf('*', index, '?1')} AND (at, n) > (?2, ?3) AND (at, n) <= (?4, ?5))
       WHERE counted_at >= ?6 AND counted_at < ?7 AND (?8 IS NULL OR session = ?8) AND (?9 IS NULL OR outcome = ?9)
         AND (?10 IS NULL OR request = ?10) GROUP BY group_id${kept}`);
   return {
     /** ?5: how many to look at; then what must hold beside the index; ?16: how many. */
-    page: database.prepare(`SELECT c.at, c.tie, c.counted_at, c.request, c.session, c.outcome, c.cost, c.facts,
+    page: database.prepare(`SELECT c.at, c.n, c.ref, c.counted_at, c.request, c.session, c.outcome, c.cost, c.facts,
         ${ROLLUP_DIMENSIONS.map((name) => `g.${name}`).join(', ')}
       FROM (${recordsOf('*', index, '?1')} AND ${newest} LIMIT ?5) AS c CROSS JOIN call_groups AS g ON g.id = c.group_id
       WHERE (?6 IS NULL OR g.account = ?6) AND (?7 IS NULL OR g.user = ?7) AND (?8 IS NULL OR g.key = ?8)
         AND (?9 IS NULL OR EXISTS (SELECT 1 FROM json_each(g.tags) WHERE value = ?9))
         AND (?10 IS NULL OR g.provider = ?10) AND (?11 IS NULL OR g.model = ?11) AND (?12 IS NULL OR g.operation = ?12)
         AND (?13 IS NULL OR c.session = ?13) AND (?14 IS NULL OR c.outcome = ?14) AND (?15 IS NULL OR c.request = ?15)
-      ORDER BY c.at DESC, c.tie DESC LIMIT ?16`),
+      ORDER BY c.at DESC, c.n DESC LIMIT ?16`),
     /** Where the record is that has ?5 others before it in that order. */
-    lastOfPage: database.prepare(`${recordsOf('at, tie', index, '?1')} AND ${newest} LIMIT 1 OFFSET ?5`),
+    lastOfPage: database.prepare(`${recordsOf('at, n AS tie', index, '?1')} AND ${newest} LIMIT 1 OFFSET ?5`),
     /** The sums of records behind a place up to another one; with and without their sessions. */
     sumCalls: sums(''),
     sumSessions: sums(', session'),
     /** Where the record is that has ?5 others before it behind that place. */
-    endOfPiece: database.prepare(`${recordsOf('at, tie', index, '?1')} AND at < ?2 AND (at, tie) > (?3, ?4)
-      ORDER BY at, tie LIMIT 1 OFFSET ?5`),
+    endOfPiece: database.prepare(`${recordsOf('at, n AS tie', index, '?1')} AND at < ?2 AND (at, n) > (?3, ?4)
+      ORDER BY at, n LIMIT 1 OFFSET ?5`),
   };
 }
 
@@ -88,10 +90,10 @@ export function prepareCalls(database: Database) {
     count: database.prepare(`INSERT INTO rollup (hour, group_id, ${SUMS}) VALUES (${marks(SUM_NAMES.length + 2)})
       ON CONFLICT DO UPDATE SET ${ADDED}`),
     dropEmpty: database.prepare('DELETE FROM rollup WHERE hour = ? AND group_id = ? AND requests = 0'),
-    add: database.prepare(`INSERT INTO calls (at, tie, ${DESCRIBED.join(', ')}, ${RECORDED.join(', ')})
+    add: database.prepare(`INSERT INTO calls (at, n, ${DESCRIBED.join(', ')}, ${RECORDED.join(', ')})
       VALUES (${marks(2 + DESCRIBED.length + RECORDED.length)})`),
     replace: database.prepare(`UPDATE calls SET
-      ${[...DESCRIBED, ...RECORDED].map((name) => `${name} = ?`).join(', ')} WHERE at = ? AND tie = ?`),
+      ${[...DESCRIBED, ...RECORDED].map((name) => `${name} = ?`).join(', ')} WHERE at = ? AND ref = ? AND owner = ?`),
     reads: {
       all: prepareReads(database, undefined),
       account: prepareReads(database, 'account'),
@@ -105,8 +107,14 @@ export function prepareCalls(database: Database) {
     endOfHours: database.prepare(`SELECT hour AS at, group_id AS tie FROM rollup
       WHERE hour < ?1 AND (hour, group_id) > (?2, ?3) ORDER BY hour, group_id LIMIT 1 OFFSET ?4`),
     forget: database.prepare(
-      'DELETE FROM calls WHERE (at, tie) IN (SELECT at, tie FROM calls WHERE at < ? ORDER BY at, tie LIMIT ?)',
+      'DELETE FROM calls WHERE (at, n) IN (SELECT at, n FROM calls WHERE at < ? ORDER BY at, n LIMIT ?)',
     ),
+    nameId: database.prepare('SELECT id FROM names WHERE name = ?'),
+    addName: database.prepare('INSERT INTO names (name) VALUES (?) ON CONFLICT DO NOTHING'),
+    /** Number of records that were ever written; the next record gets it. */
+    written: database.prepare("SELECT value FROM marks WHERE name = 'calls_written'"),
+    markWritten: database.prepare(`INSERT INTO marks (name, value) VALUES ('calls_written', ?)
+      ON CONFLICT DO UPDATE SET value = excluded.value`),
     wholeBefore: database.prepare("SELECT value FROM marks WHERE name = 'whole_before'"),
     markWhole: database.prepare(`INSERT INTO marks (name, value) VALUES ('whole_before', ?)
       ON CONFLICT DO UPDATE SET value = max(value, excluded.value)`),

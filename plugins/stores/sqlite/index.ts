@@ -1,24 +1,25 @@
 import { access, chmod, constants, mkdir, open, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import type { KeyvStoreAdapter } from 'keyv';
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   type Counters,
   definePlugin,
   type Log,
-  type Sets,
   type Store,
   type StoreWatcher,
   type Window,
   type WindowState,
 } from '../../../core/index.ts';
-import { checkMember, finite, pageLimit, storeKey } from '../kit/check.ts';
+import { finite, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
-import { storeUnavailable } from '../kit/failure.ts';
+import { storeRefused, storeUnavailable } from '../kit/failure.ts';
 import { KEPT_OPTION, withKept } from '../kit/kept.ts';
 import { watchWrites } from '../kit/write-watch.ts';
-import { type Database, importDriver, sqliteFailure } from './driver.ts';
-import { createSqliteLedger } from './ledger.ts';
-import { checkVersion, MIGRATIONS, migrate } from './schema.ts';
+import { createDocumentAdapters, createSqliteSets } from './documents.ts';
+import { type Database, importDriver, isBusy, sqliteFailure } from './driver.ts';
+import { MICRO_DOLLAR_VERSION, openEarlier } from './earlier.ts';
+import { openSqliteLedger } from './ledger.ts';
+import { checkVersion, MIGRATIONS, migrate, needsMigration } from './schema.ts';
 import { createSqliteTransfer } from './transfer.ts';
 import { Writer } from './writer.ts';
 
@@ -39,6 +40,8 @@ const UNUSABLE = 'The folder of the sqlite store cannot be written: check that i
 const OPEN_BUSY_MS = 5000;
 /** How long a statement blocks this process for another one's lock; the writer tries again without blocking. */
 const BUSY_MS = 5;
+/** Pause before the next look whether no other process has the file open. */
+const ALONE_PAUSE_MS = 50;
 
 /**
  * Opens the database file and brings it to this version's schema. Rejects with `store_unavailable` when the folder or
@@ -51,7 +54,7 @@ export async function openDatabase({ folder, durability = 'normal' }: DatabaseOp
   await makeFile(file);
   let database: Database | undefined;
   try {
-    database = new DatabaseSync(file);
+    database = await openAlone(() => new DatabaseSync(file));
     database.exec(`PRAGMA busy_timeout=${OPEN_BUSY_MS}`);
     database.exec('PRAGMA journal_mode=WAL');
     database.exec(`PRAGMA synchronous=${durability === 'full' ? 'FULL' : 'NORMAL'}`);
@@ -62,6 +65,57 @@ export async function openDatabase({ folder, durability = 'normal' }: DatabaseOp
     database?.close();
     throw sqliteFailure(cause, file);
   }
+}
+
+/**
+ * Opens a file. One of an earlier schema is opened when no other process has it open: processes of that version would go on writing
+ * to tables that a migration changes.
+ */
+async function openAlone(open: () => Database): Promise<Database> {
+  const deadlineMs = performance.now() + OPEN_BUSY_MS;
+  for (;;) {
+    const database = open();
+    try {
+      database.exec(`PRAGMA busy_timeout=${BUSY_MS}`);
+      if (!needsMigration(versionOf(database)) || isAlone(database)) return database;
+    } catch (error) {
+      if (!isBusy(error)) {
+        database.close();
+        throw error;
+      }
+    }
+    database.close();
+    if (performance.now() > deadlineMs)
+      throw storeRefused(
+        'The sqlite store was made by an earlier version of Tollgate, and another process has it open: stop all processes of that version, then start this one. Nothing in it was changed.',
+      );
+    await pause(ALONE_PAUSE_MS * (1 + Math.random()));
+  }
+}
+
+/** Whether no other process has the file open: SQLite leaves the mode of the write-ahead log only then. */
+function isAlone(database: Database): boolean {
+  try {
+    database.exec('PRAGMA journal_mode=DELETE');
+    return true;
+  } catch (error) {
+    if (isBusy(error)) return false;
+    throw error;
+  }
+}
+
+/**
+ * The schema of a file. Without a prepared statement: one that was not collected keeps its connection, and so the file, open after
+ * `close`.
+ */
+function versionOf(database: Database): number {
+  let version = 0;
+  database.function('tollgate_version', (value) => {
+    version = Number(value);
+    return null;
+  });
+  database.exec('SELECT tollgate_version(user_version) FROM pragma_user_version');
+  return version;
 }
 
 /**
@@ -100,67 +154,6 @@ async function makeFile(file: string): Promise<void> {
   }
 }
 
-/** How many rows an iterator reads at a time. */
-const PAGE = 100;
-
-/** Makes Keyv adapters over the `documents` table, one per namespace; a namespace is a column, so it matches exactly. */
-export function createDocumentAdapters(database: Database, writer: Writer): (namespace: string) => KeyvStoreAdapter {
-  const get = database.prepare(
-    'SELECT value FROM documents WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)',
-  );
-  const set = database.prepare(`INSERT INTO documents (namespace, key, value, expires) VALUES (?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET value = excluded.value, expires = excluded.expires`);
-  const remove = database.prepare('DELETE FROM documents WHERE namespace = ? AND key = ?');
-  const clear = database.prepare('DELETE FROM documents WHERE namespace = ?');
-  const page = database.prepare(`SELECT key, value FROM documents WHERE namespace = ? AND key > ?
-    AND (expires IS NULL OR expires > ?) ORDER BY key LIMIT ?`);
-  const expiry = (ttlMs: number | undefined): number | null =>
-    ttlMs === undefined ? null : Math.ceil(Date.now() + ttlMs);
-  const find = (namespace: string, key: string): string | undefined => {
-    const value = get.get(namespace, storeKey(key), Date.now())?.['value'];
-    return value == null ? undefined : String(value);
-  };
-
-  return (namespace) => {
-    const adapter = {
-      opts: { dialect: 'sqlite', url: 'sqlite:' },
-      /** Keyv sets it too, to what it was opened with. */
-      namespace,
-      on: () => adapter,
-      get: (key: string) => writer.read('documents.get', () => find(adapter.namespace, key)),
-      getMany: (keys: string[]) =>
-        writer.read('documents.getMany', () => keys.map((key) => find(adapter.namespace, key))),
-      has: (key: string) => writer.read('documents.has', () => find(adapter.namespace, key) !== undefined),
-      hasMany: (keys: string[]) =>
-        writer.read('documents.hasMany', () => keys.map((key) => find(adapter.namespace, key) !== undefined)),
-      set: async (key: string, value: string, ttlMs?: number) => {
-        await writer.write('documents.set', () => set.run(adapter.namespace, storeKey(key), value, expiry(ttlMs)));
-      },
-      delete: (key: string) =>
-        writer.write('documents.delete', () => Boolean(remove.run(adapter.namespace, storeKey(key)).changes)),
-      deleteMany: (keys: string[]) =>
-        writer.write(
-          'documents.deleteMany',
-          () => keys.filter((key) => remove.run(adapter.namespace, storeKey(key)).changes).length > 0,
-        ),
-      clear: async () => {
-        await writer.write('documents.clear', () => clear.run(adapter.namespace));
-      },
-      async *iterator() {
-        for (let after: string | undefined = ''; after !== undefined; ) {
-          const from: string = after;
-          const rows = await writer.read('documents.iterator', () =>
-            page.all(adapter.namespace, from, Date.now(), PAGE),
-          );
-          for (const row of rows) yield [String(row['key']), String(row['value'])];
-          after = rows.length < PAGE ? undefined : String(rows.at(-1)?.['key']);
-        }
-      },
-    };
-    return adapter as KeyvStoreAdapter;
-  };
-}
-
 const EVERY_MS = 5000;
 /** How many rows one round looks at in each table: a bounded pause, however large the file is. */
 const STEP = 1000;
@@ -173,7 +166,8 @@ export function createPurge(database: Database): (now: number) => void {
     (SELECT key, id FROM leases WHERE expires_at <= ? LIMIT ${STEP})`);
   const walks = [
     createWalk(database, 'windows', 'key', 'resets_at'),
-    createWalk(database, 'requests', 'ref', 'until', "AND state <> 'held'"),
+    createWalk(database, 'ended', 'ref', 'until'),
+    createWalk(database, 'holds', 'ref', 'until', "AND state <> 'held'"),
     createWalk(database, 'sums', 'id', 'until', "AND kind = 'budget'"),
   ];
   return (now) => {
@@ -224,6 +218,7 @@ function startPurge(writer: Writer, purge: (now: number) => void): () => void {
  */
 export async function openSqlite(options: DatabaseOptions, observe?: StoreWatcher, log?: Log): Promise<Store> {
   const file = path.join(options.folder, FILE);
+  if ((await readVersion(file)) === MICRO_DOLLAR_VERSION) return openEarlier(file);
   const database = await openDatabase(options);
   const { ino } = await stat(file);
   const writes = watchWrites(log);
@@ -234,11 +229,12 @@ export async function openSqlite(options: DatabaseOptions, observe?: StoreWatche
 
   const close = async (): Promise<void> => {
     stopPurge();
+    await journal.close();
     await writer.close();
     closeDatabase(database);
   };
 
-  const ledger = createSqliteLedger(database, writer);
+  const { ledger, journal } = openSqliteLedger(database, writer, log);
   return writes.over({
     kind: 'sqlite',
     ...withKept(
@@ -247,11 +243,12 @@ export async function openSqlite(options: DatabaseOptions, observe?: StoreWatche
       () => findDiskRoom(options.folder),
     ),
     ledger,
-    transfer: () => createSqliteTransfer(database, writer, ledger),
+    transfer: () => createSqliteTransfer(database, writer, ledger, journal),
     counters: createSqliteCounters(database, writer),
     health: async () => {
       await writer.read('store.health', () => ping.get());
       if (writer.damage !== undefined) throw writer.damage;
+      await journal.check();
       const found = await stat(file).catch(() => undefined);
       if (found?.ino !== ino)
         throw storeUnavailable('The file of the sqlite store was removed or replaced: restart the gateway.');
@@ -287,38 +284,6 @@ export default definePlugin({
   },
 });
 
-/** Sets in SQLite: a row per member. */
-function createSqliteSets(database: Database, writer: Writer): Sets {
-  const insert = database.prepare('INSERT INTO members (name, member) VALUES (?, ?) ON CONFLICT DO NOTHING');
-  const remove = database.prepare('DELETE FROM members WHERE name = ? AND member = ?');
-  const find = database.prepare('SELECT 1 AS known FROM members WHERE name = ? AND member = ?');
-  const count = database.prepare('SELECT count(*) AS size FROM members WHERE name = ?');
-  const page = database.prepare('SELECT member FROM members WHERE name = ? AND member > ? ORDER BY member LIMIT ?');
-  const sizeOf = (set: string): number => Number(count.get(set)?.['size'] ?? 0);
-
-  const add = (set: string, member: string, max: number | undefined): 'added' | 'present' | 'full' => {
-    if (max !== undefined) {
-      if (find.get(set, member)) return 'present';
-      if (sizeOf(set) >= max) return 'full';
-    }
-    return insert.run(set, member).changes ? 'added' : 'present';
-  };
-
-  return {
-    add: async (set, member, max) => {
-      checkMember(member);
-      return writer.write('sets.add', () => add(storeKey(set), member, max));
-    },
-    remove: (set, member) => writer.write('sets.remove', () => Boolean(remove.run(storeKey(set), member).changes)),
-    has: (set, member) => writer.read('sets.has', () => find.get(storeKey(set), member) !== undefined),
-    list: (set, { limit, after = '' }) =>
-      writer.read('sets.list', () =>
-        page.all(storeKey(set), after, pageLimit(limit)).map((row) => String(row['member'])),
-      ),
-    size: (set) => writer.read('sets.size', () => sizeOf(storeKey(set))),
-  };
-}
-
 /** Whether the store could be opened, and what is there; nothing is made or changed. Rejects as opening does. */
 async function probeSqlite(folder: string): Promise<string> {
   const file = path.join(folder, FILE);
@@ -332,17 +297,24 @@ async function probeSqlite(folder: string): Promise<string> {
 }
 
 async function describeFile(file: string): Promise<string> {
+  const version = (await readVersion(file)) ?? 0;
+  checkVersion(version, MIGRATIONS);
+  const newest = MIGRATIONS.at(-1)?.version ?? 0;
+  return version === newest ? `schema ${version}` : `schema ${version}, which a start takes to ${newest}`;
+}
+
+/** The schema of a file; undefined where there is no file. */
+async function readVersion(file: string): Promise<number | undefined> {
+  if (!(await doesExist(file))) return undefined;
   const { DatabaseSync } = await importDriver();
-  const database = new DatabaseSync(file, { readOnly: true });
+  let database: Database | undefined;
   try {
-    const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
-    checkVersion(version, MIGRATIONS);
-    const newest = MIGRATIONS.at(-1)?.version ?? 0;
-    return version === newest ? `schema ${version}` : `schema ${version}, which a start takes to ${newest}`;
+    database = new DatabaseSync(file, { readOnly: true });
+    return versionOf(database);
   } catch (cause) {
     throw sqliteFailure(cause, file);
   } finally {
-    database.close();
+    database?.close();
   }
 }
 

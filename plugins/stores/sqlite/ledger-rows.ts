@@ -1,9 +1,7 @@
 import type { AccountBalance } from '../../../core/index.ts';
-import { type Dimensions, dimensionsOf, hourOf, negated, packFacts, sumsOf } from '../kit/call-rows.ts';
-import { factText, readFacts } from '../kit/facts.ts';
+import { packPlanned, readFacts } from '../kit/facts.ts';
 import {
   type BudgetRow,
-  type CallRecord,
   type LedgerChange,
   type LedgerKeys,
   type LedgerRows,
@@ -12,8 +10,9 @@ import {
   type RequestRow,
   requestKey,
 } from '../kit/ledger.ts';
-import type { CallsSql } from './calls-sql.ts';
 import type { Database, SqlValue, Statement } from './driver.ts';
+import { HeldRequests } from './held-requests.ts';
+import type { Journal } from './journal.ts';
 import type { Writer } from './writer.ts';
 
 /** How many expired reservations one transaction of the sweeper settles. */
@@ -29,7 +28,7 @@ interface Account {
   readonly sums: AccountBalance;
 }
 
-/** What this transaction adds to a row of sums, and the account's newest entry. */
+/** What this transaction adds to a row of sums. */
 interface Addition {
   readonly kind: 'account' | 'budget';
   readonly id: string;
@@ -40,7 +39,6 @@ interface Addition {
   spent: number;
   credited: number;
   updatedAt: number;
-  lastEntry: number;
 }
 
 /**
@@ -50,26 +48,36 @@ interface Addition {
  */
 export class LedgerTables {
   readonly sql: LedgerSql;
-  readonly #calls: CallsTables;
-  readonly #accounts = new Map<string, Account>();
-  readonly #budgets = new Map<string, BudgetRow>();
-  /** Held requests by {@link requestKey}. */
-  readonly #held = new Map<string, OpenRequest>();
-  /** By kind and id: what this transaction has not written yet. */
-  readonly #added = new Map<string, Addition>();
+  #journal: Journal | undefined;
+  #accounts = new Map<string, Account>();
+  #budgets = new Map<string, BudgetRow>();
+  /** Held requests of this process by {@link requestKey}. */
+  readonly #held = new HeldRequests<OpenRequest>(MAX_REMEMBERED);
+  /** By kind and id: what this transaction has not written yet. Replaced, not emptied: an emptied Map keeps what was in it. */
+  #added = new Map<string, Addition>();
   /** Whether this transaction has looked for commits of other processes. */
   #isCurrent = false;
   #version: unknown;
 
-  constructor(database: Database, writer: Writer, calls: CallsTables) {
+  constructor(database: Database, writer: Writer) {
     this.sql = prepareLedger(database);
-    this.#calls = calls;
     writer.onCommit(this.flush);
     writer.onRollback(() => {
-      this.#added.clear();
+      this.#added = new Map();
+      this.#held.clear();
       this.#forget();
       this.#isCurrent = false;
     });
+  }
+
+  /** Where entries and records go. */
+  useJournal(journal: Journal): void {
+    this.#journal = journal;
+  }
+
+  /** Number of requests that this process holds. */
+  get heldCount(): number {
+    return this.#held.size;
   }
 
   /** Writes what is to be written before a commit, and before a query of accounts or budgets. */
@@ -77,23 +85,12 @@ export class LedgerTables {
     this.#isCurrent = false;
     if (this.#added.size === 0) return;
     const values: SqlValue[] = [];
-    for (const {
-      kind,
-      id,
-      name,
-      balance,
-      held,
-      spent,
-      credited,
-      lastEntry,
-      updatedAt,
-      until,
-    } of this.#added.values()) {
+    for (const { kind, id, name, balance, held, spent, credited, updatedAt, until } of this.#added.values()) {
       // A name that is not its key is written as JSON: that has no NUL and no half of a surrogate pair.
       const packed = name === undefined || name === id ? null : JSON.stringify(name);
-      values.push(kind, id, balance, held, spent, credited, lastEntry, updatedAt, until ?? null, packed);
+      values.push(kind, id, balance, held, spent, credited, updatedAt, until ?? null, packed);
     }
-    this.#added.clear();
+    this.#added = new Map();
     for (let from = 0; from < values.length; from += SUMS_AT_ONCE * SUMS_COLUMNS) {
       const some = values.slice(from, from + SUMS_AT_ONCE * SUMS_COLUMNS);
       this.sql.addSums[some.length / SUMS_COLUMNS - 1]?.run(...some);
@@ -124,12 +121,12 @@ export class LedgerTables {
     if (keys.budgets && !held) {
       const rows = this.#readRows(keys, undefined, now);
       const made = change(rows, now);
-      if (made.request?.state === 'held' && this.#putRequest('addRequest', keys, made.request))
+      if (made.request?.state === 'held' && this.#putRequest('addHold', keys, made.request))
         return this.#write(keys, id, rows, made);
     }
     const rows = this.#readRows(keys, this.#readRequest(keys), now);
     const made = change(rows, now);
-    if (made.request) this.#putRequest('putRequest', keys, made.request);
+    if (made.request) this.#putRequest('putHold', keys, made.request);
     return this.#write(keys, id, rows, made);
   }
 
@@ -148,7 +145,7 @@ export class LedgerTables {
   /** Writes what a change made, but for the request. */
   #write<T>(keys: LedgerKeys, id: string, before: LedgerRows, made: LedgerChange<T>): T {
     const { request, account, budgets = [], entry, record } = made;
-    if (request?.state === 'held') remember(this.#held, id, request);
+    if (request?.state === 'held') this.#held.set(id, request);
     else if (request) this.#held.delete(id);
     if (account) {
       const name = this.#accounts.get(keys.account)?.name ?? keys.name;
@@ -159,13 +156,7 @@ export class LedgerTables {
       added.spent += account.spent - spent;
       added.credited += account.credited - credited;
       added.updatedAt = account.updatedAt;
-      if (entry) {
-        const { amount, reason, at } = entry;
-        // Behind the newest that this transaction wrote, or else that the table knows.
-        const values = [added.lastEntry || null, keys.account, keys.kind, keys.ref, amount, reason, at] as const;
-        added.lastEntry = Number(this.sql.addEntry.run(...values).lastInsertRowid);
-      }
-      remember(this.#accounts, keys.account, { name, sums: account });
+      this.#accounts = remember(this.#accounts, keys.account, { name, sums: account });
     }
     for (const budget of budgets) {
       const added = this.#addTo('budget', budget.id, undefined, budget.until);
@@ -176,9 +167,9 @@ export class LedgerTables {
         added.held -= row.held;
         added.spent -= row.spent;
       }
-      remember(this.#budgets, budget.id, budget);
+      this.#budgets = remember(this.#budgets, budget.id, budget);
     }
-    if (record) writeCall(this.#calls, keys, record);
+    this.#journal?.add(keys, entry, record);
     return made.result;
   }
 
@@ -187,7 +178,7 @@ export class LedgerTables {
     const known = this.#added.get(key);
     if (known) return known;
     // One literal: keys behind a spread would make each row a hash table.
-    const added = { kind, id, name, until, balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0, lastEntry: 0 };
+    const added = { kind, id, name, until, balance: 0, held: 0, spent: 0, credited: 0, updatedAt: 0 };
     this.#added.set(key, added);
     return added;
   }
@@ -200,7 +191,8 @@ export class LedgerTables {
   }
 
   #forget(): void {
-    for (const rows of [this.#accounts, this.#budgets, this.#held]) rows.clear();
+    this.#accounts = new Map();
+    this.#budgets = new Map();
   }
 
   #readAccount(id: string): Account | undefined {
@@ -208,7 +200,7 @@ export class LedgerTables {
     const row = this.sql.sums.get('account', id);
     if (!row) return undefined;
     const account = { name: readName(id, row['name']), sums: readBalance(row) };
-    remember(this.#accounts, id, account);
+    this.#accounts = remember(this.#accounts, id, account);
     return account;
   }
 
@@ -221,52 +213,56 @@ export class LedgerTables {
   }
 
   #readRequest({ ref, account, kind }: LedgerKeys): RequestRow | undefined {
-    const row = this.sql.request.get(ref, account, kind);
-    if (!row) return undefined;
-    const { state } = row;
+    const row = kind === 'charge' ? this.sql.hold.get(ref, account) : undefined;
+    if (row) return readHold(row);
     // How long it is remembered does not matter to any change.
-    if (state !== 'held' && state !== 'swept') return { state: 'ended', until: undefined };
-    return {
-      state,
-      amount: Number(row['amount']),
-      budgets: JSON.parse(String(row['budgets'])) as readonly string[],
-      // Only the sweeper and corrections ask for them.
-      get facts() {
-        return readFacts(row['facts']);
-      },
-      until: Number(row['until']),
-      sweptAt: Number(row['swept_at'] ?? 0),
-      countedAt: Number(row['counted_at'] ?? 0),
-    };
+    return this.sql.ended.get(ref, account, kind) ? { state: 'ended', until: undefined } : undefined;
   }
 
   /** Writes a request; false where it is not in the state that the statement is for. */
   #putRequest(
-    statement: 'addRequest' | 'endHold' | 'putRequest',
+    statement: 'addHold' | 'endHold' | 'putHold',
     { ref, account, kind }: LedgerKeys,
     request: RequestRow,
   ): boolean {
     const { state, until = null } = request;
-    const open =
-      request.state === 'ended'
-        ? NOT_OPEN
-        : [
-            request.amount,
-            JSON.stringify(request.budgets),
-            JSON.stringify(request.facts),
-            request.sweptAt,
-            request.countedAt,
-          ];
-    return Boolean(this.sql[statement].run(ref, account, kind, state, until, ...open).changes);
+    if (kind === 'credit') return Boolean(this.sql.putEnded.run(ref, account, kind, until).changes);
+    return Boolean(this.sql[statement].run(ref, account, state, until, ...openColumns(request)).changes);
   }
 }
 
-/** The columns of a request that has ended. */
-export const NOT_OPEN: readonly null[] = Object.freeze([null, null, null, null, null]);
+/** The columns of a hold behind its state and its end. */
+export function openColumns(request: RequestRow): readonly SqlValue[] {
+  if (request.state === 'ended') return NOT_OPEN;
+  const { amount, budgets, facts, sweptAt, countedAt } = request;
+  return [amount, JSON.stringify(budgets), packPlanned(facts), sweptAt, countedAt];
+}
 
-function remember<T>(rows: Map<string, T>, key: string, row: T): void {
-  if (rows.size >= MAX_REMEMBERED) rows.clear();
-  rows.set(key, row);
+/** The columns of a request that has ended. */
+const NOT_OPEN: readonly null[] = Object.freeze([null, null, null, null, null]);
+
+/** A row of the table `holds`. */
+export function readHold(row: NonNullable<Row>): RequestRow {
+  const { state } = row;
+  if (state !== 'held' && state !== 'swept') return { state: 'ended', until: Number(row['until']) };
+  return {
+    state,
+    amount: Number(row['amount']),
+    budgets: JSON.parse(String(row['budgets'])) as readonly string[],
+    // Only the sweeper and corrections ask for them.
+    get facts() {
+      return readFacts(row['facts']);
+    },
+    until: Number(row['until']),
+    sweptAt: Number(row['swept_at'] ?? 0),
+    countedAt: Number(row['counted_at'] ?? 0),
+  };
+}
+
+/** Adds a row; returns the rows, or new ones when there were too many. */
+function remember<T>(rows: Map<string, T>, key: string, row: T): Map<string, T> {
+  const kept = rows.size >= MAX_REMEMBERED ? new Map<string, T>() : rows;
+  return kept.set(key, row);
 }
 
 /** The sums of an account; zeros without a row. */
@@ -287,18 +283,18 @@ export function readName(key: string, packed: unknown): string {
 
 /** How many rows of sums one statement adds to. */
 const SUMS_AT_ONCE = 8;
-const SUMS_COLUMNS = 10;
+const SUMS_COLUMNS = 9;
 
 /** Adds to rows of sums, given as the values of their columns one after the other: a statement for each number of rows. */
 function prepareAddSums(database: Database): readonly Statement[] {
   return Array.from({ length: SUMS_AT_ONCE }, (_, at) =>
-    database.prepare(`INSERT INTO sums (kind, id, balance, held, spent, credited, last_entry, updated_at, until, name)
+    database.prepare(`INSERT INTO sums (kind, id, balance, held, spent, credited, updated_at, until, name, last_entry)
       VALUES ${Array(at + 1)
-        .fill('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
+        .fill('(?, ?, ?, ?, ?, ?, ?, ?, ?, 0)')
         .join()}
       ON CONFLICT DO UPDATE SET balance = balance + excluded.balance, held = held + excluded.held,
       spent = spent + excluded.spent, credited = credited + excluded.credited,
-      last_entry = max(last_entry, excluded.last_entry), updated_at = max(updated_at, excluded.updated_at)`),
+      updated_at = max(updated_at, excluded.updated_at)`),
   );
 }
 
@@ -310,23 +306,24 @@ function prepareLedger(database: Database) {
     sums: database.prepare(`SELECT name, balance, held, spent, credited, updated_at, until FROM sums
       WHERE kind = ? AND id = ?`),
     addSums: prepareAddSums(database),
-    request: database.prepare(`SELECT state, amount, budgets, facts, swept_at, counted_at, until FROM requests
-      WHERE ref = ? AND account = ? AND kind = ?`),
-    addRequest:
-      database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at, counted_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`),
-    putRequest:
-      database.prepare(`INSERT INTO requests (ref, account, kind, state, until, amount, budgets, facts, swept_at, counted_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state, until = excluded.until,
+    hold: database.prepare(`SELECT state, amount, budgets, facts, swept_at, counted_at, until FROM holds
+      WHERE ref = ? AND account = ?`),
+    ended: database.prepare('SELECT 1 AS known FROM ended WHERE ref = ? AND account = ? AND kind = ?'),
+    addHold:
+      database.prepare(`INSERT INTO holds (ref, account, state, until, amount, budgets, facts, swept_at, counted_at)
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
+      WHERE NOT EXISTS (SELECT 1 FROM ended WHERE ref = ?1 AND account = ?2 AND kind = 'charge') ON CONFLICT DO NOTHING`),
+    putHold:
+      database.prepare(`INSERT INTO holds (ref, account, state, until, amount, budgets, facts, swept_at, counted_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state, until = excluded.until,
       amount = excluded.amount, budgets = excluded.budgets, facts = excluded.facts, swept_at = excluded.swept_at,
       counted_at = excluded.counted_at`),
-    endHold:
-      database.prepare(`UPDATE requests SET state = ?4, until = ?5, amount = ?6, budgets = ?7, facts = ?8, swept_at = ?9,
-      counted_at = ?10 WHERE ref = ?1 AND account = ?2 AND kind = ?3 AND state = 'held'`),
-    addEntry: database.prepare(`INSERT INTO entries (before, account, kind, ref, amount, reason, at)
-      SELECT coalesce(?1, (SELECT last_entry FROM sums WHERE kind = 'account' AND id = ?2), 0), ?2, ?3, ?4, ?5, ?6, ?7`),
-    expired: database.prepare(`SELECT r.account, r.ref, s.name FROM requests AS r
-      LEFT JOIN sums AS s ON s.kind = 'account' AND s.id = r.account WHERE r.state = 'held' AND r.until < ? LIMIT ?`),
+    endHold: database.prepare(`UPDATE holds SET state = ?3, until = ?4, amount = ?5, budgets = ?6, facts = ?7, swept_at = ?8,
+      counted_at = ?9 WHERE ref = ?1 AND account = ?2 AND state = 'held'`),
+    putEnded: database.prepare(`INSERT INTO ended (ref, account, kind, until) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET until = excluded.until`),
+    expired: database.prepare(`SELECT h.account, h.ref, s.name FROM holds AS h
+      LEFT JOIN sums AS s ON s.kind = 'account' AND s.id = h.account WHERE h.state = 'held' AND h.until < ? LIMIT ?`),
     accounts: database.prepare(`SELECT id, name, balance, held, spent, credited, updated_at FROM sums
       WHERE kind = 'account' AND id > ? ORDER BY id LIMIT ?`),
     /** An account's newest entry. */
@@ -337,77 +334,4 @@ function prepareLedger(database: Database) {
         SELECT * FROM entries WHERE n = ? UNION ALL SELECT e.* FROM chain JOIN entries AS e ON e.n = chain.before LIMIT ?)
       SELECT n, kind, ref, amount, reason, at FROM chain`),
   };
-}
-
-/** How many groups are remembered; a gateway has as many as its users have models. */
-const MAX_GROUPS = 20_000;
-
-/** The numbers of groups of calls. A group that is written stays, so that what is remembered of it stays true. */
-export class CallGroups {
-  readonly #sql: Pick<CallsSql, 'addGroup' | 'groupId' | 'group'>;
-  readonly #ids = new Map<string, number>();
-  readonly #dimensions = new Map<number, Dimensions>();
-
-  constructor(sql: CallsSql) {
-    this.#sql = sql;
-  }
-
-  /** The number of a group, made when it is new; inside a transaction. */
-  idOf(dimensions: Dimensions): number {
-    // No text of a record holds a NUL.
-    const key = dimensions.join('\0');
-    const known = this.#ids.get(key);
-    if (known !== undefined) return known;
-    this.#sql.addGroup.run(...dimensions);
-    const id = Number(this.#sql.groupId.get(...dimensions)?.['id']);
-    if (this.#ids.size >= MAX_GROUPS) this.#ids.clear();
-    this.#ids.set(key, id);
-    return id;
-  }
-
-  dimensionsOf(id: number): Dimensions {
-    const known = this.#dimensions.get(id);
-    if (known) return known;
-    const dimensions = Object.values(this.#sql.group.get(id) ?? {}).map(String);
-    if (this.#dimensions.size >= MAX_GROUPS) this.#dimensions.clear();
-    this.#dimensions.set(id, dimensions);
-    return dimensions;
-  }
-
-  /** Forgets everything: a transaction was undone, and what it numbered may get another number. */
-  clear(): void {
-    this.#ids.clear();
-    this.#dimensions.clear();
-  }
-}
-
-// Records of calls and their rollup, each change inside a transaction that the caller makes.
-
-export interface CallsTables {
-  readonly sql: CallsSql;
-  readonly groups: CallGroups;
-}
-
-/** Writes the record of a call and counts it, or replaces what was recorded of it before; also where that is gone. */
-export function writeCall(
-  { sql, groups }: CallsTables,
-  { account, name, ref }: Pick<LedgerKeys, 'account' | 'name' | 'ref'>,
-  { facts, cost, at, countedAt, before }: CallRecord,
-): void {
-  const shown = factText(name);
-  const tie = JSON.stringify([ref, account]);
-  const hour = hourOf(countedAt);
-  if (before) {
-    // What is empty then is dropped.
-    const former = groups.idOf(dimensionsOf(shown, before.facts));
-    sql.count.run(hour, former, ...negated(sumsOf(before.facts, before.cost)));
-    sql.dropEmpty.run(hour, former);
-  }
-  const sums = sumsOf(facts, cost);
-  const group = groups.idOf(dimensionsOf(shown, facts));
-  sql.count.run(hour, group, ...sums);
-  const { userId, key, requestId, session = null, outcome } = facts;
-  const texts = [shown, userId, key, requestId, session, outcome, packFacts(facts), countedAt] as const;
-  if (before) sql.replace.run(group, ...texts, ...sums.slice(1), at, tie);
-  else sql.add.run(at, tie, group, ...texts, ...sums.slice(1));
 }

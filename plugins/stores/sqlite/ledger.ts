@@ -5,15 +5,18 @@ import type {
   CallRow,
   Ledger,
   LedgerEntry,
+  Log,
   ReportQuery,
   ReportRow,
 } from '../../../core/index.ts';
 import {
   type CallCursor,
+  type ChosenIndex,
   callCursor,
   chooseIndex,
   cleanFilter,
   MOST_LOOKED_AT,
+  noCallCursor,
   readCallSpan,
 } from '../kit/call-filter.ts';
 import { hourOf, LONGEST_LAG_MS, ROLLUP_DIMENSIONS, readTotals, SUM_NAMES, unpackCall } from '../kit/call-rows.ts';
@@ -22,21 +25,35 @@ import { readEntryRow } from '../kit/facts.ts';
 import { createLedgerChanges } from '../kit/ledger.ts';
 import { createReport, type Report, type ReportSpan } from '../kit/report.ts';
 import { PIECE_MS, Turns } from '../kit/turns.ts';
-import { type CallsSql, prepareCalls } from './calls-sql.ts';
+import { prepareCalls } from './calls-sql.ts';
 import type { Database, Statement } from './driver.ts';
-import { CallGroups, type CallsTables, type LedgerSql, LedgerTables, readBalance, readName } from './ledger-rows.ts';
+import { type CallGroups, type CallNames, type CallsTables, Journal, openCallsTables } from './journal.ts';
+import { type LedgerSql, LedgerTables, readBalance, readName } from './ledger-rows.ts';
 import type { Writer } from './writer.ts';
+
+/** Number of calls at once from which commits wait for each other. */
+const LOAD = 4;
+
+/** A ledger in SQLite, and the journal of what it has not moved to its tables yet. */
+export interface SqliteLedger {
+  readonly ledger: Ledger;
+  readonly journal: Journal;
+}
 
 /**
  * Money in SQLite: each change is part of a transaction of the {@link Writer}, and reads see what is queued there. One for each
  * connection: it would not see what another ledger writes on the same one.
  */
-export function createSqliteLedger(database: Database, writer: Writer): Ledger {
-  const calls = prepareCalls(database);
-  const groups = new CallGroups(calls);
-  writer.onRollback(() => groups.clear());
-  const callTables = { sql: calls, groups };
-  const tables = new LedgerTables(database, writer, callTables);
+export function openSqliteLedger(database: Database, writer: Writer, log?: Log): SqliteLedger {
+  const tables = new LedgerTables(database, writer);
+  const calls = openCallsTables(prepareCalls(database));
+  const journal = new Journal(database, writer, calls, tables.flush, log);
+  tables.useJournal(journal);
+  writer.useLoad(() => tables.heldCount >= LOAD);
+  return { ledger: createLedger(tables, writer, journal, calls), journal };
+}
+
+function createLedger(tables: LedgerTables, writer: Writer, journal: Journal, calls: CallsTables): Ledger {
   const { sql } = tables;
   const read = <T>(operation: string, query: () => T): Promise<T> =>
     writer.readLatest(operation, () => {
@@ -57,8 +74,8 @@ export function createSqliteLedger(database: Database, writer: Writer): Ledger {
           return { spent: Number(row?.['spent'] ?? 0), held: Number(row?.['held'] ?? 0) };
         }),
       ),
-    entries: (account, page) => read('ledger.entries', () => readEntries(sql, account, page)),
-    ...createCallReads(callTables, writer),
+    entries: (account, page) => journal.read('ledger.entries', () => readEntries(sql, account, page)),
+    ...createCallReads(calls, writer, journal),
   };
 }
 
@@ -89,17 +106,21 @@ const FORGET_BATCH = 2000;
 type Row = ReturnType<Statement['all']>[number];
 
 /** What the ledger answers about calls, and how it forgets them. */
-export function createCallReads(tables: CallsTables, writer: Writer): Pick<Ledger, 'calls' | 'report' | 'forgetCalls'> {
+export function createCallReads(
+  tables: CallsTables,
+  writer: Writer,
+  journal: Pick<Journal, 'read'>,
+): Pick<Ledger, 'calls' | 'report' | 'forgetCalls'> {
   const wholeBefore = () => Number(tables.sql.wholeBefore.get()?.['value'] ?? 0);
   const turns = new Turns();
   return {
     async calls(query) {
       await turns.next();
-      return writer.readLatest('ledger.calls', () => readPage(tables.sql, query));
+      return journal.read('ledger.calls', () => readPage(tables, query));
     },
     async report(query) {
       for (;;) {
-        const known = await writer.readLatest('ledger.report', wholeBefore);
+        const known = await journal.read('ledger.report', wholeBefore);
         const rows = await readReport(tables, writer, turns, query, known);
         // Records that went away meanwhile may be missing: then once more, without them.
         if ((await writer.readLatest('ledger.report', wholeBefore)) === known) return rows;
@@ -107,6 +128,7 @@ export function createCallReads(tables: CallsTables, writer: Writer): Pick<Ledge
     },
     async forgetCalls(before) {
       const whole = hourOf(before);
+      await journal.read('ledger.forgetCalls', () => undefined);
       await writer.write('ledger.forgetCalls', () => tables.sql.markWhole.run(whole));
       let total = 0;
       for (let deleted = FORGET_BATCH; deleted === FORGET_BATCH; total += deleted)
@@ -119,7 +141,7 @@ export function createCallReads(tables: CallsTables, writer: Writer): Pick<Ledge
 }
 
 /** Looks at records step by step until the page is full, there are no more, or it has looked at as many or as long as it may. */
-function readPage({ reads }: CallsSql, query: CallQuery): CallPage {
+function readPage({ sql: { reads }, names }: CallsTables, query: CallQuery): CallPage {
   const { from, to, limit, before } = readCallSpan(query);
   const filter = cleanFilter(query);
   const { account, userId, key, tag, provider, model, operation, session, outcome, requestId } = filter;
@@ -131,28 +153,48 @@ function readPage({ reads }: CallsSql, query: CallQuery): CallPage {
   const step = isAllWanted ? limit + 1 : STEP;
   const until = performance.now() + PIECE_MS;
   const found: Row[] = [];
-  let place = before && before.at < to ? before : { at: to, tie: '' };
+  let place = before && before.at < to ? readPlace(before) : { at: to, tie: NOTHING_BEFORE };
+  const value = index ? indexValue(names, index) : null;
   for (let looked = 0; looked < MOST_LOOKED_AT && (looked === 0 || performance.now() < until); looked += step) {
-    const span = [index?.value ?? null, from, place.at, place.tie] as const;
+    const span = [value, from, place.at, place.tie] as const;
     found.push(...page.all(...span, step, ...wanted, limit + 1 - found.length));
     const last = found[limit - 1];
     if (found.length > limit && last)
-      return { calls: found.slice(0, limit).map(readRow), next: callCursor(placeOf(last)) };
+      return {
+        calls: found.slice(0, limit).map(readRow),
+        next: cursorOf({ at: Number(last['at']), tie: Number(last['n']) }),
+      };
     const end = lastOfPage.get(...span, step - 1);
     if (!end) return { calls: found.map(readRow) };
     place = placeOf(end);
   }
-  return { calls: found.map(readRow), next: callCursor(place) };
+  return { calls: found.map(readRow), next: cursorOf(place) };
 }
 
-function placeOf(row: Row): CallCursor {
-  return { at: Number(row['at']), tie: String(row['tie']) };
+/** The value of an index; names that no call has are numbers that no row has. */
+function indexValue(names: CallNames, { name, value }: ChosenIndex): string | number {
+  return name === 'requestId' || name === 'session' ? value : (names.find(value) ?? -1);
+}
+
+/** A tie that is before all records of its moment. */
+const NOTHING_BEFORE = -1;
+
+function placeOf(row: Row): Place {
+  return { at: Number(row['at']), tie: Number(row['tie']) };
+}
+
+function cursorOf({ at, tie }: Place): string {
+  return callCursor({ at, tie: String(tie) });
+}
+
+function readPlace({ at, tie }: CallCursor): Place {
+  if (!/^-?\d{1,15}$/.test(tie)) throw noCallCursor();
+  return { at, tie: Number(tie) };
 }
 
 function readRow(row: Row): CallRow {
-  const [id = ''] = JSON.parse(String(row['tie'])) as readonly string[];
   return unpackCall({
-    id,
+    id: String(row['ref']),
     requestId: String(row['request']),
     cost: Number(row['cost']),
     at: Number(row['at']),
@@ -176,10 +218,10 @@ async function readReport(
   let until = performance.now() + PIECE_MS;
   for (const span of report.spans) {
     const read = span.of === 'hours' ? readHours : readCalls;
-    for (let place: Place | undefined = { at: span.from, tie: span.of === 'hours' ? -1 : '' }; place; ) {
+    for (let place: Place | undefined = { at: span.from, tie: NOTHING_BEFORE }; place; ) {
       const start: Place = place;
       // Added afterwards: what runs in the writer may run twice.
-      const piece = await writer.readLatest('ledger.report', () => read(tables.sql, report, span, start));
+      const piece = await writer.readLatest('ledger.report', () => read(tables, report, span, start));
       addSums(tables.groups, report, span.interval, piece.rows);
       place = piece.end;
       if (performance.now() < until) continue;
@@ -190,10 +232,10 @@ async function readReport(
   return report.rows();
 }
 
-/** Behind which row a piece of a report begins. */
+/** A row by its time and its number: records and hours are in this order. */
 interface Place {
   readonly at: number;
-  readonly tie: number | string;
+  readonly tie: number;
 }
 
 /** The sums of some rows by group; `end` is where the next piece begins, absent for the last. */
@@ -202,24 +244,36 @@ interface Piece {
   readonly end?: Place;
 }
 
-function readHours(sql: CallsSql, _report: Report, { to }: ReportSpan, { at, tie }: Place): Piece {
+function readHours({ sql }: CallsTables, _report: Report, { to }: ReportSpan, { at, tie }: Place): Piece {
   const end = sql.endOfHours.get(to, at, tie, PIECE - 1);
   const last = end ? { at: Number(end['at']), tie: Number(end['tie']) } : undefined;
-  const rows = sql.sumHours.all(at, tie, last?.at ?? to, last?.tie ?? -1);
+  const rows = sql.sumHours.all(at, tie, last?.at ?? to, last?.tie ?? NOTHING_BEFORE);
   return { rows, ...(last && { end: last }) };
 }
 
 /** As {@link readHours}, of the records: those of an index where the filter has one. */
-function readCalls({ reads }: CallsSql, { filter, bySession }: Report, span: ReportSpan, { at, tie }: Place): Piece {
+function readCalls(
+  { sql: { reads }, names }: CallsTables,
+  { filter, bySession }: Report,
+  span: ReportSpan,
+  { at, tie }: Place,
+): Piece {
   const latest = span.to + LONGEST_LAG_MS;
   const { session, outcome, requestId } = filter;
   const index = chooseIndex(filter);
   const { endOfPiece, sumCalls, sumSessions } = reads[index?.name ?? 'all'];
-  const value = index?.value ?? null;
+  const value = index ? indexValue(names, index) : null;
   const end = endOfPiece.get(value, latest, at, tie, PIECE - 1);
   const last = end && placeOf(end);
   const wanted = [span.from, span.to, session ?? null, outcome ?? null, requestId ?? null] as const;
-  const rows = (bySession ? sumSessions : sumCalls).all(value, at, tie, last?.at ?? latest, last?.tie ?? '', ...wanted);
+  const rows = (bySession ? sumSessions : sumCalls).all(
+    value,
+    at,
+    tie,
+    last?.at ?? latest,
+    last?.tie ?? NOTHING_BEFORE,
+    ...wanted,
+  );
   return { rows, ...(last && { end: last }) };
 }
 

@@ -69,6 +69,51 @@ export const MIGRATIONS: readonly Migration[] = Object.freeze([
   CREATE TABLE numbers (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
   `,
   },
+  {
+    version: 8,
+    sql: `
+  -- Accounts, users and keys of calls by number. Rows are few, and stay.
+  CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+  INSERT INTO names (name) SELECT account FROM calls UNION SELECT user FROM calls UNION SELECT key FROM calls
+    UNION SELECT tie ->> '$[1]' FROM calls;
+  -- Records in the order of time; n is the order within one moment, and unique. owner is the account's key, account its name as
+  -- lists show it: the same number in most records.
+  CREATE TABLE new_calls (at INTEGER NOT NULL, n INTEGER NOT NULL, ref TEXT NOT NULL, owner INTEGER NOT NULL,
+    group_id INTEGER NOT NULL, account INTEGER NOT NULL, user INTEGER NOT NULL, key INTEGER NOT NULL, request TEXT NOT NULL,
+    session TEXT, outcome TEXT NOT NULL, facts TEXT NOT NULL, counted_at INTEGER NOT NULL, errors INTEGER NOT NULL,
+    estimated INTEGER NOT NULL, unpriced INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL, characters INTEGER NOT NULL, cost INTEGER NOT NULL,
+    saved INTEGER NOT NULL, PRIMARY KEY (at, n)) WITHOUT ROWID;
+  INSERT INTO new_calls SELECT c.at, row_number() OVER (ORDER BY c.at, c.tie), c.tie ->> '$[0]', o.id, c.group_id, a.id, u.id, k.id,
+      c.request, c.session, c.outcome, c.facts, c.counted_at, c.errors, c.estimated, c.unpriced, c.prompt_tokens,
+      c.completion_tokens, c.cached_tokens, c.reasoning_tokens, c.characters, c.cost, c.saved
+    FROM calls AS c JOIN names AS o ON o.name = c.tie ->> '$[1]' JOIN names AS a ON a.name = c.account
+      JOIN names AS u ON u.name = c.user JOIN names AS k ON k.name = c.key;
+  INSERT INTO marks SELECT 'calls_written', count(*) + 1 FROM calls;
+  DROP TABLE calls;
+  ALTER TABLE new_calls RENAME TO calls;
+  CREATE INDEX calls_account ON calls (account, at, n);
+  CREATE INDEX calls_user ON calls (user, at, n);
+  CREATE INDEX calls_key ON calls (key, at, n);
+  CREATE INDEX calls_session ON calls (session, at, n) WHERE session IS NOT NULL;
+  CREATE INDEX calls_request ON calls (request, at, n);
+  -- Requests that hold an estimate, and those that the sweeper has charged with it. Few rows, so nothing is indexed. A request that
+  -- ends stays as a row with the state 'ended' until it is moved to the table ended.
+  CREATE TABLE holds (ref TEXT NOT NULL, account TEXT NOT NULL, state TEXT NOT NULL, until INTEGER NOT NULL, amount INTEGER,
+    budgets TEXT, facts TEXT, swept_at INTEGER, counted_at INTEGER, PRIMARY KEY (ref, account)) WITHOUT ROWID;
+  INSERT INTO holds SELECT ref, account, state, until, amount, budgets, facts, swept_at, counted_at FROM requests
+    WHERE kind = 'charge' AND state <> 'ended';
+  -- Requests that have ended and credits that were given (until is NULL: for ever): neither happens twice.
+  CREATE TABLE ended (ref TEXT NOT NULL, account TEXT NOT NULL, kind TEXT NOT NULL, until INTEGER,
+    PRIMARY KEY (ref, account, kind)) WITHOUT ROWID;
+  INSERT INTO ended SELECT ref, account, kind, until FROM requests WHERE state = 'ended';
+  DROP TABLE requests;
+  -- Ends of calls that are in the sums already, and not yet in entries, calls and rollup: one row a commit.
+  CREATE TABLE journal (n INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, data TEXT NOT NULL);
+  -- Rows of the journal that could not be read.
+  CREATE TABLE damaged_journal (n INTEGER PRIMARY KEY, found_at INTEGER NOT NULL, checksum, data);
+  `,
+  },
 ]);
 
 const WORDS = { kind: 'sqlite', place: 'folder', remedy: 'set store to a new folder' } as const;
@@ -101,6 +146,11 @@ export function checkVersion(version: number, migrations: readonly Migration[]):
   if (version === 0 || (version >= first && version <= last)) return;
   const refusal = explainSchemaVersion(WORDS, version, last);
   if (refusal !== undefined) throw new GatewayError('store_unavailable', refusal);
+}
+
+/** Whether a file of this version is taken further at the start. */
+export function needsMigration(version: number): boolean {
+  return version >= (MIGRATIONS[0]?.version ?? 0) && version < (MIGRATIONS.at(-1)?.version ?? 0);
 }
 
 function rollBack(database: Database): void {

@@ -1,10 +1,12 @@
 import type { Ledger, Transfer } from '../../../core/index.ts';
 import { dimensionsOf, packFacts, ROLLUP_DIMENSIONS, SUM_NAMES, sumsOf } from '../kit/call-rows.ts';
-import { factText, readFacts } from '../kit/facts.ts';
+import { factText } from '../kit/facts.ts';
+import type { RequestRow } from '../kit/ledger.ts';
 import { type LedgerRow, type MovedRow, readCalls, readMoved } from '../kit/transfer.ts';
 import { prepareCalls } from './calls-sql.ts';
 import type { Database, SqlValue, Statement } from './driver.ts';
-import { CallGroups, type CallsTables, NOT_OPEN, readBalance, readName } from './ledger-rows.ts';
+import { type CallsTables, type Journal, openCallsTables } from './journal.ts';
+import { openColumns, readBalance, readHold, readName } from './ledger-rows.ts';
 import type { Writer } from './writer.ts';
 
 type Row = ReturnType<Statement['all']>[number];
@@ -13,13 +15,23 @@ type Row = ReturnType<Statement['all']>[number];
 const PAGE = 500;
 
 /** Reads all rows of the file, and adds rows to an empty one. */
-export function createSqliteTransfer(database: Database, writer: Writer, ledger: Ledger): Transfer {
-  const sql = prepareCalls(database);
-  const calls: CallsTables = { sql, groups: new CallGroups(sql) };
-  writer.onRollback(() => calls.groups.clear());
+export function createSqliteTransfer(
+  database: Database,
+  writer: Writer,
+  ledger: Ledger,
+  journal: Pick<Journal, 'drain'>,
+): Transfer {
+  const calls = openCallsTables(prepareCalls(database));
+  writer.onRollback(() => {
+    calls.groups.clear();
+    calls.names.clear();
+  });
   const write = createWriter(database, calls);
   return {
-    read: () => readAll(database, writer, ledger),
+    async *read() {
+      await journal.drain();
+      yield* readAll(database, writer, ledger);
+    },
     async write(rows) {
       const moved = readMoved(rows);
       await writer.write('store.transfer', () => write(moved));
@@ -29,32 +41,20 @@ export function createSqliteTransfer(database: Database, writer: Writer, ledger:
 }
 
 async function* readAll(database: Database, writer: Writer, ledger: Ledger): AsyncGenerator<MovedRow> {
-  /** Goes through a table in the order of its key, page by page. */
-  async function* walk(text: string, keys: readonly string[], first: readonly SqlValue[] = keys.map(() => '')) {
-    const marks = keys.map(() => '?').join(', ');
-    const page = database.prepare(
-      `SELECT * FROM (${text}) WHERE (${keys.join(', ')}) > (${marks}) ORDER BY ${keys.join(', ')} LIMIT ${PAGE}`,
-    );
-    for (let after: readonly SqlValue[] | undefined = first; after; ) {
-      const from = after;
-      const rows: Row[] = await writer.readLatest('store.transfer', () => page.all(...from));
-      yield* rows;
-      const last = rows.at(-1);
-      after = last && rows.length === PAGE ? keys.map((key) => last[key] ?? null) : undefined;
-    }
-  }
+  const rows = (text: string, keys: readonly string[], first?: readonly SqlValue[]) =>
+    walk(database, writer, text, keys, first);
   const now = Date.now();
-  for await (const { namespace, key, value, expires } of walk('SELECT * FROM documents', ['namespace', 'key'])) {
+  for await (const { namespace, key, value, expires } of rows('SELECT * FROM documents', ['namespace', 'key'])) {
     if (expires != null && Number(expires) <= now) continue;
     const document = { namespace: String(namespace), key: String(key), value: String(value) };
     yield { is: 'document', ...document, ...(expires != null && { expires: Number(expires) }) };
   }
-  for await (const { name, member } of walk('SELECT * FROM members', ['name', 'member']))
+  for await (const { name, member } of rows('SELECT * FROM members', ['name', 'member']))
     yield { is: 'member', set: String(name), member: String(member) };
-  for await (const { key, value } of walk('SELECT * FROM numbers', ['key']))
+  for await (const { key, value } of rows('SELECT * FROM numbers', ['key']))
     yield { is: 'number', key: String(key), value: Number(value) };
   const entries = `SELECT e.*, s.name FROM entries AS e LEFT JOIN sums AS s ON s.kind = 'account' AND s.id = e.account`;
-  for await (const row of walk(entries, ['n'], [0])) {
+  for await (const row of rows(entries, ['n'], [0])) {
     const account = String(row['account']);
     const texts = {
       account,
@@ -65,17 +65,48 @@ async function* readAll(database: Database, writer: Writer, ledger: Ledger): Asy
     const kind = row['kind'] === 'credit' ? 'credit' : 'charge';
     yield { is: 'entry', ...texts, kind, amount: Number(row['amount']), at: Number(row['at']) };
   }
-  for await (const row of walk('SELECT * FROM sums', ['kind', 'id'])) yield readSums(row);
-  for await (const row of walk('SELECT * FROM requests', ['ref', 'account', 'kind'])) yield readRequest(row);
+  for await (const row of rows('SELECT * FROM sums', ['kind', 'id'])) yield readSums(row);
+  for await (const row of rows('SELECT * FROM holds', ['ref', 'account'])) {
+    const { account, ref } = row;
+    yield {
+      is: 'request',
+      of: 'charge',
+      account: String(account),
+      ref: String(ref),
+      request: plainRequest(readHold(row)),
+    };
+  }
+  for await (const row of rows('SELECT * FROM ended', ['ref', 'account', 'kind'])) yield readEnded(row);
   yield* readCalls(ledger);
   const hours = 'SELECT * FROM rollup JOIN call_groups ON id = group_id';
-  for await (const row of walk(hours, ['hour', 'group_id'], [-1, -1]))
+  for await (const row of rows(hours, ['hour', 'group_id'], [-1, -1]))
     yield {
       ...{ is: 'hour', hour: Number(row['hour']), dimensions: ROLLUP_DIMENSIONS.map((name) => String(row[name])) },
       sums: SUM_NAMES.map((name) => Number(row[name])),
     };
-  for await (const { value } of walk("SELECT * FROM marks WHERE name = 'whole_before'", ['name']))
+  for await (const { value } of rows("SELECT * FROM marks WHERE name = 'whole_before'", ['name']))
     yield { is: 'records_from', at: Number(value) };
+}
+
+/** Goes through a table in the order of its key, page by page. */
+export async function* walk(
+  database: Database,
+  writer: Writer,
+  text: string,
+  keys: readonly string[],
+  first: readonly SqlValue[] = keys.map(() => ''),
+): AsyncGenerator<Row> {
+  const marks = keys.map(() => '?').join(', ');
+  const page = database.prepare(
+    `SELECT * FROM (${text}) WHERE (${keys.join(', ')}) > (${marks}) ORDER BY ${keys.join(', ')} LIMIT ${PAGE}`,
+  );
+  for (let after: readonly SqlValue[] | undefined = first; after; ) {
+    const from: readonly SqlValue[] = after;
+    const found: Row[] = await writer.readLatest('store.transfer', () => page.all(...from));
+    yield* found;
+    const last = found.at(-1);
+    after = last && found.length === PAGE ? keys.map((key) => last[key] ?? null) : undefined;
+  }
 }
 
 function readSums(row: Row): LedgerRow {
@@ -86,34 +117,32 @@ function readSums(row: Row): LedgerRow {
   return { is: 'budget', id, spent: Number(row['spent']), held: Number(row['held']), until };
 }
 
-function readRequest(row: Row): LedgerRow {
-  const { state, until } = row;
-  const of = row['kind'] === 'credit' ? 'credit' : 'charge';
-  const keys = { of, account: String(row['account']), ref: String(row['ref']) } as const;
-  if (state !== 'held' && state !== 'swept')
-    return { is: 'request', ...keys, request: { state: 'ended', until: until == null ? undefined : Number(until) } };
+/** Without getters: rows are written as JSON. */
+function plainRequest(request: RequestRow): RequestRow {
+  return request.state === 'ended' ? request : { ...request };
+}
+
+function readEnded({ kind, account, ref, until }: Row): LedgerRow {
   return {
     is: 'request',
-    ...keys,
-    request: {
-      ...{ state, amount: Number(row['amount']), until: Number(until) },
-      budgets: JSON.parse(String(row['budgets'])) as readonly string[],
-      facts: readFacts(row['facts']),
-      ...{ sweptAt: Number(row['swept_at'] ?? 0), countedAt: Number(row['counted_at'] ?? 0) },
-    },
+    of: kind === 'credit' ? 'credit' : 'charge',
+    account: String(account),
+    ref: String(ref),
+    request: { state: 'ended', until: until == null ? undefined : Number(until) },
   };
 }
 
 type Writers = { readonly [Is in MovedRow['is']]: (row: Extract<MovedRow, { readonly is: Is }>) => void };
 
 /** Makes what writes rows, inside a transaction; that may run twice, so nothing is remembered beside the tables. */
-function createWriter(database: Database, { sql, groups }: CallsTables): (rows: readonly MovedRow[]) => void {
+function createWriter(database: Database, { sql, groups, names }: CallsTables): (rows: readonly MovedRow[]) => void {
   const insert = (table: string, columns: string): Statement =>
     database.prepare(`INSERT INTO ${table} (${columns}) VALUES (${columns.replaceAll(/\w+/g, '?')})`);
   const documents = insert('documents', 'namespace, key, value, expires');
   const members = insert('members', 'name, member');
   const numbers = insert('numbers', 'key, value');
-  const requests = insert('requests', 'ref, account, kind, state, until, amount, budgets, facts, swept_at, counted_at');
+  const ended = insert('ended', 'ref, account, kind, until');
+  const holds = insert('holds', 'ref, account, state, until, amount, budgets, facts, swept_at, counted_at');
   const budgets =
     database.prepare(`INSERT INTO sums (kind, id, spent, held, until, balance, credited, last_entry, updated_at)
     VALUES ('budget', ?, ?, ?, ?, 0, 0, 0, 0)`);
@@ -140,22 +169,27 @@ function createWriter(database: Database, { sql, groups }: CallsTables): (rows: 
     budget: ({ id, spent, held, until = null }) => void budgets.run(id, spent, held, until),
     request({ ref, account, of, request }) {
       const { state, until = null } = request;
-      if (request.state === 'ended') return void requests.run(ref, account, of, state, until, ...NOT_OPEN);
-      const texts = [JSON.stringify(request.budgets), JSON.stringify(request.facts)];
-      requests.run(ref, account, of, state, until, request.amount, ...texts, request.sweptAt, request.countedAt);
+      if (state === 'ended') ended.run(ref, account, of, until);
+      else holds.run(ref, account, state, until, ...openColumns(request));
     },
     call({ account, ref, name, facts, cost, at, countedAt }) {
       const shown = factText(name);
       const { userId, key, requestId, session = null, outcome } = facts;
-      const texts = [shown, userId, key, requestId, session, outcome, packFacts(facts)] as const;
-      const sums = sumsOf(facts, cost).slice(1);
+      const numbers = [shown, userId, key].map((name) => names.idOf(name));
+      const texts = [requestId, session, outcome, packFacts(facts)] as const;
+      const group = groups.idOf(dimensionsOf(shown, facts));
+      const n = Number(sql.written.get()?.['value'] ?? 1);
+      sql.markWritten.run(n + 1);
       sql.add.run(
         at,
-        JSON.stringify([ref, account]),
-        groups.idOf(dimensionsOf(shown, facts)),
+        n,
+        ref,
+        names.idOf(account),
+        group,
+        ...numbers,
         ...texts,
         countedAt,
-        ...sums,
+        ...sumsOf(facts, cost).slice(1),
       );
     },
     hour: ({ hour, dimensions, sums }) => void sql.count.run(hour, groups.idOf(dimensions), ...sums),

@@ -2,7 +2,8 @@ import { connect as connectPostgres } from '../../../plugins/stores/postgres/con
 import { createPostgresDocuments } from '../../../plugins/stores/postgres/index.ts';
 import { connect as connectRedis } from '../../../plugins/stores/redis/connection.ts';
 import { createKeys, createRedisDocuments } from '../../../plugins/stores/redis/index.ts';
-import { createDocumentAdapters, openDatabase } from '../../../plugins/stores/sqlite/index.ts';
+import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
+import { openDatabase } from '../../../plugins/stores/sqlite/index.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { useTempFolder } from '../../support/folders.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';

@@ -3,8 +3,8 @@ import type { CallFacts, CallPage, CallQuery, Ledger } from '../../../core/index
 import { type CallsSql, prepareCalls, type RecordReads } from '../../../plugins/stores/sqlite/calls-sql.ts';
 import type { Database, Statement } from '../../../plugins/stores/sqlite/driver.ts';
 import { closeDatabase, openDatabase } from '../../../plugins/stores/sqlite/index.ts';
-import { createCallReads } from '../../../plugins/stores/sqlite/ledger.ts';
-import { CallGroups, writeCall } from '../../../plugins/stores/sqlite/ledger-rows.ts';
+import { openCallsTables } from '../../../plugins/stores/sqlite/journal.ts';
+import { createCallReads, openSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { FACTS, NOW } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
@@ -33,16 +33,17 @@ describe('lists and reports of a sqlite store with many calls', () => {
 
   before(async () => {
     database = await openDatabase({ folder });
-    const sql = prepareCalls(database);
-    const groups = new CallGroups(sql);
-    database.exec('BEGIN');
-    for (let n = 0; n < CALLS; n++) {
-      const facts = callOf(n);
-      const keys = { account: facts.userId, name: facts.userId, ref: `call_${n}` };
-      writeCall({ sql, groups }, keys, { facts, cost: 1, at: NOW + n, countedAt: NOW + n });
-    }
-    database.exec('COMMIT');
-    ledger = createCallReads({ sql: counted(sql), groups }, new Writer(database, 'tollgate.db'));
+    const writer = new Writer(database, 'tollgate.db');
+    const { journal } = openSqliteLedger(database, writer);
+    await writer.write('test', () => {
+      for (let n = 0; n < CALLS; n++) {
+        const facts = callOf(n);
+        const keys = { account: facts.userId, name: facts.userId, kind: 'charge', ref: `call_${n}` } as const;
+        journal.add(keys, undefined, { facts, cost: 1, at: NOW + n, countedAt: NOW + n });
+      }
+    });
+    await journal.close();
+    ledger = createCallReads(openCallsTables(counted(prepareCalls(database))), writer, journal);
   });
   after(() => closeDatabase(database));
   beforeEach(() => {
@@ -145,7 +146,7 @@ describe('lists and reports of a sqlite store with many calls', () => {
   it('E27: each list and report of an index searches it, and sorts nothing but what it found', () => {
     const prepared: string[] = [];
     prepareCalls({
-      ...{ exec: () => undefined, close: () => undefined },
+      ...{ exec: () => undefined, function: () => undefined, close: () => undefined },
       prepare: (text) => {
         prepared.push(text);
         return database.prepare(text);
@@ -158,9 +159,9 @@ describe('lists and reports of a sqlite store with many calls', () => {
         .map((plan) => plan.map((row) => String(row['detail'])).join('\n'));
     // Both ends of what is read are found by a search: pages and pieces, in that order, with the one that looks for an end.
     const [before, between, behind] = [
-      'at>? AND (at,tie)<(?,?)',
-      '(at,tie)>(?,?) AND (at,tie)<(?,?)',
-      '(at,tie)>(?,?) AND at<?',
+      'at>? AND (at,n)<(?,?)',
+      '(at,n)>(?,?) AND (at,n)<(?,?)',
+      '(at,n)>(?,?) AND at<?',
     ];
     const all = plans('?1 IS NULL');
     const ends = [before, before, between, between, behind];

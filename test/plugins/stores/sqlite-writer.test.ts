@@ -1,7 +1,8 @@
 import { expect } from 'chai';
+import { createDocumentAdapters } from '../../../plugins/stores/sqlite/documents.ts';
 import type { Database } from '../../../plugins/stores/sqlite/driver.ts';
-import { createDocumentAdapters, createPurge, openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
-import { createSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
+import { createPurge, openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
+import { openSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { FACTS, NOW, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
@@ -21,7 +22,7 @@ describe('the writer of the sqlite store', () => {
     database.close();
     other.close();
   });
-  const openLedger = () => createSqliteLedger(database, writer);
+  const openLedger = () => openSqliteLedger(database, writer).ledger;
   const insert = (key: string) => database.prepare('INSERT INTO numbers (key, value) VALUES (?, 1)').run(key);
   const isKnown = (key: string) => other.prepare('SELECT 1 FROM numbers WHERE key = ?').get(key) !== undefined;
 
@@ -114,7 +115,7 @@ describe('the writer of the sqlite store', () => {
     ]);
     const outcomes = turn.map((each) => (each.status === 'fulfilled' ? each.value.outcome : 'failed'));
     expect(outcomes).to.deep.equal(['held', 'failed', 'held', 'insufficient']);
-    const elsewhere = createSqliteLedger(other, new Writer(other, 'tollgate.db'));
+    const elsewhere = openSqliteLedger(other, new Writer(other, 'tollgate.db')).ledger;
     expect(await elsewhere.balance('turn')).to.include({ balance: 100, held: 80 });
     expect(await elsewhere.settle(settlement({ account: 'turn', requestId: 'r1', amount: 10 }))).to.equal(true);
     expect(await ledger.settle(settlement({ account: 'turn', requestId: 'r1', amount: 10 }))).to.equal(false);
@@ -126,7 +127,7 @@ describe('the writer of the sqlite store', () => {
 
   it('ends a hold on top of what other processes did since: their sums, their entries, their sweep', async () => {
     const ledger = openLedger();
-    const elsewhere = createSqliteLedger(other, new Writer(other, 'tollgate.db'));
+    const elsewhere = openSqliteLedger(other, new Writer(other, 'tollgate.db')).ledger;
     const hold = (requestId: string, expiresAt = NOW + 1000) =>
       ledger.reserve(reservation({ account: 'shared', requestId, amount: 40, budgets: [BUDGET], expiresAt }));
     const BUDGET = { id: 'shared-budget', limit: 1000 };

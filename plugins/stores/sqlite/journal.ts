@@ -1,0 +1,422 @@
+import { crc32 } from 'node:zlib';
+import type { Log } from '../../../core/index.ts';
+import { type Dimensions, dimensionsOf, hourOf, packFacts, SUM_NAMES, type Sums, sumsOf } from '../kit/call-rows.ts';
+import { factText } from '../kit/facts.ts';
+import { storeRefused } from '../kit/failure.ts';
+import type { CallRecord, LedgerChange, LedgerKeys } from '../kit/ledger.ts';
+import type { CallsSql } from './calls-sql.ts';
+import type { Database, SqlValue } from './driver.ts';
+import type { Writer } from './writer.ts';
+
+/** Delay between a commit and the move of what it added to the journal. */
+const MOVE_AFTER_MS = 250;
+/** Delay before the next attempt when a move failed. */
+const RETRY_MS = 1000;
+/** Rows of the journal that one transaction moves. */
+const ROWS_AT_ONCE = 100;
+/** Items of one journal row; a commit with more writes several rows. */
+const ITEMS_AT_ONCE = 200;
+
+type Entry = NonNullable<LedgerChange<unknown>['entry']>;
+
+/** Entry of the books as the journal has it. */
+type EntryItem = readonly [kind: Entry['kind'], amount: number, reason: string, at: number];
+
+/** Record of a call as the journal has it, and what to take out of the rollup when it replaces one. */
+type RecordItem = readonly [
+  at: number,
+  countedAt: number,
+  group: number,
+  account: string,
+  request: string,
+  session: string | null,
+  outcome: string,
+  facts: string,
+  sums: Sums,
+  before: readonly [group: number, sums: Sums] | null,
+];
+
+/** One end of a call, one credit, or one correction. */
+type Item = readonly [ref: string, owner: string, entry: EntryItem | null, record: RecordItem | null];
+
+/**
+ * Entries and records that are in the sums already, and not yet in their tables. A commit appends all of its items as one row, in
+ * the same transaction as the sums; a later transaction moves rows to `entries`, `calls` and `rollup`. Exactly one process moves a
+ * row, since it deletes the row in that transaction.
+ */
+export class Journal {
+  readonly #sql: ReturnType<typeof prepareJournal>;
+  readonly #calls: CallsTables;
+  readonly #writer: Writer;
+  readonly #log: Log | undefined;
+  readonly #onMove: () => void;
+  #items: Item[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  /** `onMove` writes what this transaction has not written of the sums: a move writes to their rows. */
+  constructor(database: Database, writer: Writer, calls: CallsTables, onMove: () => void, log: Log | undefined) {
+    this.#sql = prepareJournal(database);
+    this.#calls = calls;
+    this.#writer = writer;
+    this.#onMove = onMove;
+    this.#log = log;
+    writer.onCommit(this.flush);
+    writer.onRollback(() => {
+      this.#items = [];
+      calls.groups.clear();
+      calls.names.clear();
+    });
+    // Rows of a process that was killed.
+    if (this.#has('any')) this.#moveLater(MOVE_AFTER_MS);
+  }
+
+  /** Adds an item to the row of this transaction. */
+  add({ account, name, ref }: LedgerKeys, entry: Entry | undefined, record: CallRecord | undefined): void {
+    if (!entry && !record) return;
+    const packedEntry = entry ? ([entry.kind, entry.amount, entry.reason, entry.at] as const) : null;
+    this.#items.push([ref, account, packedEntry, record ? this.#pack(factText(name), record) : null]);
+  }
+
+  #pack(shown: string, { facts, cost, at, countedAt, before }: CallRecord): RecordItem {
+    const { groups } = this.#calls;
+    const { requestId, session = null, outcome } = facts;
+    const group = groups.idOf(dimensionsOf(shown, facts));
+    const former = before
+      ? ([groups.idOf(dimensionsOf(shown, before.facts)), sumsOf(before.facts, before.cost)] as const)
+      : null;
+    const sums = sumsOf(facts, cost);
+    return [at, countedAt, group, shown, requestId, session, outcome, packFacts(facts), sums, former];
+  }
+
+  /** Writes the items of this transaction. */
+  readonly flush = (): void => {
+    const items = this.#items;
+    if (items.length === 0) return;
+    this.#items = [];
+    for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
+      const some = items.length <= ITEMS_AT_ONCE ? items : items.slice(from, from + ITEMS_AT_ONCE);
+      const data = JSON.stringify(some);
+      this.#sql.append.run(crc32(data), data);
+    }
+    this.#moveLater(MOVE_AFTER_MS);
+  };
+
+  /** Runs a query that sees all entries and records, those of the journal included. */
+  async read<T>(operation: string, query: () => T): Promise<T> {
+    if (this.#writer.isClosed) return this.#writer.read(operation, query);
+    while (this.#has('isLong')) await this.#writer.write('ledger.move', this.#moveSome);
+    if (!this.#writer.hasQueued && !this.#has('any')) return this.#writer.read(operation, query);
+    return this.#writer.write(operation, () => {
+      this.flush();
+      this.#moveAll();
+      return query();
+    });
+  }
+
+  /** Moves all rows that are there. */
+  async drain(): Promise<void> {
+    await this.read('ledger.move', () => undefined);
+  }
+
+  /** Rejects when rows of the journal could not be read. */
+  async check(): Promise<void> {
+    const row = await this.#writer.read('store.health', () => this.#sql.damaged.get());
+    const count = Number(row?.['count']);
+    if (count === 0) return;
+    throw storeRefused(
+      `The sqlite store has ${count} damaged journal rows: calls are missing in lists, reports and books, while balances are right. Restore a backup, or accept the loss by emptying the table "damaged_journal".`,
+    );
+  }
+
+  /** Moves what is left, and stops. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    // Rows that stay are moved at the next start.
+    await this.drain().catch(() => undefined);
+  }
+
+  /** Whether there are rows; false also where the file cannot be read, which the next query reports. */
+  #has(which: 'any' | 'isLong'): boolean {
+    try {
+      return this.#sql[which].get() !== undefined;
+    } catch {
+      return false;
+    }
+  }
+
+  #moveLater(delayMs: number): void {
+    if (this.#timer || this.#isClosed) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#writer.write('ledger.move', this.#moveSome).then(
+        () => this.#has('any') && this.#moveLater(0),
+        () => this.#moveLater(RETRY_MS),
+      );
+    }, delayMs);
+    this.#timer.unref();
+  }
+
+  readonly #moveSome = (): void => {
+    this.#move(this.#sql.first.all(ROWS_AT_ONCE));
+  };
+
+  #moveAll(): void {
+    for (;;) {
+      const rows = this.#sql.first.all(ROWS_AT_ONCE);
+      this.#move(rows);
+      if (rows.length < ROWS_AT_ONCE) return;
+    }
+  }
+
+  /** Moves rows inside a transaction, and deletes them. */
+  #move(rows: ReturnType<ReturnType<typeof prepareJournal>['first']['all']>): void {
+    const last = rows.at(-1)?.['n'];
+    if (last === undefined) return;
+    this.#onMove();
+    const move = new Move(this.#sql, this.#calls);
+    for (const { n, checksum, data } of rows) {
+      const items = readItems(checksum, data);
+      if (items) for (const item of items) move.add(item);
+      else {
+        this.#sql.setAside.run(Date.now(), n ?? null);
+        this.#log?.error({ row: n }, 'a row of the journal of the sqlite store is damaged: its calls are in no list');
+      }
+    }
+    move.end();
+    this.#sql.remove.run(last);
+  }
+}
+
+/** Items of a row; undefined when it is not as it was written. */
+function readItems(checksum: unknown, data: unknown): readonly Item[] | undefined {
+  if (typeof data !== 'string' || crc32(data) !== checksum) return undefined;
+  try {
+    const items = JSON.parse(data) as unknown;
+    return Array.isArray(items) && items.every(isItem) ? items : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isItem(item: unknown): item is Item {
+  if (!Array.isArray(item) || item.length !== 4) return false;
+  const [ref, owner, entry, record] = item as readonly unknown[];
+  return (
+    typeof ref === 'string' &&
+    typeof owner === 'string' &&
+    (entry === null || hasTypes(entry, ENTRY_TYPES)) &&
+    (record === null || (hasTypes(record, RECORD_TYPES) && isSums(record[8]) && isBefore(record[9])))
+  );
+}
+
+const ENTRY_TYPES = Object.freeze(['string', 'number', 'string', 'number']);
+const RECORD_TYPES = Object.freeze([
+  ...['number', 'number', 'number', 'string', 'string', undefined, 'string', 'string', 'object', 'object'],
+]);
+
+/** Whether a list has values of these types; undefined stands for any. */
+function hasTypes(list: unknown, types: readonly (string | undefined)[]): list is readonly unknown[] {
+  if (!Array.isArray(list) || list.length !== types.length) return false;
+  for (let at = 0; at < types.length; at += 1) {
+    const type = types[at];
+    if (type !== undefined && typeof list[at] !== type) return false;
+  }
+  return true;
+}
+
+function isSums(sums: unknown): sums is Sums {
+  return Array.isArray(sums) && sums.length === SUM_NAMES.length && sums.every((sum) => typeof sum === 'number');
+}
+
+function isBefore(before: unknown): boolean {
+  return before === null || (Array.isArray(before) && typeof before[0] === 'number' && isSums(before[1]));
+}
+
+/** Changes of one move that are written once for all of its items. */
+class Move {
+  readonly #sql: ReturnType<typeof prepareJournal>;
+  readonly #calls: CallsTables;
+  /** Newest entries, by account. */
+  readonly #newest = new Map<string, number>();
+  readonly #counted = new Map<string, { readonly hour: number; readonly group: number; readonly sums: number[] }>();
+  #n: number | undefined;
+
+  constructor(sql: ReturnType<typeof prepareJournal>, calls: CallsTables) {
+    this.#sql = sql;
+    this.#calls = calls;
+  }
+
+  add([ref, owner, entry, record]: Item): void {
+    if (entry) this.#addEntry(ref, owner, entry);
+    if (record) this.#addRecord(ref, owner, record);
+  }
+
+  #addEntry(ref: string, owner: string, [kind, amount, reason, at]: EntryItem): void {
+    const before = this.#newest.get(owner) ?? Number(this.#sql.newest.get(owner)?.['n'] ?? 0);
+    const { lastInsertRowid } = this.#sql.addEntry.run(before, owner, kind, ref, amount, reason, at);
+    this.#newest.set(owner, Number(lastInsertRowid));
+  }
+
+  #addRecord(ref: string, owner: string, record: RecordItem): void {
+    const [at, countedAt, group, shown, request, session, outcome, facts, sums, before] = record;
+    const { sql, groups, names } = this.#calls;
+    const hour = hourOf(countedAt);
+    if (before) this.#count(hour, before[0], before[1], -1);
+    this.#count(hour, group, sums, 1);
+    const [, user = '-', key = '-'] = groups.dimensionsOf(group);
+    const ownerId = names.idOf(owner);
+    const described: readonly SqlValue[] = [
+      ref,
+      ownerId,
+      group,
+      owner === shown ? ownerId : names.idOf(shown),
+      names.idOf(user),
+      names.idOf(key),
+      request,
+      session,
+      outcome,
+      facts,
+      countedAt,
+    ];
+    if (before) sql.replace.run(...described, ...sums.slice(1), at, ref, ownerId);
+    else sql.add.run(at, this.#next(), ...described, ...sums.slice(1));
+  }
+
+  #next(): number {
+    const n = this.#n ?? Number(this.#calls.sql.written.get()?.['value'] ?? 1);
+    this.#n = n + 1;
+    return n;
+  }
+
+  #count(hour: number, group: number, sums: Sums, sign: 1 | -1): void {
+    const key = `${hour} ${group}`;
+    let known = this.#counted.get(key);
+    if (!known) {
+      known = { hour, group, sums: sums.map(() => 0) };
+      this.#counted.set(key, known);
+    }
+    for (const [at, value] of sums.entries()) known.sums[at] = (known.sums[at] ?? 0) + sign * value;
+  }
+
+  /** Writes the sums. */
+  end(): void {
+    const { sql } = this.#calls;
+    for (const { hour, group, sums } of this.#counted.values()) {
+      sql.count.run(hour, group, ...sums);
+      if ((sums[0] ?? 0) <= 0) sql.dropEmpty.run(hour, group);
+    }
+    for (const [account, n] of this.#newest) this.#sql.markNewest.run(n, account);
+    this.#sql.keepEnded.run();
+    this.#sql.dropEnded.run();
+    if (this.#n !== undefined) sql.markWritten.run(this.#n);
+  }
+}
+
+function prepareJournal(database: Database) {
+  return {
+    append: database.prepare('INSERT INTO journal (checksum, data) VALUES (?, ?)'),
+    any: database.prepare('SELECT 1 AS known FROM journal LIMIT 1'),
+    /** Whether there are more rows than one transaction moves. */
+    isLong: database.prepare(`SELECT 1 AS known FROM journal LIMIT 1 OFFSET ${ROWS_AT_ONCE}`),
+    first: database.prepare('SELECT n, checksum, data FROM journal ORDER BY n LIMIT ?'),
+    remove: database.prepare('DELETE FROM journal WHERE n <= ?'),
+    setAside: database.prepare(`INSERT INTO damaged_journal (found_at, checksum, data)
+      SELECT ?, checksum, data FROM journal WHERE n = ?`),
+    damaged: database.prepare('SELECT count(*) AS count FROM damaged_journal'),
+    newest: database.prepare("SELECT last_entry AS n FROM sums WHERE kind = 'account' AND id = ?"),
+    markNewest: database.prepare("UPDATE sums SET last_entry = ? WHERE kind = 'account' AND id = ?"),
+    keepEnded: database.prepare(`INSERT INTO ended (ref, account, kind, until)
+      SELECT ref, account, 'charge', until FROM holds WHERE state = 'ended' ON CONFLICT DO NOTHING`),
+    dropEnded: database.prepare("DELETE FROM holds WHERE state = 'ended'"),
+    addEntry: database.prepare(
+      'INSERT INTO entries (before, account, kind, ref, amount, reason, at) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    ),
+  };
+}
+
+/** Maximum groups and names that are remembered; a gateway has as many groups as its users have models. */
+const MAX_REMEMBERED = 20_000;
+
+/** Numbers of the groups that calls are counted by. Groups are never deleted, so what is remembered stays true. */
+export class CallGroups {
+  readonly #sql: Pick<CallsSql, 'addGroup' | 'groupId' | 'group'>;
+  #ids = new Map<string, number>();
+  #dimensions = new Map<number, Dimensions>();
+
+  constructor(sql: CallsSql) {
+    this.#sql = sql;
+  }
+
+  /** The number of a group, which is added when it is new; inside a transaction. */
+  idOf(dimensions: Dimensions): number {
+    // No text of a record holds a NUL.
+    const key = dimensions.join('\0');
+    const known = this.#ids.get(key);
+    if (known !== undefined) return known;
+    this.#sql.addGroup.run(...dimensions);
+    const id = Number(this.#sql.groupId.get(...dimensions)?.['id']);
+    if (this.#ids.size >= MAX_REMEMBERED) this.#ids = new Map();
+    this.#ids.set(key, id);
+    return id;
+  }
+
+  dimensionsOf(id: number): Dimensions {
+    const known = this.#dimensions.get(id);
+    if (known) return known;
+    const dimensions = Object.values(this.#sql.group.get(id) ?? {}).map(String);
+    if (this.#dimensions.size >= MAX_REMEMBERED) this.#dimensions = new Map();
+    this.#dimensions.set(id, dimensions);
+    return dimensions;
+  }
+
+  /** Forgets everything: a transaction was undone, and its numbers may be given to others. */
+  clear(): void {
+    this.#ids = new Map();
+    this.#dimensions = new Map();
+  }
+}
+
+/** Numbers of accounts, users and keys. Names are never deleted, so what is remembered stays true. */
+export class CallNames {
+  readonly #sql: Pick<CallsSql, 'addName' | 'nameId'>;
+  #ids = new Map<string, number>();
+
+  constructor(sql: CallsSql) {
+    this.#sql = sql;
+  }
+
+  /** The number of a name, which is added when it is new; inside a transaction. */
+  idOf(name: string): number {
+    const known = this.#ids.get(name);
+    if (known !== undefined) return known;
+    this.#sql.addName.run(name);
+    const id = Number(this.#sql.nameId.get(name)?.['id']);
+    if (this.#ids.size >= MAX_REMEMBERED) this.#ids = new Map();
+    this.#ids.set(name, id);
+    return id;
+  }
+
+  /** The number of a name; undefined when no call has it. */
+  find(name: string): number | undefined {
+    const id = this.#sql.nameId.get(name)?.['id'];
+    return id == null ? undefined : Number(id);
+  }
+
+  /** Forgets everything, as {@link CallGroups.clear}. */
+  clear(): void {
+    this.#ids = new Map();
+  }
+}
+
+/** The tables of calls, and the numbers that they name things by. */
+export interface CallsTables {
+  readonly sql: CallsSql;
+  readonly groups: CallGroups;
+  readonly names: CallNames;
+}
+
+export function openCallsTables(sql: CallsSql): CallsTables {
+  return { sql, groups: new CallGroups(sql), names: new CallNames(sql) };
+}
