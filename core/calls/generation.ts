@@ -131,6 +131,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   };
   try {
     await setUpPlugins(loaded, registry, apiDeps);
+    for (const { owner, message } of registry.unknownMembers) log.warn({ plugin: owner }, message);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const routing = keep('routing', () => openRouting(foundation.store, ownStore.counters));
