@@ -6,11 +6,12 @@ import { createConfigError, formatProblem, type ProblemAt } from '../config/prob
 import { createId } from '../core/calls/call.ts';
 import { timeoutsFor } from '../core/calls/failover.ts';
 import type { Generation } from '../core/calls/generation.ts';
-import type { Principal, Target } from '../core/contract/call.ts';
+import type { Operation, Principal, Target } from '../core/contract/call.ts';
 import type { ChatMessage } from '../core/contract/chat.ts';
 import { probeStore } from '../core/plugins/foundation.ts';
 import { targetsOfRequest } from '../models/catalog.ts';
 import { describeAge, endingModels } from '../models/model-ends.ts';
+import { findModelProblems } from '../models/model-problems.ts';
 import { loadModelTable } from '../models/model-table.ts';
 import { type TargetRow, targetRows } from '../routing/routing-states.ts';
 import { type ControlReply, callGateways } from './cluster/control.ts';
@@ -31,15 +32,22 @@ export async function checkConfig(context: CommandContext): Promise<void> {
   const { config, raw } = loaded;
   let ending: readonly ProblemAt[] = [];
   let left: readonly ProblemAt[] = [];
-  await trySetUp(loaded, quietLog(), ({ catalog, loaded: { leftOut = [] } }) => {
+  let models: readonly ProblemAt[] = [];
+  let unknown: readonly ProblemAt[] = [];
+  await trySetUp(loaded, quietLog(), ({ catalog, deps, registry, loaded: { leftOut = [] } }) => {
     ending = endingModels(loaded, catalog);
+    const operations = [...registry.operations.keys()] as Operation[];
+    models = findModelProblems(loaded, [catalog, ...operations.map((operation) => deps.partsOf(operation).catalog)]);
+    unknown = registry.unknownMembers.map(({ owner, message }) => ({
+      ...{ pointer: config.instances.find(({ name }) => name === owner)?.pointer ?? '', atKey: true, message },
+    }));
     left = leftOut.map(({ instance: { pointer }, reason }) => ({
       ...{ pointer, atKey: true, message: `is not required, and a gateway starts without it: ${reason}` },
     }));
   });
   const store = context.options['connect'] === true ? await probe(loaded) : undefined;
   const io = createIo(context.terminal, context.globals.json === true);
-  const found = [...networkWarnings(config), ...ending, ...left];
+  const found = [...networkWarnings(config), ...ending, ...models, ...left, ...unknown];
   const warnings = createConfigError(found, raw).problems.map(formatProblem);
   for (const warning of warnings) io.note(`warning: ${warning}`);
   const names = config.instances.map(({ group, name }) => `${group}.${name}`);

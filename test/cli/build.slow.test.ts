@@ -101,7 +101,7 @@ describe('G44: npm start and npm run build in a clone', function () {
     writeFileSync(path.join(clone, 'pid.mjs'), TELLS_PID);
     writeFileSync(
       path.join(clone, 'two.yaml'),
-      'server: { workers: 2 }\nproviders: { echo: {} }\nplugins: [./pid.mjs, console]\n',
+      'server: { workers: 2 }\nproviders: { echo: {} }\nplugins: [./pid.mjs]\n',
     );
     const two = start('--config', 'two.yaml', '--log-level', 'info');
     const [, twoUrl = ''] = await two.seen(LISTENS);
