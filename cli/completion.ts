@@ -1,5 +1,6 @@
 import { CliError, createIo, EXIT } from './io.ts';
 import { loadFor } from './load.ts';
+import { commandsBelow, isFirstLevel } from './places.ts';
 import { COMMANDS, type CommandContext } from './program.ts';
 import { quietLog } from './program-log.ts';
 import { trySetUp } from './start.ts';
@@ -26,6 +27,7 @@ export const COMMON_FLAGS: readonly Flag[] = Object.freeze([
   readFlag('-c, --config <file>', 'the configuration file'),
   readFlag('--json', 'print one JSON document on stdout'),
   readFlag('--no-color', 'no colours'),
+  readFlag('--wide', 'show all columns of tables'),
   readFlag('-h, --help', 'show what the command takes'),
 ]);
 
@@ -38,13 +40,12 @@ export interface Place {
 
 /** Every place where something can be completed; the first one is before all words. */
 export function placesOf(words: readonly Word[]): readonly Place[] {
-  return [
-    { at: '', flags: [], below: words },
-    ...words.flatMap((word) => [
-      { ...word, at: `/${word.name}` },
-      ...word.below.map((sub) => ({ ...sub, at: `/${word.name}/${sub.name}` })),
-    ]),
-  ];
+  return [{ at: '', flags: [], below: words }, ...words.flatMap((word) => placesBelow(word, ''))];
+}
+
+function placesBelow(word: Word, parent: string): readonly Place[] {
+  const at = `${parent}/${word.name}`;
+  return [{ ...word, at }, ...word.below.flatMap((sub) => placesBelow(sub, at))];
 }
 
 /** The flags behind which something stands. */
@@ -87,7 +88,7 @@ export function fishCompletion(words: readonly Word[]): string {
     ];
   });
   return `# Completion of tollgate for fish. To keep it:
-#   tollgate completion fish > ~/.config/fish/completions/tollgate.fish
+#   tollgate config completion fish > ~/.config/fish/completions/tollgate.fish
 complete -c tollgate -f
 ${[...COMMON_FLAGS.map((flag) => writeFlag(undefined, flag)), ...lines].join('\n')}
 `;
@@ -115,7 +116,7 @@ const SHELLS: Readonly<Record<string, (words: readonly Word[]) => string>> = Obj
   fish: fishCompletion,
 });
 
-/** `tollgate completion <shell>`: a script that completes the commands of core, and of the plugins of this configuration. */
+/** `tollgate config completion <shell>`: a script that completes the commands of core, and of the plugins of this configuration. */
 export async function run(context: CommandContext): Promise<void> {
   const [shell = ''] = context.args;
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
@@ -125,8 +126,27 @@ export async function run(context: CommandContext): Promise<void> {
       EXIT.usage,
       `Shells are ${Object.keys(SHELLS).join(', ')}.`,
     );
-  const script = write([...coreWords(), ...(await pluginWords(context))]);
+  const script = write(placeWords([...coreWords(), ...(await pluginWords(context))]));
   createIo(context.terminal, context.globals.json === true).result({ shell, script }, script.trimEnd());
+}
+
+/** The words of the first level, with those below a noun that other rows run. */
+function placeWords(words: readonly Word[]): readonly Word[] {
+  const find = (name: string): Word | undefined => {
+    const [first, second] = name.split(' ');
+    const word = words.find((one) => one.name === first);
+    return second === undefined ? word : word?.below.find((one) => one.name === second);
+  };
+  return words
+    .filter(({ name }) => isFirstLevel(name))
+    .map((word) => {
+      const moved = commandsBelow(word.name).flatMap(({ now, was, summary }) => {
+        const found = find(was);
+        return found ? [{ ...found, name: now.slice(word.name.length + 1), summary }] : [];
+      });
+      const names = new Set(moved.map(({ name }) => name));
+      return { ...word, below: [...word.below.filter(({ name }) => !names.has(name)), ...moved] };
+    });
 }
 
 type Row = Pick<(typeof COMMANDS)[number], 'name' | 'summary' | 'options' | 'subcommands'>;
@@ -166,7 +186,7 @@ export function bashCompletion(words: readonly Word[]): string {
   const places = placesOf(words);
   const known = places.slice(1).map(({ at }) => at);
   return `# Completion of tollgate for bash. To keep it:
-#   tollgate completion bash > ~/.local/share/bash-completion/completions/tollgate
+#   tollgate config completion bash > ~/.local/share/bash-completion/completions/tollgate
 _tollgate() {
   local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
   local at= words= flags= values= files= i
@@ -209,7 +229,7 @@ export function zshCompletion(words: readonly Word[]): string {
   const known = places.slice(1).map(({ at }) => at);
   return `#compdef tollgate
 # Completion of tollgate for zsh. To keep it, in a folder of $fpath:
-#   tollgate completion zsh > ~/.zfunc/_tollgate
+#   tollgate config completion zsh > ~/.zfunc/_tollgate
 _tollgate() {
   local at= values= files= i
   local -a found flags

@@ -24,7 +24,7 @@ const TIMING = Object.freeze({ lookMs: 200, quietMs: 50, keepsAlive: true });
 const MAX_FILES = 2000;
 
 /**
- * `tollgate dev`: runs the gateway in one process, and loads plugins and configuration anew when a file of theirs was saved; calls in flight
+ * `tollgate plugins dev`: runs the gateway in one process, and loads plugins and configuration anew when a file of theirs was saved; calls in flight
  * end as they began. What is wrong is printed with its place in the code, and the gateway goes on as it was, or waits for the next save
  * when it has not come up yet.
  */
@@ -213,7 +213,7 @@ function formatFailure(error: unknown, thrown: unknown, { colors }: Terminal): s
   const place = placeOfError(thrown);
   if (place) lines.push(...readFrame(place).map((line) => `       ${line}\n`));
   if (thrown instanceof Error && TOP_LEVEL_AWAIT.test(thrown.message))
-    lines.push('       tollgate dev loads modules without await at the top: do that work in setup\n');
+    lines.push('       tollgate plugins dev loads modules without await at the top: do that work in setup\n');
   return lines.join('');
 }
 

@@ -16,7 +16,7 @@ import { loadModelTable } from '../models/model-table.ts';
 import { type TargetRow, targetRows } from '../routing/routing-states.ts';
 import { type ControlReply, callGateways } from './cluster/control.ts';
 import { formatChange } from './cluster/diff.ts';
-import { CliError, createIo, EXIT, formatTable } from './io.ts';
+import { CliError, createIo, EXIT, fitTable, type Terminal } from './io.ts';
 import { loadFor, withGeneration } from './load.ts';
 import type { CommandContext } from './program.ts';
 import { createProgramLog, quietLog } from './program-log.ts';
@@ -81,7 +81,7 @@ export async function printSchema(context: CommandContext): Promise<void> {
   context.terminal.out.write(`${JSON.stringify(schema, null, 2)}\n`);
 }
 
-/** `tollgate providers`: what is configured, and what each still needs. */
+/** `tollgate models providers`: what is configured, and what each still needs. */
 export async function listProviders(context: CommandContext): Promise<void> {
   await withGeneration(context, async ({ registry, loaded }) => {
     const operations = ['chat', ...registry.operations.keys()];
@@ -102,7 +102,8 @@ export async function listProviders(context: CommandContext): Promise<void> {
         has: operations.filter((operation) => has(name, operation)),
       };
     });
-    const table = formatTable(
+    const table = fitTable(
+      context.terminal,
       ['PROVIDER', 'PLUGIN', 'STATE', 'HAS'],
       rows.map(({ name, plugin, state, usually_from: env, has: own }) => [
         name,
@@ -115,7 +116,7 @@ export async function listProviders(context: CommandContext): Promise<void> {
   });
 }
 
-/** `tollgate openapi`: the document that a gateway of this configuration serves under `/openapi.json`. */
+/** `tollgate config openapi`: the document that a gateway of this configuration serves under `/openapi.json`. */
 export async function printOpenApi({ terminal, globals }: CommandContext): Promise<void> {
   const log = createProgramLog({
     level: 'warn',
@@ -140,7 +141,7 @@ async function probe(loaded: LoadedConfig): Promise<string> {
   return (await probeStore(loaded, quietLog())) ?? 'its plugin cannot tell more without opening it';
 }
 
-/** `tollgate providers explain <model>`: where calls of a model go, and why. */
+/** `tollgate models explain <model>`: where calls of a model go, and why. */
 export async function explainModel(context: CommandContext): Promise<void> {
   const [model = ''] = context.args;
   await withGeneration(context, async (generation) => {
@@ -157,7 +158,8 @@ export async function explainModel(context: CommandContext): Promise<void> {
       ...(route && route.strategy !== 'fallback' && { sticky: route.sticky }),
       ...(route?.hedge && targets.length > 1 && { hedge: describeHedge(route.hedge) }),
     };
-    const table = formatTable(
+    const table = fitTable(
+      context.terminal,
       [
         'TARGET',
         'ORDER',
@@ -242,7 +244,7 @@ export function noGatewayError(dataDir: string): CliError {
   );
 }
 
-/** `tollgate status`: whether every gateway on this configuration's data folder could write to its store; exit 69 when one could not. */
+/** `tollgate store status`: whether every gateway on this configuration's data folder could write to its store; exit 69 when one could not. */
 export async function runStatus(context: CommandContext): Promise<void> {
   const replies = await callRunning(context, 'status');
   const rows = replies.map(({ pid, stores }) => ({
@@ -260,7 +262,7 @@ export async function runTargets(context: CommandContext): Promise<void> {
   const replies = await callRunning(context, 'targets');
   createIo(context.terminal, context.globals.json === true).result(
     replies.map((reply) => ({ pid: reply.pid, targets: targetRows(reply), retries: reply.retries })),
-    replies.map((reply) => describe(reply, Date.now())).join('\n\n'),
+    replies.map((reply) => describe(context.terminal, reply, Date.now())).join('\n\n'),
   );
 }
 
@@ -276,11 +278,11 @@ const HEAD = [
   'LAST ERROR',
 ];
 
-function describe(reply: ControlReply<'targets'>, now: number): string {
+function describe(terminal: Terminal, reply: ControlReply<'targets'>, now: number): string {
   const { running, allowed, refused } = reply.retries;
   const head = `process ${reply.pid}: ${running} of ${allowed} retries run, ${refused} were refused since the start`;
   const rows = targetRows(reply).map((row) => cellsOf(row, now));
-  return `${head}\n${rows.length === 0 ? 'No target was tried yet.' : formatTable(HEAD, rows)}`;
+  return `${head}\n${rows.length === 0 ? 'No target was tried yet.' : fitTable(terminal, HEAD, rows)}`;
 }
 
 function cellsOf(row: TargetRow, now: number): readonly string[] {
@@ -300,7 +302,7 @@ function numberOf(ms: number | undefined): string {
 /** Who the operator is at the command line: no key, no allow-list, an account of its own in the books. */
 const OPERATOR: Principal = Object.freeze({ credential: 'key', userId: 'operator', account: 'operator' });
 
-/** `tollgate chat`: one question through the pipeline of this configuration; the answer on stdout as it comes. */
+/** `tollgate models chat`: one question through the pipeline of this configuration; the answer on stdout as it comes. */
 export async function runChat(context: CommandContext): Promise<void> {
   const { options, args, globals, terminal } = context;
   const [model = '', ...words] = args;

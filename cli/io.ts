@@ -21,6 +21,8 @@ export interface Terminal {
   readonly err: NodeJS.WritableStream;
   readonly isTty: boolean;
   readonly colors: ReturnType<typeof pc.createColors>;
+  /** Columns of the terminal that stdout is; undefined elsewhere and with `--wide`. */
+  readonly columns?: number | undefined;
   /** Sets the exit code of the process, where there is one. */
   exitWith?(code: number): void;
 }
@@ -32,7 +34,8 @@ export function createTerminal(): Terminal {
   const exitWith = (code: number): void => {
     process.exitCode = code;
   };
-  return { out: process.stdout, err: process.stderr, isTty, colors, exitWith };
+  const columns = process.argv.includes('--wide') ? undefined : process.stdout.columns;
+  return { out: process.stdout, err: process.stderr, isTty, columns, colors, exitWith };
 }
 
 /** The two channels of a command, as plugins get them. With `--json` stdout is exactly one JSON document. */
@@ -43,7 +46,7 @@ export function createIo(terminal: Terminal, json: boolean): CommandIo {
     result(value, text) {
       terminal.out.write(json ? `${JSON.stringify({ ok: true, data: value })}\n` : text === '' ? '' : `${text}\n`);
     },
-    table: formatTable,
+    table: (head, rows) => fitTable(terminal, head, rows),
     note(text) {
       terminal.err.write(`${text}\n`);
     },
@@ -85,6 +88,35 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
         .trimEnd(),
     )
     .join('\n');
+}
+
+/** A table that fits the terminal: columns on the right that do not fit are left out, and named on stderr. */
+export function fitTable(
+  terminal: Pick<Terminal, 'columns' | 'err'>,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
+  const shown = countFitting(head, rows, terminal.columns);
+  if (shown === head.length) return formatTable(head, rows);
+  terminal.err.write(`Hidden columns: ${head.slice(shown).join(', ')}. Show them with --wide.\n`);
+  return formatTable(
+    head.slice(0, shown),
+    rows.map((row) => row.slice(0, shown)),
+  );
+}
+
+/** How many columns fit, at least one. */
+function countFitting(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  columns = Number.POSITIVE_INFINITY,
+): number {
+  let width = -2;
+  const first = head.findIndex((title, column) => {
+    width += 2 + Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length));
+    return width > columns;
+  });
+  return first < 0 ? head.length : Math.max(first, 1);
 }
 
 interface Failure {

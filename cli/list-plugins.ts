@@ -9,7 +9,7 @@ import { isObject, parseJson } from '../core/contract/json.ts';
 import type { PluginKind } from '../core/contract/plugin.ts';
 import type { ProcessState } from '../core/plugins/gather.ts';
 import { callGateways } from './cluster/control.ts';
-import { createIo, formatTable } from './io.ts';
+import { createIo, fitTable, formatTable, type Terminal } from './io.ts';
 import { loadFor } from './load.ts';
 import type { CommandContext } from './program.ts';
 import { quietLog } from './program-log.ts';
@@ -49,7 +49,7 @@ export async function listPlugins(context: CommandContext): Promise<void> {
   );
   createIo(context.terminal, context.globals.json === true).result(
     rows,
-    formatPlugins(rows, order, running.length > 0),
+    formatPlugins(context.terminal, rows, order, running.length > 0),
   );
 }
 
@@ -86,9 +86,15 @@ const COLUMNS: Readonly<Record<string, (row: PluginRow) => string>> = {
 };
 
 /** The list for a person: plugins, the order of hooks, what these cost where a gateway runs, and what is left out. */
-function formatPlugins(rows: readonly PluginRow[], order: readonly HookOrder[], isRunning: boolean): string {
+function formatPlugins(
+  terminal: Terminal,
+  rows: readonly PluginRow[],
+  order: readonly HookOrder[],
+  isRunning: boolean,
+): string {
   const cells = Object.values(COLUMNS);
-  const table = formatTable(
+  const table = fitTable(
+    terminal,
     Object.keys(COLUMNS),
     rows.map((row) => cells.map((cell) => cell(row))),
   );

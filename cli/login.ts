@@ -11,7 +11,7 @@ const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 const AHEAD_MS = 10 * 60_000;
 const MAX_BYTES = 64 * 1024;
 
-/** `tollgate login`: the device flow (RFC 8628) at a gateway with `auth.sign-in`; a person approves it in a browser anywhere. */
+/** `tollgate users login`: the device flow (RFC 8628) at a gateway with `auth.sign-in`; a person approves it in a browser anywhere. */
 export async function runLogin(context: CommandContext): Promise<void> {
   const url = readGateway(context.args[0] ?? '');
   const io = createIo(context.terminal, context.globals.json === true);
@@ -34,7 +34,7 @@ export async function runLogin(context: CommandContext): Promise<void> {
   );
 }
 
-/** `tollgate token`: a valid access token alone on stdout, renewed before it ends. */
+/** `tollgate users token`: a valid access token alone on stdout, renewed before it ends. */
 export async function runToken(context: CommandContext): Promise<void> {
   const io = createIo(context.terminal, context.globals.json === true);
   const given = context.args[0];
@@ -43,7 +43,7 @@ export async function runToken(context: CommandContext): Promise<void> {
   io.result({ url, access_token: accessToken, expires_at: new Date(endsAt).toISOString() }, accessToken);
 }
 
-/** `tollgate logout`: ends the sign-in at the gateway, and removes it here. */
+/** `tollgate users logout`: ends the sign-in at the gateway, and removes it here. */
 export async function runLogout(context: CommandContext): Promise<void> {
   const io = createIo(context.terminal, context.globals.json === true);
   const url = await findGateway(context.args[0]);
@@ -56,7 +56,7 @@ export async function runLogout(context: CommandContext): Promise<void> {
   if (!signIn) throw noSignIn(url);
   await revoke(signIn).catch(() =>
     io.note(
-      'The gateway did not answer, so its side of the sign-in ends by itself, or by "tollgate sign-ins end" there.',
+      'The gateway did not answer, so its side of the sign-in ends by itself, or by "tollgate users sign-ins end" there.',
     ),
   );
   io.result({ url }, `signed out at ${url}`);
@@ -88,7 +88,7 @@ function noSignIn(url?: string): CliError {
   return new CliError(
     url === undefined ? 'no one is signed in here' : `no one is signed in at ${url}`,
     EXIT.signedOut,
-    `Run: tollgate login ${url ?? '<address of the gateway>'}`,
+    `Run: tollgate users login ${url ?? '<address of the gateway>'}`,
   );
 }
 
@@ -120,7 +120,7 @@ async function discover(url: string): Promise<Metadata> {
     throw new CliError(
       `the gateway at ${url} says that it has another address`,
       EXIT.usage,
-      URL.canParse(issuer) ? `Run: tollgate login ${new URL(issuer).href.replace(/\/+$/, '')}` : undefined,
+      URL.canParse(issuer) ? `Run: tollgate users login ${new URL(issuer).href.replace(/\/+$/, '')}` : undefined,
     );
   const { origin } = new URL(url);
   for (const endpoint of [device, token, ...(typeof revocation === 'string' ? [revocation] : [])])
@@ -163,7 +163,7 @@ async function begin(url: string, { deviceEndpoint }: Metadata): Promise<Begun> 
 
 /** Asks until the person has decided, or the code is over. A gateway that is away for a moment is asked again. */
 async function poll(url: string, metadata: Metadata, { deviceCode, expiresInMs, intervalMs }: Begun): Promise<SignIn> {
-  const over = new CliError('the code is over', EXIT.signedOut, `Run again: tollgate login ${url}`);
+  const over = new CliError('the code is over', EXIT.signedOut, `Run again: tollgate users login ${url}`);
   const deadline = Date.now() + expiresInMs;
   for (let waitMs = intervalMs; Date.now() + waitMs < deadline; ) {
     await new Promise((resolve) => setTimeout(resolve, waitMs));
@@ -177,7 +177,11 @@ async function poll(url: string, metadata: Metadata, { deviceCode, expiresInMs, 
     // RFC 8628, section 3.5.
     if (!reply || reply.status >= 500 || code === 'slow_down') waitMs += 5000;
     else if (code === 'access_denied')
-      throw new CliError('the sign-in was refused on the page', EXIT.signedOut, `Run again: tollgate login ${url}`);
+      throw new CliError(
+        'the sign-in was refused on the page',
+        EXIT.signedOut,
+        `Run again: tollgate users login ${url}`,
+      );
     else if (code === 'expired_token') throw over;
     else if (code !== 'authorization_pending') throw refusal(url, reply.status, reply.body);
   }
@@ -209,7 +213,7 @@ async function renewed(url: string, note: (text: string) => void): Promise<SignI
     // Should a lock have failed, as on a network drive: another process has renewed it.
     if (last && last.refreshToken !== signIn.refreshToken) return last;
     await writeKept({ ...now, signIns: others });
-    throw new CliError(`the sign-in at ${url} has ended`, EXIT.signedOut, `Run: tollgate login ${url}`);
+    throw new CliError(`the sign-in at ${url} has ended`, EXIT.signedOut, `Run: tollgate users login ${url}`);
   });
 }
 

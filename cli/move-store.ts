@@ -32,7 +32,7 @@ interface Tally {
   readonly sums: Readonly<Record<string, string>>;
 }
 
-/** `tollgate export <file>`. */
+/** `tollgate store export <file>`. */
 export async function runExport(context: CommandContext): Promise<void> {
   const [file = ''] = context.args;
   const tally = await withIdleStore(context, async (store, transfer) => {
@@ -55,7 +55,7 @@ export async function runExport(context: CommandContext): Promise<void> {
   );
 }
 
-/** `tollgate import <file>`. */
+/** `tollgate store import <file>`. */
 export async function runImport(context: CommandContext): Promise<void> {
   const [file = ''] = context.args;
   const tally = await withIdleStore(context, async (store, transfer) => {
@@ -226,7 +226,7 @@ function damaged(why: string): CliError {
   return new CliError(
     `the file cannot be read: ${why}`,
     EXIT.checkFailed,
-    'Nothing was written. Make it anew with "tollgate export".',
+    'Nothing was written. Make it anew with "tollgate store export".',
   );
 }
 

@@ -3,7 +3,8 @@ import { nearest } from '../config/problems.ts';
 import type { Command as PluginCommand, Subcommand } from '../core/contract/plugin.ts';
 import { CliError, createIo, EXIT, systemUser, type Terminal } from './io.ts';
 import { loadFor, type Place, withGeneration } from './load.ts';
-import type { CommandContext } from './program.ts';
+import { isBuiltIn, placeOf } from './places.ts';
+import { type CommandContext, showPlace } from './program.ts';
 
 /** The commands of the plugins that a configuration loads, by plugin: for help, and to know that a word is one of them. */
 export async function listPluginCommands(
@@ -22,7 +23,7 @@ export async function addPluginCommands(
   for (const { name, summary, plugin } of await listPluginCommands({ globals }))
     program
       .command(name)
-      .description(`${summary} (plugin ${plugin})`)
+      .description(isBuiltIn(name) ? summary : `${summary} (plugin ${plugin})`)
       .helpOption(false)
       .allowUnknownOption()
       .argument('[words...]')
@@ -61,14 +62,23 @@ export async function runPluginCommand(
           EXIT.config,
           'Name a store that lasts, such as store: sqlite:./data. A first key of such a gateway: auth: { api-key: { bootstrap: true } }.',
         );
-      await buildCommand(found, context).parseAsync([...words], { from: 'user' });
+      await buildCommand(found, context).parseAsync(namedOrListed(found, words), { from: 'user' });
     },
     place,
   );
 }
 
+/** A noun alone lists. */
+function namedOrListed({ run, subcommands = [] }: PluginCommand, words: readonly string[]): string[] {
+  const isAlone = !run && words.every((word) => word.startsWith('-') && word !== '--help' && word !== '-h');
+  return isAlone && subcommands.some(({ name }) => name === 'list') ? ['list', ...words] : [...words];
+}
+
 function buildCommand(found: PluginCommand, context: CommandContext): Command {
-  const command = new Command(`tollgate ${found.name}`)
+  const command = new Command(found.name);
+  showPlace(command);
+  command
+    .name(`tollgate ${placeOf(found.name)}`)
     .description(found.summary)
     .exitOverride()
     .configureOutput({
@@ -77,9 +87,11 @@ function buildCommand(found: PluginCommand, context: CommandContext): Command {
       outputError: () => undefined,
     })
     .option('--json', 'print one JSON document on stdout')
+    .option('--wide', 'show all columns of tables')
     .option('-c, --config <file>', 'the configuration file');
   if (found.run) addRun(command, { ...found, run: found.run }, context);
-  for (const sub of found.subcommands ?? []) addRun(command.command(sub.name).description(sub.summary), sub, context);
+  for (const sub of found.subcommands ?? [])
+    addRun(command.command(sub.name).description(sub.summary).configureHelp({}), sub, context);
   return command;
 }
 

@@ -1,6 +1,7 @@
-import { Command } from 'commander';
+import { Command, Help } from 'commander';
 import { VERSION } from '../config/package-root.ts';
 import { createTerminal, reportFailure, type Terminal } from './io.ts';
+import { commandsBelow, GROUPS, isFirstLevel, OTHERS, placeOf, resolveWords } from './places.ts';
 
 /** What every command is given; the options of the program itself are in `globals`. */
 export interface CommandContext {
@@ -24,9 +25,9 @@ const PORT = ['--port <number>', 'replaces server.port; 0 takes any free port'] 
 const HOST = ['--host <address>', 'replaces server.host'] as const;
 
 const EXCHANGES = [
-  ['--record <folder>', 'write what is sent to providers and what they answer into a folder, without secrets'],
-  ['--replay <folder>', 'answer by what was recorded; nothing is sent'],
-  ['--times', 'keep the times of what is recorded, and replay at them'],
+  ['--record <folder>', 'record requests and responses of providers in a folder, without secrets'],
+  ['--replay <folder>', 'respond from a recording; send nothing'],
+  ['--times', 'record and replay the timing too'],
 ] as const;
 
 /** The commands as data: names, help and parsing come from this table. */
@@ -39,69 +40,69 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'dev',
-    summary: 'Run the gateway to develop plugins: they are loaded anew at each save',
+    summary: 'Run the gateway and reload plugins at each save',
     options: [PORT, HOST, ['--log-level <level>', 'debug, info, warn, error or silent'], ...EXCHANGES],
     load: async () => (await import('./dev.ts')).runDev,
   },
   {
     name: 'check',
-    summary: 'Check the configuration without starting anything',
-    options: [['--connect', 'also reach the store and see whether this version can use it; nothing in it is changed']],
+    summary: 'Check the configuration',
+    options: [['--connect', 'also connect to the store and check its version; changes nothing']],
     load: async () => (await import('./inspect.ts')).checkConfig,
   },
   {
     name: 'reload',
-    summary: 'Let the gateways that run on this configuration read it anew',
-    options: [['--diff', 'say what a reload would change, and change nothing']],
+    summary: 'Reload the configuration of running gateways',
+    options: [['--diff', 'show what a reload would change, without changing anything']],
     load: async () => (await import('./inspect.ts')).runReload,
   },
   {
     name: 'status',
-    summary: 'Say whether the gateways that run on this configuration can write to their store',
+    summary: 'Check that running gateways can write to the store',
     load: async () => (await import('./inspect.ts')).runStatus,
   },
   {
     name: 'targets',
-    summary: 'Say how the targets of the gateways that run on this configuration do',
+    summary: 'Show target health',
     load: async () => (await import('./inspect.ts')).runTargets,
   },
   {
     name: 'top',
-    summary: 'Show calls, spend, budgets, targets and failures of the running gateways, anew each second',
-    options: [['--once', 'show them once, and end']],
+    summary: 'Live view of calls, spend and target health',
+    options: [['--once', 'print once and exit']],
     load: async () => (await import('./top.ts')).runTop,
   },
   {
     name: 'export',
-    summary: 'Write all that the store keeps into one file, while no gateway runs on it',
-    args: [['<file>', 'a new file; it holds what the store holds, so keep it as safe']],
+    summary: 'Write the store into a file, while no gateway runs on it',
+    args: [['<file>', 'a new file; protect it like the store itself']],
     load: async () => (await import('./move-store.ts')).runExport,
   },
   {
     name: 'import',
-    summary: 'Read a file of "export" into an empty store, or the configuration of another gateway',
+    summary: 'Read a file of "store export" into an empty store, or convert the configuration of another gateway',
     args: [
-      ['<what>', 'what "export" wrote; or litellm, portkey or bifrost'],
+      ['<what>', 'a file of "store export"; or litellm, portkey or bifrost'],
       ['[source]', 'the file or folder of that gateway'],
     ],
     options: [
-      ['--out <folder>', 'where the configuration is written, else here'],
+      ['--out <folder>', 'where to write the configuration; default: here'],
       ['--force', 'replace files that exist'],
     ],
     load: async () => (await import('./import/index.ts')).runImport,
   },
   {
     name: 'init',
-    summary: 'Write a configuration, .env.example and .gitignore into this folder',
+    summary: 'Write a configuration into this folder',
     options: [
       ['--force', 'replace files that exist'],
-      ['--client <name>', 'write nothing; print how a client, such as codex, is set up for this gateway'],
+      ['--client <name>', 'print the settings of a client, such as codex; write nothing'],
     ],
     load: async () => (await import('./init.ts')).run,
   },
   {
     name: 'chat',
-    summary: 'Ask a model once; reads the prompt from stdin when none is given',
+    summary: 'Send one prompt to a model; reads stdin without a prompt',
     args: [
       ['<model>', 'provider/model or an alias'],
       ['[prompt...]', 'the message; "-" or nothing reads stdin'],
@@ -109,37 +110,37 @@ export const COMMANDS: readonly CommandRow[] = [
     options: [
       ['--system <text>', 'a system message'],
       ['--no-stream', 'wait for the complete response'],
-      ['--max-tokens <number>', 'the most tokens to generate'],
+      ['--max-tokens <number>', 'maximum number of output tokens'],
     ],
     load: async () => (await import('./inspect.ts')).runChat,
   },
   {
     name: 'login',
-    summary: 'Sign in at a gateway by the account of your company, for the programs of this machine',
+    summary: 'Sign in at a gateway, for the programs of this machine',
     args: [['<url>', 'the address of the gateway']],
     options: [['--browser', 'open the page in a browser here']],
     load: async () => (await import('./login.ts')).runLogin,
   },
   {
     name: 'token',
-    summary: 'Print a valid access token of that sign-in, renewed before it ends',
+    summary: 'Print a valid access token of that sign-in',
     args: [['[url]', 'the address of the gateway; default: that of the last login']],
     load: async () => (await import('./login.ts')).runToken,
   },
   {
     name: 'logout',
-    summary: 'End that sign-in, here and at the gateway',
+    summary: 'End that sign-in',
     args: [['[url]', 'the address of the gateway; default: that of the last login']],
     load: async () => (await import('./login.ts')).runLogout,
   },
   {
     name: 'providers',
-    summary: 'List the providers of the configuration and whether each can be called',
+    summary: 'List providers and whether each can be called',
     load: async () => (await import('./inspect.ts')).listProviders,
     subcommands: [
       {
         name: 'explain',
-        summary: 'Say where calls of a model go: its targets in order, prices, clocks, and which are left alone now',
+        summary: 'Show the targets, prices and timeouts of a model',
         args: [['<model>', 'provider/model, an alias or a bare name']],
         load: async () => (await import('./inspect.ts')).explainModel,
       },
@@ -147,12 +148,12 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'plugins',
-    summary: 'List the plugins that the configuration loads, and the order of their hooks',
+    summary: 'List plugins and the order of their hooks',
     load: async () => (await import('./list-plugins.ts')).listPlugins,
     subcommands: [
       {
         name: 'new',
-        summary: 'Write the repository of a plugin that passes its own tests',
+        summary: 'Create the repository of a plugin, tests included',
         args: [['<name>', 'the name of the plugin, such as my-vendor']],
         options: [
           ['--kind <kind>', 'provider, policy, guardrail, auth, dialect, operation, agent, tts, secrets or store'],
@@ -161,7 +162,7 @@ export const COMMANDS: readonly CommandRow[] = [
       },
       {
         name: 'add',
-        summary: 'Install the package of a plugin without its scripts, and write it into the configuration',
+        summary: 'Install a plugin package and add it to the configuration',
         args: [['<package>', 'as npm install takes it: a name, a version, a file or a folder']],
         options: [
           ['--as <name>', 'the name in the configuration; default: that of the plugin'],
@@ -174,28 +175,33 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'config',
-    summary: 'Show the configuration',
+    summary: 'Print, convert and document the configuration',
+    load: async () => (await import('./inspect.ts')).printConfig,
     subcommands: [
       {
         name: 'print',
-        summary: 'Print it as it counts, defaults included, secrets masked',
+        summary: 'Print the effective configuration, defaults included, secrets masked',
         load: async () => (await import('./inspect.ts')).printConfig,
       },
       {
         name: 'schema',
-        summary: 'Print the JSON Schema of this configuration and its plugins',
+        summary: 'Print the JSON Schema of the configuration',
         load: async () => (await import('./inspect.ts')).printSchema,
       },
     ],
   },
   {
+    name: 'store',
+    summary: 'Check, export and import the store',
+  },
+  {
     name: 'openapi',
-    summary: 'Print the OpenAPI document of this configuration',
+    summary: 'Print the OpenAPI document of the configuration',
     load: async () => (await import('./inspect.ts')).printOpenApi,
   },
   {
     name: 'completion',
-    summary: 'Print a script that completes commands and options in a shell',
+    summary: 'Print a script that completes commands in a shell',
     args: [['<shell>', 'bash, zsh or fish']],
     load: async () => (await import('./completion.ts')).run,
   },
@@ -212,6 +218,8 @@ function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, termi
   const command = parent.command(row.name).description(row.summary);
   for (const [name, summary] of row.args ?? []) command.argument(name, summary);
   for (const [flags, summary] of row.options ?? []) command.option(flags, summary);
+  if (parent.parent === null) showPlace(command);
+  else command.configureHelp({});
   const { load } = row;
   if (!load) return command;
   return command.action(async (...given: unknown[]) => {
@@ -219,6 +227,36 @@ function addCommand(parent: Command, row: Omit<CommandRow, 'subcommands'>, termi
     const run = await load();
     await run({ terminal, globals: command.optsWithGlobals(), args, options: command.opts() });
   });
+}
+
+/** Help of a command names its place, and lists the commands below a noun that other rows run. */
+export function showPlace(command: Command): void {
+  const name = command.name();
+  command.configureHelp({
+    visibleCommands: (shown) => [...new Help().visibleCommands(shown), ...listBelow(name, shown)],
+    ...(placeOf(name) === name ? {} : { commandUsage: (shown) => `tollgate ${placeOf(name)} ${shown.usage()}` }),
+  });
+}
+
+function listBelow(noun: string, shown: Command): readonly Command[] {
+  const own = new Set(shown.commands.map((command) => command.name()));
+  return commandsBelow(noun).flatMap(({ now, summary }) => {
+    const name = now.slice(noun.length + 1);
+    return own.has(name) ? [] : [new Command(name).description(summary)];
+  });
+}
+
+/** First-level commands in the order of their groups; former names are left out. */
+function listFirstLevel(program: Command): Command[] {
+  const order = GROUPS.flatMap(([, names]) => names);
+  const rank = (command: Command): number => {
+    const at = order.indexOf(command.name());
+    return at < 0 ? order.length : at;
+  };
+  const shown = program.commands.filter((command) => isFirstLevel(command.name()));
+  for (const command of shown)
+    command.helpGroup(GROUPS.find(([, names]) => names.includes(command.name()))?.[0] ?? OTHERS);
+  return shown.sort((a, b) => rank(a) - rank(b));
 }
 
 /** Runs the command of the process's arguments, and ends the process. */
@@ -237,6 +275,12 @@ export async function runProgram(): Promise<void> {
     .option('-c, --config <file>', 'the configuration file (else TOLLGATE_CONFIG, else a search in this folder)')
     .option('--json', 'print one JSON document on stdout')
     .option('--no-color', 'no colours (NO_COLOR works too)')
+    .option('--wide', 'show all columns of tables, also those that do not fit the terminal')
+    .configureHelp({
+      visibleCommands: listFirstLevel,
+      subcommandTerm: (command) => command.name(),
+      groupItems: (_all, shown, getGroup) => new Help().groupItems(shown, shown, getGroup),
+    })
     // Its errors are printed in the one form, by reportFailure.
     .configureOutput({ writeErr: (text) => terminal.err.write(text), outputError: () => undefined })
     .exitOverride();
@@ -244,7 +288,10 @@ export async function runProgram(): Promise<void> {
   addCommands(program, terminal);
 
   try {
-    const { operands, unknown } = program.parseOptions(process.argv.slice(2));
+    const { args, moved } = resolveWords(process.argv.slice(2));
+    if (moved && terminal.isTty)
+      terminal.err.write(`"tollgate ${moved.was}" is "tollgate ${moved.now}" now; the former name works until 1.0.\n`);
+    const { operands, unknown } = program.parseOptions([...args]);
     // The plugins' commands are looked up when the first word is not one of ours, and for help: only then the server's code is loaded.
     if (
       !COMMANDS.some(({ name }) => name === operands[0]) &&
@@ -258,7 +305,7 @@ export async function runProgram(): Promise<void> {
         );
       });
     }
-    await program.parseAsync(process.argv);
+    await program.parseAsync([...args], { from: 'user' });
   } catch (error) {
     process.exitCode = reportFailure(error, terminal, process.argv.includes('--json'));
   } finally {

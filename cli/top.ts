@@ -10,7 +10,7 @@ import { createIo, formatTable, systemUser } from './io.ts';
 import { withGeneration } from './load.ts';
 import type { CommandContext } from './program.ts';
 
-/** What `tollgate top --json` prints a line of each second. Times are ISO 8601, amounts decimal strings of US dollars. */
+/** What `tollgate calls top --json` prints a line of each second. Times are ISO 8601, amounts decimal strings of US dollars. */
 export interface TopReport {
   readonly at: string;
   readonly gateways: readonly { readonly pid: number; readonly processes: number; readonly store: string }[];
@@ -57,7 +57,7 @@ interface FailureRow {
   readonly request_id: string;
 }
 
-/** `tollgate top`: on a terminal a frame that is drawn anew each second until q or Ctrl-C; elsewhere, and with `--once`, one report. */
+/** `tollgate calls top`: on a terminal a frame that is drawn anew each second until q or Ctrl-C; elsewhere, and with `--once`, one report. */
 export async function runTop(context: CommandContext): Promise<void> {
   const { globals, options, terminal } = context;
   const isOnce = options['once'] === true;

@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isGatewayError } from '../core/contract/errors.ts';
+import type { StreamProgress } from '../core/contract/events.ts';
 import type { AttemptResponse } from '../core/contract/operation.ts';
 import type {
   FailureClass,
@@ -28,7 +29,20 @@ export interface UpstreamResponse extends AttemptResponse {
   reserve(bytes: number): void;
   /** Gives back the memory of what was read, when nothing is made of it after all. */
   release(): void;
+  reportProgress(progress: StreamProgress): void;
 }
+
+/** Longest wait for the usage behind a whole answer, in milliseconds. */
+const TRAILING_USAGE_MS = 1_000;
+
+/** Longest wait for the end marker behind the last finish reason, in milliseconds. */
+const END_MARKER_MS = 2_000;
+
+/** Longest wait for the end of a response behind its end marker, in milliseconds: a connection that ends in time is kept. */
+const DRAIN_MS = 500;
+
+/** The most bytes behind an end marker that are read and dropped to keep a connection. */
+const MAX_DRAINED_BYTES = 64 * 1024;
 
 /** A websocket that is open. */
 type OpenSocket = { send(text: string): Promise<void> };
@@ -71,6 +85,14 @@ export class Attempt implements UpstreamResponse {
   #wasLeft = false;
   #heldBytes = 0;
   #isReleased = false;
+  #progress: StreamProgress = 'open';
+  /** Looks after what was reported last; undefined before the first report. */
+  #watch: NodeJS.Timeout | undefined;
+  /** When the read began that is waited for; undefined between reads. */
+  #readSinceMs: number | undefined;
+  /** Time that reads have waited since the last report. A reader that takes its time is no silence of the vendor's. */
+  #waitedMs = 0;
+  #isDraining = false;
 
   /** Stays in `running` until it is over. Resolves with itself when the head is there, rejects when it fails before. */
   constructor(
@@ -169,11 +191,17 @@ export class Attempt implements UpstreamResponse {
     let size = 0;
     try {
       for (;;) {
+        if (this.#watch) this.#readSinceMs = performance.now();
         const part = await this.source?.read();
+        if (this.#readSinceMs !== undefined) {
+          this.#waitedMs += performance.now() - this.#readSinceMs;
+          this.#readSinceMs = undefined;
+        }
         if (part === undefined || this.#wasLeft) break;
         size += part.length;
         if (size > maxBytes) throw this.#outgrow(maxBytes);
         yield part;
+        if (this.#progress === 'complete') return;
       }
       this.#end(false);
     } catch (error) {
@@ -181,7 +209,60 @@ export class Attempt implements UpstreamResponse {
     } finally {
       // What an event that does not end has needed.
       if (this.#heldBytes > 0) this.release();
-      this.destroy();
+      if (this.#progress === 'complete' && !this.#isOver) void this.#drain();
+      else this.destroy();
+    }
+  }
+
+  reportProgress(progress: StreamProgress): void {
+    const before = this.#progress;
+    if (progress === before && progress !== 'open') return;
+    this.#progress = progress;
+    this.#waitedMs = 0;
+    if (this.#isOver || progress === 'complete' || (this.#watch && progress === 'open')) return;
+    clearTimeout(this.#watch);
+    this.#watchFor(this.#patienceMs());
+  }
+
+  /** Longest wait for the next event. */
+  #patienceMs(): number {
+    if (this.#progress === 'finished') return END_MARKER_MS;
+    return this.#progress === 'ending' ? TRAILING_USAGE_MS : this.timeouts.idleMs;
+  }
+
+  #watchFor(ms: number): void {
+    this.#watch = setTimeout(() => this.#look(), Math.ceil(ms)).unref();
+  }
+
+  /** One timer serves all events of a stream: it runs on when some came in the meantime. */
+  #look(): void {
+    const readingMs = this.#readSinceMs === undefined ? 0 : performance.now() - this.#readSinceMs;
+    const leftMs = this.#patienceMs() - this.#waitedMs - readingMs;
+    if (this.#progress === 'complete') return;
+    if (leftMs > 0) this.#watchFor(leftMs);
+    else if (this.#progress === 'open') this.expire('idle');
+    else this.destroy();
+  }
+
+  /** Drops what follows a complete answer, for a moment: a connection whose response ends in time is kept, another one is closed. */
+  async #drain(): Promise<void> {
+    this.#isDraining = true;
+    const timer = setTimeout(() => this.#end(true), DRAIN_MS).unref();
+    try {
+      for (let size = 0; size <= MAX_DRAINED_BYTES; ) {
+        const next = this.source?.read();
+        const part = next instanceof Promise ? await next : next;
+        if (part === undefined) {
+          this.#end(false);
+          break;
+        }
+        size += part.length;
+      }
+    } catch {
+      // The answer was complete before.
+    } finally {
+      clearTimeout(timer);
+      this.#end(true);
     }
   }
 
@@ -233,6 +314,7 @@ export class Attempt implements UpstreamResponse {
 
   /** Stops the attempt because nobody wants the rest of it. Harmless after its end. */
   destroy(): void {
+    if (this.#isDraining) return;
     this.#wasLeft ||= !this.#isOver;
     this.#end(true);
   }
@@ -249,6 +331,7 @@ export class Attempt implements UpstreamResponse {
   #end(isStopped: boolean): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    clearTimeout(this.#watch);
     this.#options.signal.removeEventListener('abort', this.#onAbort);
     this.#running.attempts.delete(this);
     if (!isStopped) return;

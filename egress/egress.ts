@@ -183,6 +183,7 @@ function watch(
   end: (error?: unknown) => void,
 ): UpstreamResponse {
   const unread = new Error('was left');
+  let isComplete = false;
   const read = async function* (): AsyncGenerator<Buffer> {
     let error: unknown = unread;
     try {
@@ -195,12 +196,16 @@ function watch(
       error = thrown;
       throw thrown;
     } finally {
-      end(error);
+      end(isComplete ? undefined : error);
     }
   };
   return {
     ...{ status: response.status, headers: response.headers },
     body: { [Symbol.asyncIterator]: read },
+    reportProgress(progress) {
+      isComplete ||= progress === 'complete';
+      response.reportProgress(progress);
+    },
     async readAll(maxBytes) {
       try {
         const bytes = await response.readAll(maxBytes);
@@ -216,7 +221,7 @@ function watch(
     release: () => response.release(),
     destroy() {
       response.destroy();
-      end(unread);
+      end(isComplete ? undefined : unread);
     },
   };
 }

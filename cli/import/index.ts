@@ -45,7 +45,7 @@ const CONFIG = 'tollgate.config.yaml';
 const MAX_BYTES = 10 * 1024 * 1024;
 const MAX_FILES = 1000;
 
-/** `tollgate import`: a file of `tollgate export`, or the configuration of another gateway. */
+/** `tollgate store import` and `tollgate config import`: a file of `tollgate store export`, or the configuration of another gateway. */
 export async function runImport(context: CommandContext): Promise<void> {
   const [what = '', source] = context.args;
   const gateway = Object.hasOwn(GATEWAYS, what) ? GATEWAYS[what] : undefined;
@@ -65,7 +65,7 @@ export async function runImport(context: CommandContext): Promise<void> {
     throw new CliError(
       `the file of ${gateway.title} is missing`,
       EXIT.usage,
-      `Name it: tollgate import ${what} <file or folder>`,
+      `Name it: tollgate config import ${what} <file or folder>`,
     );
   const read = await gateway.load();
   const imported = read(readSource(source, gateway));

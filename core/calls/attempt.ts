@@ -184,7 +184,7 @@ export function responseNotes(call: Call, target: Target | undefined, input: Not
   return {
     call,
     headers() {
-      const { attempts, upstreamMs, lane, skipped } = call.record;
+      const { attempts, upstreamMs, lane, skipped, unmappedFinish } = call.record;
       const metered = owedBy(call.record);
       const gatewayMs = Math.max(call.elapsedMs - upstreamMs, 0);
       const told: Record<string, string> = {};
@@ -199,6 +199,7 @@ export function responseNotes(call: Call, target: Target | undefined, input: Not
       }
       told['x-tollgate-attempts'] = String(attempts.length);
       if (lane) told['x-tollgate-lane'] = lane;
+      if (unmappedFinish !== undefined) told['x-tollgate-finish'] = headerSafe(unmappedFinish);
       if (skipped.length > 0) told['x-tollgate-skipped'] = skipped.join(', ');
       told['server-timing'] = `gateway;dur=${gatewayMs.toFixed(2)}, upstream;dur=${upstreamMs.toFixed(2)}`;
       if (dropped.length > 0) told['x-tollgate-dropped'] = headerSafe(dropped.join(', '));

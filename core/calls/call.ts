@@ -271,6 +271,7 @@ function outcomeOf(call: Call, status: OutcomeStatus, error: GatewayError | unde
   if (lane) outcome.lane = lane;
   if (serviceTier !== undefined) outcome.serviceTier = serviceTier;
   if (dropped) outcome.dropped = dropped;
+  if (record.unmappedFinish !== undefined) outcome.unmappedFinish = record.unmappedFinish;
   if (call.client?.leftOut.size) outcome.leftOut = [...call.client.leftOut];
   if (usage) outcome.usage = usage;
   if (metered) outcome.units = metered.units;
@@ -349,6 +350,8 @@ export interface CallRecord {
   lane: Lane | undefined;
   /** Fields of the request that the last target was not sent. */
   dropped: readonly string[] | undefined;
+  /** The vendor's word for the end of an answer that was kept as incomplete. */
+  unmappedFinish: string | undefined;
   /** Providers that could not be sent this request at all. */
   readonly skipped: string[];
 }
@@ -375,6 +378,7 @@ const EMPTY = Object.freeze({
   timeouts: undefined,
   lane: undefined,
   dropped: undefined,
+  unmappedFinish: undefined,
 });
 
 /** The record of an attempt after those that ran before it or at the same time: what they did is not forgotten. */

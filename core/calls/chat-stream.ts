@@ -5,8 +5,8 @@ import type { Target } from '../contract/call.ts';
 import type { ChatChunk, Usage } from '../contract/chat.ts';
 import { laterUsage, usageChunk } from '../contract/chunks.ts';
 import { GatewayError } from '../contract/errors.ts';
-import type { SseEvent } from '../contract/events.ts';
-import type { StreamDecoder } from '../contract/provider.ts';
+import type { SseEvent, StreamProgress } from '../contract/events.ts';
+import type { CodecCall, StreamDecoder } from '../contract/provider.ts';
 import { BYTES_PER_TOKEN } from '../contract/units.ts';
 import type { ChunkTransform } from '../plugins/compile-hooks.ts';
 import {
@@ -19,8 +19,8 @@ import {
 } from './attempt.ts';
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { type ChatPlan, planChat, responseOfHook } from './chat.ts';
-import { chunksOfResponse, hasContent, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
+import { type ChatPlan, planChat, recordUnmappedFinish, responseOfHook } from './chat.ts';
+import { chunksOfResponse, hasContent, isFinished, splitFinish, textLength, withoutUsage } from './chat-chunks.ts';
 import { webPageError } from './error-marks.ts';
 import { reportBroken, tryTargets } from './failover.ts';
 import { meterChat } from './meter.ts';
@@ -156,31 +156,56 @@ async function* readEventStream({ upstreamResponse, codec, codecCall, passesOn }
   const onGrowth = (more: number): void => upstreamResponse.reserve(more * MEMORY_PER_BYTE);
   const reader = codec.reader?.({ onGrowth }) ?? createEventReader({ onGrowth });
   // A property, since the compiler takes a variable that only `decode` sets for one that never changes.
-  const progress = { hasBegun: false };
+  const read: ReadSoFar = { hasBegun: false, progress: 'open' };
+  const finished = decoder.progress ? undefined : new Set<number>();
   /** What came with an error is passed on before it; but while nothing was, another target may still respond. */
   const decode = (events: readonly SseEvent[]): Decoded => {
     const decoded = decodeEvents(decoder, events, passesOn);
-    if (decoded.error !== undefined && !progress.hasBegun) throw decoded.error;
-    progress.hasBegun ||= decoded.chunks.some(hasContent);
+    if (decoded.error !== undefined && !read.hasBegun) throw decoded.error;
+    const hasMore = (!read.hasBegun || read.progress !== 'open') && decoded.chunks.some(hasContent);
+    read.hasBegun ||= hasMore;
+    const progress = finished ? progressOf(finished, decoded.chunks, codecCall) : (decoder.progress?.() ?? 'open');
+    // Until the first content the timeout `firstToken` holds, and comments keep the stream alive.
+    if (events.length > 0 && (read.hasBegun || progress !== 'open')) {
+      if (hasMore && progress === read.progress) upstreamResponse.reportProgress('open');
+      upstreamResponse.reportProgress(progress);
+    }
+    read.progress = progress;
     return decoded;
   };
   for await (const bytes of body) {
     const batch = decode(reader.push(bytes));
     if (batch.chunks.length > 0 || batch.events.length > 0) yield batch;
     if (batch.error !== undefined) throw batch.error;
+    if (read.progress === 'complete') break;
   }
-  const rest = decode(reader.end());
+  const rest = read.progress === 'complete' ? NOTHING_READ : decode(reader.end());
   if (rest.chunks.length > 0 || rest.events.length > 0) yield rest;
   if (rest.error !== undefined) throw rest.error;
   const { chunks, complete } = decoder.end();
   if (chunks.length > 0) yield batchOf(chunks);
   if (complete) return;
-  throw !progress.hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
+  throw !read.hasBegun && headers['content-type']?.startsWith('text/html') ? webPageError() : brokenOff();
+}
+
+/** What was read of an event stream. */
+interface ReadSoFar {
+  hasBegun: boolean;
+  progress: StreamProgress;
+}
+
+/** The progress of a stream whose codec does not declare it: finished once each choice that was asked for has its finish reason. */
+function progressOf(finished: Set<number>, chunks: readonly ChatChunk[], { request }: CodecCall): StreamProgress {
+  for (const { choices } of chunks)
+    for (const { index, finish_reason: reason } of choices) if (reason !== null) finished.add(index);
+  return finished.size > 0 && finished.size >= (request?.n ?? 1) ? 'finished' : 'open';
 }
 
 interface Decoded extends Batch {
   readonly error?: unknown;
 }
+
+const NOTHING_READ: Decoded = Object.freeze({ chunks: Object.freeze([]), events: NO_EVENTS });
 
 function decodeEvents(decoder: StreamDecoder, events: readonly SseEvent[], passesOn: boolean): Decoded {
   const chunks: ChatChunk[] = [];
@@ -189,6 +214,7 @@ function decodeEvents(decoder: StreamDecoder, events: readonly SseEvent[], passe
     for (const event of events) {
       chunks.push(...decoder.push(event));
       if (passesOn) passed.push(event);
+      if (decoder.progress?.() === 'complete') break;
     }
     return { chunks, events: passed };
   } catch (error) {
@@ -399,6 +425,7 @@ class RunningStream {
     if (chunk.usage) this.#usage = laterUsage(this.#usage, chunk.usage);
     this.#tier = chunk['service_tier'] ?? this.#tier;
     this.#writtenBytes += textLength(chunk);
+    if (isFinished(chunk)) recordUnmappedFinish(this.#deps, this.#call, chunk.choices);
     this.#said?.note(chunk);
     this.#last = chunk;
   }

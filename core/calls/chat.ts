@@ -1,6 +1,6 @@
 import { pricedTier, requestedTier } from '../../models/prices.ts';
 import { CHAT, type Target } from '../contract/call.ts';
-import type { ChatRequest, ChatResponse } from '../contract/chat.ts';
+import type { ChatChoice, ChatRequest, ChatResponse } from '../contract/chat.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Answered } from '../contract/hooks.ts';
 import { readObject } from '../contract/json.ts';
@@ -15,6 +15,7 @@ import { factsOf } from './facts.ts';
 import { tryTargets } from './failover.ts';
 import { assertNeeds, brokenCondition, type Lane, nativeRequest } from './ingress.ts';
 import { meterChat } from './meter.ts';
+import { redact } from './redaction.ts';
 import { type Handlers, runCall } from './run-call.ts';
 import { openFor, openReasoning } from './seals.ts';
 
@@ -69,6 +70,7 @@ async function callTarget(deps: CallDeps, call: Call, target: Target): Promise<C
     forgetRefused(call, error);
     throw error;
   }
+  recordUnmappedFinish(deps, call, decoded.choices);
   // Metered as the vendor responded: no hook changes what a call cost.
   meterChat(deps, call, target, decoded, () => writtenTokens(decoded));
   const response = record.metered?.estimated && record.usage ? { ...decoded, usage: record.usage } : decoded;
@@ -87,6 +89,25 @@ export function responseOfHook(call: Call, { response, cost = 0, saved, headers 
     response: (usage ? response : { ...response, usage: NO_USAGE }) as ChatResponse,
     native: undefined,
   };
+}
+
+/** The longest stop reason of a vendor that is recorded. */
+const MAX_FINISH = 64;
+
+/** Records the vendor's word for the end of an answer that was kept as incomplete, once. */
+export function recordUnmappedFinish(
+  { log }: CallDeps,
+  { record, requestId }: Call,
+  choices: readonly Pick<ChatChoice, 'finish'>[],
+): void {
+  const ended = choices.find(({ finish }) => finish?.unmapped === true);
+  if (!ended || record.unmappedFinish !== undefined) return;
+  record.unmappedFinish = redact((ended.finish?.native ?? '').slice(0, MAX_FINISH));
+  const { target, unmappedFinish: finish } = record;
+  log.warn(
+    { request_id: requestId, provider: target?.provider, finish },
+    'a provider ended an answer for an unknown reason: it is kept as incomplete',
+  );
 }
 
 const NO_USAGE = Object.freeze({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 });

@@ -237,6 +237,8 @@ export interface Outcome {
   readonly serviceTier?: string;
   /** Request fields that the target was not sent, as `x-tollgate-dropped` names them; absent where it was sent all. */
   readonly dropped?: readonly string[];
+  /** The vendor's word for the end of an answer that was kept as incomplete; absent where a finish reason says the same. */
+  readonly unmappedFinish?: string;
   /** What of the response the caller's format cannot say, such as `images`; absent where it says all. */
   readonly leftOut?: readonly string[];
   /** Token counts; `estimated` when the provider reported none. */

@@ -291,4 +291,6 @@ export interface NativeFinish {
   readonly native?: string;
   /** Which of the request's stop sequences it was. */
   readonly stop_sequence?: string;
+  /** Whether no finish reason says what `native` says: the answer was kept and counts as incomplete. */
+  readonly unmapped?: true;
 }

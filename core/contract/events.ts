@@ -6,6 +6,13 @@ export interface SseEvent {
   readonly data: string;
 }
 
+/**
+ * Progress of an answer in an event stream, as its wire format declares it. `open`: more is to come. `finished`: every choice has its
+ * finish reason, and the end marker is missing. `ending`: the answer is whole, and only its usage may follow. `complete`: the end marker
+ * was read, and nothing follows.
+ */
+export type StreamProgress = 'open' | 'finished' | 'ending' | 'complete';
+
 export interface SseReaderOptions {
   /** In UTF-16 units; four million unless set. */
   readonly maxEventLength?: number;

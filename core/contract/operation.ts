@@ -11,6 +11,7 @@ import type {
   Units,
 } from './call.ts';
 import type { ChatMessage, ChatResponse, Usage } from './chat.ts';
+import type { StreamProgress } from './events.ts';
 import type { Schema } from './json.ts';
 import type { CodecCall, HttpRequest, ModelInfo, Price, ResponseHeaders, Transport } from './provider.ts';
 
@@ -26,6 +27,12 @@ export interface AttemptResponse {
   readAll(maxBytes?: number): Promise<Buffer>;
   /** Hangs up. Harmless after the end. */
   destroy(): void;
+  /**
+   * Reports what an event stream has come to, after each read that completed an event. From the first report on, the timeout `idle`
+   * counts events, not bytes. {@link body} ends at once when the answer is `complete`, after one second when it is `ending`, after two
+   * when it is `finished`; what follows is dropped.
+   */
+  reportProgress?(progress: StreamProgress): void;
   /** Of a websocket: sends a text frame, and resolves when it has gone out. {@link body} are the frames that come, one a chunk. */
   readonly send?: ((text: string) => Promise<void>) | undefined;
 }

@@ -1,6 +1,6 @@
 import type { buildConnector } from 'undici';
 import type { ChatChunk, ChatRequest, ChatResponse } from './chat.ts';
-import type { SseEvent, SseReader, SseReaderOptions } from './events.ts';
+import type { SseEvent, SseReader, SseReaderOptions, StreamProgress } from './events.ts';
 
 /** US dollars per million tokens; `tiers` replace the prices when the prompt has more tokens than the tier's bound. */
 export interface Price {
@@ -146,6 +146,12 @@ export interface StreamDecoder {
   push(event: SseEvent): readonly ChatChunk[];
   /** Called at the end of the bytes. `complete` is false when no terminal sign (finish reason, vendor's end event) was seen. */
   end(): { readonly chunks: readonly ChatChunk[]; readonly complete: boolean };
+  /**
+   * Progress of the answer after the events so far. Core ends the caller's stream when it is `complete`, waits one second when it is
+   * `ending` and two when it is `finished`, then calls {@link end} and closes the connection. Without this method a stream counts as
+   * `finished` once all its choices have a finish reason.
+   */
+  readonly progress?: (() => StreamProgress) | undefined;
 }
 
 const STREAM_FAILURE = Symbol.for('tollgate.StreamFailure');

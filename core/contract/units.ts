@@ -15,8 +15,16 @@ export const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 export function parseDuration(text: string): number {
   const match = DURATION.exec(text.trim());
   const unit = UNIT_MS[match?.[2] ?? ''];
-  if (!match || unit === undefined) throw new TypeError(`"${text}" is not a duration: write 500ms, 30s, 2m, 1h or 30d`);
+  if (!match || unit === undefined) throw new TypeError(`"${text}" is not a duration: ${describeDuration(text)}`);
   return Math.round(Number(match[1]) * unit);
+}
+
+/** Correct forms for a text that is not a duration; a bare number shows its two likely readings. */
+function describeDuration(text: string): string {
+  const number = text.trim();
+  if (/^\d+(?:\.\d+)?$/.test(number))
+    return `a unit is missing. Write "${number}s" for seconds or "${number}ms" for milliseconds`;
+  return 'write 500ms, 30s, 2m, 1h or 30d';
 }
 
 /**

@@ -263,7 +263,7 @@ export default definePlugin({
     authenticate(api, sessions, tries);
     consoleCommand(api, sessions);
     api.offerSignIn({
-      title: 'Console (signs in once, within two minutes; "tollgate console" prints another link)',
+      title: 'Console (signs in once, within two minutes; "tollgate users console" prints another link)',
       makePath: async () => linkPath(await sessions.makeLink(FIRST_USER, Date.now())),
     });
   },

@@ -95,7 +95,7 @@ function createLinks(api: Pick<PluginApi, 'stores'>): Pick<ConsoleSessions, 'mak
       if (link === undefined || now >= link.endsAt || !(await withStore(take)))
         throw new GatewayError(
           'invalid_token',
-          'This link was used already, or is older than two minutes. "tollgate console" prints a new one.',
+          'This link was used already, or is older than two minutes. "tollgate users console" prints a new one.',
         );
       await links.delete(hash);
       return link.userId;

@@ -72,13 +72,13 @@ function targetOf(named: string | undefined, requested: string, config: Partial<
   return { dropped: [], override: {}, ...config, ...(named !== undefined && { provider: plain(named) }), model };
 }
 
-/** A config that Portkey keeps: the alias of its id, as `tollgate import portkey` makes it. */
+/** A config that Portkey keeps: the alias of its id, as `tollgate config import portkey` makes it. */
 function aliasOf(id: string, requested: string, aliases: readonly string[]): Wanted {
   const own = { dropped: [], override: {} };
   if (aliases.includes(id)) return { ...own, model: id };
   if (aliases.includes(`${id}/*`)) return { ...own, model: `${id}/${plain(requested)}` };
   throw refusal(
-    `There is no alias "${id.slice(0, 80)}" for this config of Portkey. \`tollgate import portkey\` makes one of the config, in a file of that name.`,
+    `There is no alias "${id.slice(0, 80)}" for this config of Portkey. \`tollgate config import portkey\` makes one of the config, in a file of that name.`,
     'x-portkey-config',
   );
 }
@@ -91,7 +91,7 @@ function inlineOf(given: JsonObject, named: string | undefined, requested: strin
   const only = targets.length === 1 ? snakeCase(readObject(targets[0])) : {};
   if (targets.length > 1 || (typeof mode === 'string' && mode !== 'single' && targets.length !== 1))
     throw refusal(
-      `A config with the strategy "${String(mode ?? 'single').slice(0, 40)}" is not taken from a header. Make it an alias: \`tollgate import portkey\` reads it.`,
+      `A config with the strategy "${String(mode ?? 'single').slice(0, 40)}" is not taken from a header. Make it an alias: \`tollgate config import portkey\` reads it.`,
       'x-portkey-config',
     );
   const all = { ...config, ...only };

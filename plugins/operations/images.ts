@@ -189,7 +189,10 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
         made += 1;
         usage = largerOf(usage, event['usage']);
       }
+      const isWhole = made >= (request.n ?? 1);
+      if (isWhole) response.reportProgress?.(usage === undefined ? 'ending' : 'complete');
       yield event;
+      if (isWhole && usage !== undefined) break;
     }
     if (made === 0)
       throw new StreamFailure({ class: 'upstream_error', message: 'The provider ended without an image.' });

@@ -165,7 +165,9 @@ async function transcribe(attempt: Attempt<'transcription'>): Promise<Transcript
     for await (const given of readEvents(response)) {
       const event = offer.codec.event ? offer.codec.event(given) : given;
       if (event?.['type'] === 'transcript.text.done') last = event;
+      if (last['type'] !== undefined) response.reportProgress?.('complete');
       if (event) yield event;
+      if (last['type'] !== undefined) break;
     }
     if (last['type'] === undefined) throw wrong('ended without its last event');
   };

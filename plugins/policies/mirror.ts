@@ -78,7 +78,7 @@ export default definePlugin({
   kind: 'policy',
   apiVersion: 1,
   permissions: ['records'],
-  commands: [{ name: 'mirrors', summary: 'Show how calls compare with their copies at other models' }],
+  commands: [{ name: 'mirrors', summary: 'Compare calls with their copies at other models' }],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -150,7 +150,7 @@ export default definePlugin({
     api.route(route);
     api.command({
       name: 'mirrors',
-      summary: 'Show how calls compare with their copies at other models',
+      summary: 'Compare calls with their copies at other models',
       subcommands: [subcommand],
     });
     const rules = new Map(Object.entries(config.models).map(([alias, rule]) => [alias, readRule(alias, rule)]));

@@ -68,7 +68,7 @@ const codec: SpeechCodec = {
   },
   decode({ format }, headers): AudioDecoder {
     const events = headers['content-type']?.startsWith('text/event-stream') ?? false;
-    const samples = events ? decodeEventSound(readEvent) : decodeJsonSound(readPart);
+    const samples = events ? decodeEventSound(readEvent, { atEnd: 'ending' }) : decodeJsonSound(readPart);
     return convertPcm(samples, PCM_RATE, format === 'pcm' ? 'pcm' : 'wav');
   },
 };

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { commandsBelow, GROUPS, placeOf } from '../../cli/places.ts';
 import { COMMANDS } from '../../cli/program.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { runCli } from '../support/processes/cli.ts';
@@ -37,15 +38,16 @@ describe('tollgate completion', () => {
 
   it('offers all commands of core and of plugins to bash', async () => {
     const words = await complete(scripts['bash'] ?? '', '');
-    expect(words).to.include.members([...COMMANDS.map(({ name }) => name), 'keys', 'budgets', 'usage', 'say']);
+    expect(words).to.have.members(GROUPS.flatMap(([, names]) => names));
   });
 
   it('offers the subcommands and the options of each to bash, and those that all have', async () => {
     for (const { name, options = [], subcommands = [] } of COMMANDS) {
       const flags = options.flatMap(([text]) => /--[\w-]+/.exec(text) ?? []);
-      expect(await complete(scripts['bash'] ?? '', name, '--')).to.include.members([...flags, '--json', '--config']);
-      if (subcommands.length > 0)
-        expect(await complete(scripts['bash'] ?? '', name, '')).to.deep.equal(subcommands.map((sub) => sub.name));
+      const line = placeOf(name).split(' ');
+      expect(await complete(scripts['bash'] ?? '', ...line, '--')).to.include.members([...flags, '--json', '--config']);
+      const below = [...subcommands.map((sub) => sub.name), ...commandsBelow(name).map(({ now }) => now.split(' ')[1])];
+      if (below.length > 0) expect(await complete(scripts['bash'] ?? '', ...line, '')).to.have.members(below);
     }
   });
 
@@ -54,11 +56,13 @@ describe('tollgate completion', () => {
     [['keys', 'create', '--rp'], ['--rpm']],
     [['--json', 'budgets', 'put', '--ti'], ['--timezone']],
     [['calls', 'show', '--fol'], []],
+    [['calls', 'top', '--on'], ['--once']],
+    [['accounts', 'plans', 'pu'], ['put']],
     [['usage', '--user', 'keys', '--cs'], ['--csv']],
     // A value of which nobody knows what it may be.
     [['usage', '--user', ''], []],
     [
-      ['completion', ''],
+      ['config', 'completion', ''],
       ['bash', 'zsh', 'fish'],
     ],
     [['frobnicate', 'x'], []],

@@ -4,7 +4,7 @@ import { createEventReader } from '../../egress/event-reader.ts';
 import { itShows } from './cells.ts';
 import { type FixtureFeature, testFixtureFeature } from './provider-features.ts';
 import { assertIncludes, type Outcome, readChunks } from './provider-shape.ts';
-import { decodeStream, type Fixture, type ProviderSubject, streamCall } from './provider-subject.ts';
+import { decodeDeclared, decodeStream, type Fixture, type ProviderSubject, streamCall } from './provider-subject.ts';
 import { tortureStream } from './provider-torture.ts';
 import { findRunner } from './runner.ts';
 
@@ -58,6 +58,15 @@ export function testStreams(subject: ProviderSubject): void {
           assert.ok(outcome.choices.every((choice) => choice.finish_reason !== null));
         },
       );
+      it(`is declared over by \`progress\`, with nothing of value behind that: ${fixture.name}`, () => {
+        const { chunks, progress } = decodeDeclared(provider, new TextEncoder().encode(fixture.text));
+        assert.ok(
+          progress !== undefined,
+          'the decoder has no `progress`: callers would wait two seconds for a vendor that leaves its socket open',
+        );
+        assert.notEqual(progress, 'open', 'at the end of the fixture `progress` is `finished`, `ending` or `complete`');
+        assert.deepEqual(readChunks(chunks), readChunks(decode(fixture).chunks), 'what follows `complete` is dropped');
+      });
       tortureStream(subject, fixture);
     }
 

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import type { ApiOfKind, ChatChunk, CodecCall, Offer, Plugin, Provider } from '../../core/index.ts';
+import type { ApiOfKind, ChatChunk, CodecCall, Offer, Plugin, Provider, StreamProgress } from '../../core/index.ts';
 import { createEventReader } from '../../egress/event-reader.ts';
 import type { EmbeddingCodec, EmbeddingOffer } from '../../plugins/providers/kit/index.ts';
 import type { WithRunner } from './runner.ts';
@@ -131,6 +131,23 @@ export function decodeStream(
   for (const event of reader.end()) chunks.push(...decoder.push(event));
   const end = decoder.end();
   return { chunks: [...chunks, ...end.chunks], complete: end.complete };
+}
+
+/** Runs a stream's bytes up to the end that the decoder declares; its progress is undefined where it declares none. */
+export function decodeDeclared(
+  provider: Provider,
+  bytes: Uint8Array,
+): { readonly chunks: readonly ChatChunk[]; readonly progress: StreamProgress | undefined } {
+  const decoder = provider.chat?.stream(streamCall());
+  if (!decoder) throw new Error('the provider has no chat');
+  const reader = createEventReader();
+  const chunks: ChatChunk[] = [];
+  for (const event of [...reader.push(bytes), ...reader.end()]) {
+    if (decoder.progress?.() === 'complete') break;
+    chunks.push(...decoder.push(event));
+  }
+  const progress = decoder.progress?.();
+  return { chunks: [...chunks, ...decoder.end().chunks], progress };
 }
 
 export function streamCall(): CodecCall {

@@ -95,6 +95,16 @@ export const BREAKS: readonly UpstreamCase[] = [
     ...silent,
   },
   {
+    title: 'U15: a provider that sends comments and nothing else behind its first words (G10)',
+    script: events(THREE, async (wire) => {
+      while (!wire.isGone) {
+        await wire.send(chunk(': ping\n\n'));
+        await wire.pause(20);
+      }
+    }),
+    ...{ ...silent, stream: true, text: THREE_TEXT, cost: THREE_COST },
+  },
+  {
     title: 'U33: a provider that sends an event without end',
     script: async (wire) => {
       await wire.send(head(200, { 'content-type': 'text/event-stream', 'content-length': String(64 << 20) }));

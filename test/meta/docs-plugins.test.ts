@@ -52,9 +52,6 @@ describe('plugins in the docs', () => {
           const { error } = (await response.json()) as { readonly error: object };
           expect(error).to.include({ code: 'content_filtered', param: 'messages[0].content' });
         });
-      it('has its route', async () => {
-        expect(await (await gateway.get('/guardrail')).json()).to.have.property('forbidden');
-      });
     });
   }
 

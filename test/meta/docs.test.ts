@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { commandsBelow, GROUPS, isFirstLevel, PLACES } from '../../cli/places.ts';
 import { COMMANDS } from '../../cli/program.ts';
 import { listBuiltins } from '../../config/import-plugin.ts';
 import { loadConfig } from '../../config/load-config.ts';
@@ -29,14 +30,11 @@ function rowsOf(page: string, heading: string, first: RegExp): readonly (readonl
   return rows.filter(([cell = '']) => first.test(cell));
 }
 
-/** The commands of built-in plugins, each with its summary and where its plugin is. */
-async function commandsOfPlugins(): Promise<readonly (readonly string[])[]> {
+/** The commands of built-in plugins. */
+async function commandsOfPlugins(): Promise<readonly { readonly name: string; readonly summary: string }[]> {
   const own = listBuiltins().filter(({ kind }) => ['auth', 'agent', 'operation', 'dialect', 'policy'].includes(kind));
   const rows = await Promise.all(
-    own.map(async ({ url, name: plugin }) => {
-      const { default: loaded } = (await import(url)) as { readonly default: Plugin };
-      return (loaded.commands ?? []).map(({ name, summary }) => [name, `${summary} (plugin ${plugin})`]);
-    }),
+    own.map(async ({ url }) => ((await import(url)) as { readonly default: Plugin }).default.commands ?? []),
   );
   return rows.flat();
 }
@@ -61,18 +59,32 @@ describe('the tables of the docs', () => {
     );
   });
 
-  it('docs/cli.md lists every command with its summary, those of plugins after those of core', async () => {
-    type Row = Pick<(typeof COMMANDS)[number], 'name' | 'summary' | 'args'>;
+  it('docs/cli.md lists every command by group with its summary', async () => {
+    type Row = Pick<(typeof COMMANDS)[number], 'name' | 'summary' | 'args' | 'subcommands'>;
+    const all: readonly Row[] = [...COMMANDS, ...(await commandsOfPlugins())];
     const line = ({ name, summary, args = [] }: Row, group = ''): readonly string[] => [
-      [...(group ? [group] : []), name, ...args.map(([arg]) => arg)].join(' '),
+      `\`${[...(group ? [group] : []), name, ...args.map(([arg]) => arg)].join(' ')}\``,
       summary,
     ];
-    const own = COMMANDS.flatMap(({ subcommands = [], load, ...row }) => [
-      ...(load ? [line(row)] : []),
-      ...subcommands.map((sub) => line(sub, row.name)),
+    const expected = GROUPS.flatMap(([, names]) => names).flatMap((name) => {
+      const row = all.find((one) => one.name === name);
+      expect(row, name).to.not.equal(undefined);
+      const moved = commandsBelow(name).map(({ now, summary }) => [`\`${now}\``, summary]);
+      return row ? [line(row), ...(row.subcommands ?? []).map((sub) => line(sub, name)), ...moved] : moved;
+    });
+    const chapter = rowsOf('docs/cli.md', '## Commands', /^`/);
+    expect(chapter.slice(0, expected.length)).to.deep.equal(expected);
+    const former = PLACES.filter(({ now, was }) => now !== `${was} list`).map(({ now, was }) => [
+      `\`${was}\``,
+      `\`${now}\``,
     ]);
-    const expected = [...own, ...(await commandsOfPlugins())].map(([name, ...rest]) => [`\`${name}\``, ...rest]);
-    expect(rowsOf('docs/cli.md', '## Commands', /^`/)).to.deep.equal(expected);
+    expect(chapter.slice(expected.length)).to.deep.equal(former);
+    const unnamed = all.filter(({ name }) => isFirstLevel(name)).map(({ name }) => name);
+    expect(GROUPS.flatMap(([, names]) => names)).to.have.members(unnamed);
+  });
+
+  it('tollgate --help lists at most 16 commands at the first level', () => {
+    expect(GROUPS.flatMap(([, names]) => names)).to.have.length.of.at.most(16);
   });
 
   it('docs/architecture.md shows the layers that the tree is held to', () => {

@@ -3,7 +3,7 @@ import type { MutatedFile } from './mutants.ts';
 const room = 'what vendors do';
 const BILLS = ['test/app/vendor-bills.test.ts'];
 
-/** A wrong line for each of E1 to E24 (`docs/decisions/tests-of-the-bill.md`), in place of the one that mended it. */
+/** A wrong line for each of E1 to E24, in place of the one that mended it. */
 export const BILL: readonly MutatedFile[] = [
   {
     ...{ room, file: 'core/calls/ingress.ts', tests: ['test/ingress/vendor-effects.test.ts'] },
@@ -160,7 +160,12 @@ export const BILL: readonly MutatedFile[] = [
   {
     ...{ room, file: 'plugins/formats/openai-chat/response.ts', tests: ['test/app/local-servers.test.ts'] },
     mutants: [
-      ['E19: an unknown end is a good one', '?? UNKNOWN_END;', "?? 'stop';"],
+      [
+        'E19: an unknown end is a good one',
+        'const meaning = own ?? (Object.hasOwn(FINISH_REASON, key) ? FINISH_REASON[key] : undefined);',
+        "const meaning = own ?? (Object.hasOwn(FINISH_REASON, key) ? FINISH_REASON[key] : 'stop');",
+        ['test/plugins/formats/openai-chat/finish-reasons.test.ts'],
+      ],
       [
         'E21: citations of a form of ours reach a client',
         "if (type !== 'opaque' && type !== 'file_citation') return [annotation];",

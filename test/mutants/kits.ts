@@ -271,8 +271,8 @@ export const KITS: readonly MutatedFile[] = [
     mutants: [
       [
         'every end is a stop',
-        "...readEnd(state.reason ?? 'STOP', calls.length > 0),",
-        "...readEnd('STOP', calls.length > 0),",
+        "...readEnd(state.reason ?? 'STOP', state, isDelivered),",
+        "...readEnd('STOP', state, isDelivered),",
       ],
       [
         'an error with status 200 is a response',

@@ -33,7 +33,7 @@ export default definePlugin({
   permissions: ['ledger', 'records'],
   credentials: ['key'],
   isCredential: (text) => KEY_PATTERN.test(text),
-  commands: [{ name: 'keys', summary: 'Make, list, change, block, rotate and revoke API keys' }],
+  commands: [{ name: 'keys', summary: 'Create, list, update, block, rotate and revoke API keys' }],
   configSchema: {
     type: 'object',
     additionalProperties: false,

@@ -32,7 +32,7 @@ export default definePlugin({
   credentials: ['key'],
   isCredential: (text) => text.startsWith(ACCESS_PREFIX),
   configSchema: CONFIG_SCHEMA,
-  commands: [{ name: 'sign-ins', summary: 'List and end the programs that people signed in with' }],
+  commands: [{ name: 'sign-ins', summary: 'List and end sign-ins of programs' }],
   check: (config) => findProblems(config),
 
   setup(api, config) {
@@ -94,7 +94,7 @@ function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns
     if (!signIn)
       throw new GatewayError(
         'invalid_token',
-        'This sign-in has ended, or its token was not renewed. Sign in again: "/login" in Claude Code, or "tollgate login".',
+        'This sign-in has ended, or its token was not renewed. Sign in again: "/login" in Claude Code, or "tollgate users login".',
         // Claude Code asks its person at once then, and does not try for minutes.
         { headers: { 'x-should-retry': 'false' } },
       );

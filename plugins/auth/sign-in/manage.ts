@@ -33,7 +33,7 @@ function show({ id, userId, program, address, startedAt, endsAt }: FoundSignIn):
   };
 }
 
-/** `/api/core/admin/sign-ins` and `tollgate sign-ins`: what operators see of programs that people signed in with, and end. */
+/** `/api/core/admin/sign-ins` and `tollgate users sign-ins`: what operators see of programs that people signed in with, and end. */
 export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'audit'>, signIns: SignIns): void {
   const notFound = (): GatewayError =>
     new GatewayError('not_found', 'There is no such sign-in, or it has ended. "sign-ins list --user <id>" shows them.');
@@ -43,7 +43,7 @@ export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'audi
     response: 'The sign-in.',
     command: {
       name: 'sign-ins',
-      summary: 'List and end the programs that people signed in with',
+      summary: 'List and end sign-ins of programs',
       id: { name: '<id>', summary: 'the id, as "sign-ins list" shows it' },
     },
     find: async (id) => ({ version: 1, value: ID.test(id) ? await signIns.get(id, Date.now()) : undefined }),

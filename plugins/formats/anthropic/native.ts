@@ -59,11 +59,13 @@ function sealMessage(message: unknown, seal: DialectContext['seal']): unknown {
 function passOn({ seal }: DialectContext<MessagesRequest>): DialectNativeStream {
   /** Signatures by the index of their block, which come in pieces and are sealed when the block ends. */
   const signatures = new Map<unknown, string>();
+  let isStopped = false;
   return {
     push({ event, data }: SseEvent) {
       const value = parseJson(data);
       if (!isObject(value)) return '';
       const { type, index } = value;
+      isStopped ||= type === 'message_stop';
       const { type: kind, signature } = readObject(value['delta']);
       if (kind === 'signature_delta') {
         signatures.set(index, (signatures.get(index) ?? '') + String(signature ?? ''));
@@ -76,8 +78,8 @@ function passOn({ seal }: DialectContext<MessagesRequest>): DialectNativeStream 
       const delta = { type: 'signature_delta', signature: seal(complete) };
       return frameOf('content_block_delta', { type: 'content_block_delta', index, delta }) + own;
     },
-    // The provider's own last event has ended it.
-    end: () => '',
+    // The provider's own last event, where it sent one, has ended it.
+    end: () => (isStopped ? '' : frameOf('message_stop', { type: 'message_stop' })),
     fail: failFrame,
   };
 }

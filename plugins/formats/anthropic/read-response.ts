@@ -7,11 +7,9 @@ import {
   type CodecCall,
   chunkHead,
   deltaChunk,
-  type FailureClass,
   type FinishReason,
   isObject,
   type JsonObject,
-  type NativeFinish,
   parseJson,
   type ReasoningDetail,
   readArray,
@@ -21,10 +19,12 @@ import {
   type SseEvent,
   type StreamDecoder,
   StreamFailure,
+  type StreamProgress,
   type ToolCall,
   usageChunk,
 } from '../../../core/index.ts';
 import { ANSWER_TOOL } from '../../providers/kit/index.ts';
+import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import { anthropicFailure } from './errors.ts';
 import { isUsualOrder, opaqueOf, readFinish } from './tables.ts';
 import { isThinkingBlock } from './thinking.ts';
@@ -32,17 +32,18 @@ import type { Block } from './types.ts';
 import { anthropicUsage } from './usage.ts';
 
 /**
- * A message as a chat completion. Throws {@link StreamFailure} when a 200 holds none, and for a stop reason that is not known, unless
- * `unknown` says what that counts as.
+ * A message as a chat completion. Throws {@link StreamFailure} when a 200 holds none, and for an unmapped stop reason without content;
+ * `isNative` keeps that too, since the caller reads this format itself.
  */
-export function anthropicResponse(body: unknown, call: CodecCall, unknown?: FinishReason): ChatResponse {
+export function anthropicResponse(body: unknown, call: CodecCall, isNative = false): ChatResponse {
   const message = readObject(body);
   if (message['type'] === 'error' || message['error']) throw new StreamFailure(anthropicFailure(200, body, {}));
   if (!Array.isArray(message['content'])) throw failure('The provider sent a message without content.');
   const content = readContent(message['content'], call.id);
   const reason = readString(message['stop_reason']) ?? 'end_turn';
-  const finish = readFinish(reason, content.tool_calls !== undefined) ?? unknown;
-  if (finish === undefined) throw failure(`The model broke off its response (${reason.slice(0, 40)}).`, 'broken_off');
+  const called = content.tool_calls?.map((each) => each.function?.arguments ?? '') ?? [];
+  const known = readFinish(reason, called.length > 0);
+  const end = known ? endOf(known, reason, message) : unmappedEnd(reason, isNative || hasDelivered(content), called);
   const model = readString(message['model']) ?? call.model;
   const isRefused = reason === 'refusal' && message['content'].length === 0;
   const usage = anthropicUsage(message['usage'], model, isRefused);
@@ -57,8 +58,7 @@ export function anthropicResponse(body: unknown, call: CodecCall, unknown?: Fini
       {
         index: 0,
         message: { role: 'assistant', ...content, ...(isSilent && { content: null }), refusal },
-        finish_reason: finish,
-        finish: nativeFinish(reason, message['stop_sequence']),
+        ...end,
         logprobs: null,
       },
     ],
@@ -67,10 +67,10 @@ export function anthropicResponse(body: unknown, call: CodecCall, unknown?: Fini
   };
 }
 
-/** The vendor's own word for an end, and which stop sequence it was. */
-function nativeFinish(reason: string, sequence: unknown): NativeFinish {
+/** A finish reason with the vendor's own word, and which stop sequence it was. */
+function endOf(finish: FinishReason, reason: string, { stop_sequence: sequence }: JsonObject): ChoiceEnd {
   const stop = readString(sequence);
-  return { native: reason, ...(stop !== undefined && { stop_sequence: stop }) };
+  return { finish_reason: finish, finish: { native: reason, ...(stop !== undefined && { stop_sequence: stop }) } };
 }
 
 /** What the vendor says of a refusal; null when there was none. */
@@ -84,8 +84,8 @@ function contextOf({ context_management }: JsonObject): JsonObject {
   return isObject(context_management) ? { context_management } : {};
 }
 
-function failure(message: string, kind: FailureClass = 'upstream_error'): StreamFailure {
-  return new StreamFailure({ class: kind, message });
+function failure(message: string): StreamFailure {
+  return new StreamFailure({ class: 'upstream_error', message });
 }
 
 type Content = Pick<AssistantMessage, 'content' | 'tool_calls'> & JsonObject;
@@ -165,6 +165,19 @@ class BlockReader {
   /** Whether any block has begun. */
   get hasBegun(): boolean {
     return this.#blocks.size > 0;
+  }
+
+  /** Whether any of them has content. */
+  get hasContent(): boolean {
+    return [...this.#blocks.values()].some(
+      ({ type, tool, written }) => written !== '' || tool !== undefined || (type !== 'text' && type !== 'thinking'),
+    );
+  }
+
+  /** The arguments of the calls of tools, as text; empty for one that has not ended. */
+  get called(): readonly string[] {
+    const calls = [...this.#blocks.values()].filter(({ tool }) => tool !== undefined);
+    return calls.map(({ isClosed, written }) => (isClosed ? written : ''));
   }
 
   /** Whether one of them called a tool of the caller's. */
@@ -285,17 +298,14 @@ function completeBlock({ type, start, written }: BlockState): JsonObject {
     : { ...start, input: parseJson(written) ?? start['input'] };
 }
 
-/**
- * Decodes the Messages API's events, which differ by the `type` in their data. After a stop reason that is not known the stream is not
- * complete, unless `unknown` says what that counts as.
- */
-export function anthropicStream(call: CodecCall, unknown?: FinishReason): StreamDecoder {
-  return new EventReader(call, unknown);
+/** Decodes the Messages API's events, which differ by the `type` in their data; `isNative` as for {@link anthropicResponse}. */
+export function anthropicStream(call: CodecCall, isNative = false): StreamDecoder {
+  return new EventReader(call, isNative);
 }
 
 class EventReader implements StreamDecoder {
   readonly #call: CodecCall;
-  readonly #unknown: FinishReason | undefined;
+  readonly #isNative: boolean;
   readonly #blocks: BlockReader;
   #head: ChunkHead;
   /** The id of the message that has begun. */
@@ -306,9 +316,9 @@ class EventReader implements StreamDecoder {
   /** Whether it was refused before anything was written. */
   #isRefused = false;
 
-  constructor(call: CodecCall, unknown: FinishReason | undefined) {
+  constructor(call: CodecCall, isNative: boolean) {
     this.#call = call;
-    this.#unknown = unknown;
+    this.#isNative = isNative;
     this.#blocks = new BlockReader(call.id);
     this.#head = chunkHead(call);
   }
@@ -349,6 +359,11 @@ class EventReader implements StreamDecoder {
     return { chunks: counted ? [usageChunk(this.#head, counted)] : [], complete: this.#finish !== undefined };
   }
 
+  progress(): StreamProgress {
+    if (this.#isStopped) return 'complete';
+    return this.#finish === undefined ? 'open' : 'finished';
+  }
+
   #emit(deltas: readonly ChatDelta[]): readonly ChatChunk[] {
     return deltas.map((delta) => deltaChunk(this.#head, delta));
   }
@@ -382,14 +397,15 @@ class EventReader implements StreamDecoder {
   #end(delta: JsonObject, event: JsonObject): readonly ChatChunk[] {
     const reason = readString(delta['stop_reason']);
     if (reason === undefined || this.#finish !== undefined) return [];
-    const finish = readFinish(reason, this.#blocks.hasCalled) ?? this.#unknown;
-    if (finish === undefined) return [];
-    this.#finish = finish;
+    const known = readFinish(reason, this.#blocks.hasCalled);
+    const end = known
+      ? endOf(known, reason, delta)
+      : unmappedEnd(reason, this.#isNative || this.#blocks.hasContent, this.#blocks.called);
+    this.#finish = end.finish_reason;
     this.#isRefused = reason === 'refusal' && !this.#blocks.hasBegun;
     const refusal = refusalText(reason, delta['stop_details']);
-    const chunk = deltaChunk(this.#head, {}, { finish });
-    const native = nativeFinish(reason, delta['stop_sequence']);
-    const last = { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, finish: native })) };
+    const chunk = deltaChunk(this.#head, {}, { finish: end.finish_reason });
+    const last = { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, ...end })) };
     return [...this.#emit(refusal === null ? [] : [{ refusal }]), { ...last, ...contextOf(event) }];
   }
 

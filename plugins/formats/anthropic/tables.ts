@@ -123,8 +123,8 @@ const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
 });
 
 /**
- * OpenAI's word for a stop reason; undefined for one that is not known, so that a piece of a response never looks complete. `called` is
- * whether a tool of the caller's was: a formed answer is a call too.
+ * OpenAI's word for a stop reason; undefined for one that is missing here. `called` is whether a tool of the caller's was: a formed answer
+ * is a call too.
  */
 export function readFinish(reason: string, called: boolean): FinishReason | undefined {
   const known = Object.hasOwn(FINISH_REASON, reason) ? FINISH_REASON[reason] : undefined;
@@ -224,7 +224,7 @@ export const ANTHROPIC_EFFECTS: ProviderEffects = Object.freeze({
 export const ANTHROPIC_FIELDS: FieldTable = {
   unknown: 'dropped',
   notes: [
-    'A stop reason that this gateway does not know is an error after the content so far, never `stop`; `pause_turn` and `compaction` are `length`. Callers of Messages get it as it is.',
+    'After a stop reason that this gateway does not know the answer is kept as incomplete (`length`), never `stop`; so is one after `pause_turn` and `compaction`. Callers of Messages get it as it is.',
     'Where thinking of the history is bound to what stood before it (Opus, Sonnet and Haiku 5.5, Fable and Mythos 5.1 and later), the vendor is asked to leave it out when that has changed (`thinking.block_binding`, the beta `thinking-binding-controls-2026-08-01`, unless `betas.deny` has it), instead of refusing the request.',
   ],
   extras: [

@@ -218,10 +218,10 @@ export function nativeMessages(rules: BetaRules): NativeRow {
       return { ...(version && { 'anthropic-version': version }), ...betaHeader(betas, rules) };
     },
     count: COUNT,
-    // The caller knows its own format: a stop reason that is not known here still ends the vendor's message.
+    // The caller knows its own format: an unmapped stop reason ends the vendor's message, also an empty one.
     codec: {
-      response: (body, call) => anthropicResponse(body, call, 'length'),
-      stream: (call) => anthropicStream(call, 'length'),
+      response: (body, call) => anthropicResponse(body, call, true),
+      stream: (call) => anthropicStream(call, true),
     },
   };
 }

@@ -53,6 +53,7 @@ function claudeStream(call: CodecCall): StreamDecoder {
       return decoder.push({ data: Buffer.from(bytes, 'base64').toString('utf8') });
     },
     end: () => decoder.end(),
+    progress: () => decoder.progress?.() ?? 'open',
   };
 }
 

@@ -5,11 +5,9 @@ import {
   type CodecCall,
   chunkHead,
   deltaChunk,
-  type FinishReason,
   isCount,
   isObject,
   type JsonObject,
-  type NativeFinish,
   parseJson,
   type ReasoningDetail,
   type ResponseHeaders,
@@ -19,12 +17,14 @@ import {
   type SseEvent,
   type StreamDecoder,
   StreamFailure,
+  type StreamProgress,
   type ToolCall,
   type UpstreamFailure,
   type Usage,
   usageChunk,
 } from '../../../core/index.ts';
 import { failureOfStatus, toolCallId } from '../../providers/kit/index.ts';
+import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import { CLASS_BY_ERROR, CLASS_BY_TEXT, HINTS, meaningOf, OWN_REASONS } from './tables.ts';
 
 /** The service's own name of an error, as a key of {@link CLASS_BY_ERROR}: `com.amazon#ThrottlingException:http://…` is `throttling`. */
@@ -92,18 +92,16 @@ function withTier(usage: Usage | undefined, { serviceTier, performanceConfig }: 
   return usage && tier !== undefined ? { ...usage, service_tier: tier } : usage;
 }
 
-/** Why the model stopped; a reason that stands for a failure is thrown. */
-function finishOf(
-  reason: string,
-  called: boolean,
-): { readonly finish: FinishReason; readonly native: NativeFinish | undefined } {
+/** Why the model stopped; a reason that stands for a failure is thrown. `called` are the arguments of its calls, as text. */
+function readEnd(reason: string, isDelivered: boolean, called: readonly string[]): ChoiceEnd {
   const meaning = meaningOf(reason);
+  if (meaning === undefined) return unmappedEnd(reason, isDelivered, called);
   if (typeof meaning === 'object') {
     const message = `The model broke off its response (${reason.slice(0, 40)}).`;
     throw new StreamFailure({ class: meaning.failure, message });
   }
-  const finish = meaning === 'stop' && called ? 'tool_calls' : meaning;
-  return { finish, native: OWN_REASONS.has(reason) ? { native: reason } : undefined };
+  const finish = meaning === 'stop' && called.length > 0 ? 'tool_calls' : meaning;
+  return { finish_reason: finish, ...(OWN_REASONS.has(reason) && { finish: { native: reason } }) };
 }
 
 /** One thought, as the vendor wants it back; undefined without anything that it could check. */
@@ -140,7 +138,12 @@ export function converseResponse(body: unknown, call: CodecCall): ChatResponse {
     if (typeof thought === 'string' && thought !== '') thoughts.push(thought);
     if (detail) details.push(detail);
   }
-  const { finish, native } = finishOf(reason, calls.length > 0);
+  const isDelivered = [...texts, ...thoughts].some((text) => text !== '') || details.length + calls.length > 0;
+  const end = readEnd(
+    reason,
+    isDelivered,
+    calls.map((each) => each.function?.arguments ?? ''),
+  );
   const counted = withTier(readUsage(usage), readObject(body));
   return {
     id: call.id,
@@ -159,8 +162,7 @@ export function converseResponse(body: unknown, call: CodecCall): ChatResponse {
           ...(details.length > 0 && { reasoning_details: details }),
         },
         logprobs: null,
-        finish_reason: finish,
-        ...(native && { finish: native }),
+        ...end,
       },
     ],
     ...(counted && { usage: counted }),
@@ -194,7 +196,9 @@ export function converseStream(call: CodecCall): StreamDecoder {
 class ConverseDecoder implements StreamDecoder {
   readonly #head: ReturnType<typeof chunkHead>;
   readonly #blocks = new Map<unknown, OpenBlock>();
-  #tools = 0;
+  /** The arguments of each call so far. */
+  readonly #called: string[] = [];
+  #hasContent = false;
   #hasRole = false;
   #isOver = false;
   #usage: Usage | undefined;
@@ -232,16 +236,22 @@ class ConverseDecoder implements StreamDecoder {
     return { chunks: this.#usage ? [usageChunk(this.#head, this.#usage)] : [], complete: this.#isOver };
   }
 
+  progress(): StreamProgress {
+    if (!this.#isOver) return 'open';
+    return this.#usage ? 'complete' : 'ending';
+  }
+
   #emit(delta: ChatDelta): readonly ChatChunk[] {
     // Nothing may follow a finish reason but the counts.
     if (this.#isOver) return [];
+    this.#hasContent ||= hasDelivered(delta);
     const first: ChatDelta = this.#hasRole ? {} : { role: 'assistant' };
     this.#hasRole = true;
     return [deltaChunk(this.#head, { ...first, ...delta })];
   }
 
   #start(index: unknown, tool: unknown): readonly ChatChunk[] {
-    const place = isObject(tool) ? this.#tools++ : undefined;
+    const place = isObject(tool) ? this.#called.push('') - 1 : undefined;
     this.#blocks.set(index, { tool: place, hasInput: false, thought: '', signature: undefined });
     if (!isObject(tool) || place === undefined) return [];
     const { id, type, function: called } = callOf({ ...tool, input: '' }, `${this.#head.id}_${place}`);
@@ -258,6 +268,7 @@ class ConverseDecoder implements StreamDecoder {
       const input = readString(toolUse['input']) ?? '';
       if (block.tool === undefined || input === '') return [];
       block.hasInput = true;
+      this.#called[block.tool] += input;
       return this.#emit({ tool_calls: [{ index: block.tool, function: { arguments: input } }] });
     }
     const { text: thought, signature, redactedContent } = readObject(reasoningContent);
@@ -283,10 +294,10 @@ class ConverseDecoder implements StreamDecoder {
 
   #end(reason: string): readonly ChatChunk[] {
     if (this.#isOver) return [];
-    const { finish, native } = finishOf(reason, this.#tools > 0);
+    const end = readEnd(reason, this.#hasContent, this.#called);
     this.#isOver = true;
     const first: ChatDelta = this.#hasRole ? {} : { role: 'assistant' };
-    const chunk = deltaChunk(this.#head, first, { finish });
-    return [native ? { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, finish: native })) } : chunk];
+    const chunk = deltaChunk(this.#head, first, { finish: end.finish_reason });
+    return [end.finish ? { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, ...end })) } : chunk];
   }
 }

@@ -5,7 +5,7 @@ type Meaning = FinishReason | { readonly failure: FailureClass };
 
 const BROKEN_OFF: Meaning = Object.freeze({ failure: 'broken_off' });
 
-/** Why a message ended; another reason is a failure, so that a piece of a response never looks complete. Source: `StopReason` of the Bedrock API. */
+/** Why a message ended; after a reason that is missing here the answer is kept as incomplete. Source: `StopReason` of the Bedrock API. */
 const STOP_REASONS: Readonly<Record<string, Meaning>> = Object.freeze({
   end_turn: 'stop',
   stop_sequence: 'stop',
@@ -18,9 +18,9 @@ const STOP_REASONS: Readonly<Record<string, Meaning>> = Object.freeze({
   malformed_tool_use: BROKEN_OFF,
 });
 
-/** OpenAI's word for a stop reason, or what kind of failure it stands for. */
-export function meaningOf(reason: string): Meaning {
-  return (Object.hasOwn(STOP_REASONS, reason) ? STOP_REASONS[reason] : undefined) ?? BROKEN_OFF;
+/** OpenAI's word for a stop reason, or what kind of failure it stands for; undefined for one that is missing here. */
+export function meaningOf(reason: string): Meaning | undefined {
+  return Object.hasOwn(STOP_REASONS, reason) ? STOP_REASONS[reason] : undefined;
 }
 
 /** Reasons that no word of OpenAI's says as exactly. */
@@ -84,7 +84,7 @@ export const CONVERSE_FIELDS: FieldTable = {
   unknown: 'dropped',
   notes: [
     'Claude goes by its own format (`invoke`, `anthropic_version: bedrock-2023-05-31`), all other models by Converse.',
-    'A stop reason that this gateway does not know is an error after the content so far, never `stop`.',
+    'After a stop reason that this gateway does not know the answer is kept as incomplete (`length`), never `stop`.',
     'Errors of a stream come as exceptions in it; the call ends with an error frame then.',
   ],
   lacks: {

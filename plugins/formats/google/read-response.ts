@@ -2,11 +2,9 @@ import {
   type ChatChoice,
   type ChatResponse,
   type CodecCall,
-  type FinishReason,
   isCount,
   isObject,
   type JsonObject,
-  type NativeFinish,
   type ReasoningDetail,
   readArray,
   readCount,
@@ -17,10 +15,11 @@ import {
   type Usage,
 } from '../../../core/index.ts';
 import { ANSWER_TOOL } from '../../providers/kit/index.ts';
+import { brokenOff, type ChoiceEnd, unmappedEnd } from '../unmapped-end.ts';
 import { geminiFailure } from './errors.ts';
 import { readGrounding } from './grounding.ts';
 import { signatureField, signedCallId } from './signatures.ts';
-import { isUsualOrder, readFinish } from './tables.ts';
+import { FAILED_ENDS, isUsualOrder, readFinish } from './tables.ts';
 
 /** The response of generateContent as a chat completion. Throws {@link StreamFailure} when a 200 holds none. */
 export function geminiResponse(body: unknown, call: CodecCall): ChatResponse {
@@ -31,12 +30,14 @@ export function geminiResponse(body: unknown, call: CodecCall): ChatResponse {
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without a candidate.' });
   }
   const usage = geminiUsage(response);
+  const isDelivered = (): boolean => candidates.some((candidate) => partsOf(candidate).some(isWritten));
   return {
     id: readString(response['responseId']) ?? call.id,
     object: 'chat.completion',
     created: call.created,
     model: readString(response['modelVersion']) ?? call.model,
-    choices: candidates.length === 0 ? [blockedChoice()] : candidates.map((item, at) => toChoice(item, call, at)),
+    choices:
+      candidates.length === 0 ? [blockedChoice()] : candidates.map((item, at) => toChoice(item, call, at, isDelivered)),
     ...(usage && { usage }),
   };
 }
@@ -46,7 +47,7 @@ export function unwrap(body: unknown): JsonObject {
   return readObject(Array.isArray(body) ? body[0] : body);
 }
 
-function toChoice(candidate: JsonObject, call: CodecCall, position: number): ChatChoice {
+function toChoice(candidate: JsonObject, call: CodecCall, position: number, isDelivered: () => boolean): ChatChoice {
   const index = readCount(candidate['index']) ?? position;
   const state = createCandidateState();
   const { text, reasoning, calls, images, signature, details, annotations, order } = readPieces(
@@ -69,7 +70,7 @@ function toChoice(candidate: JsonObject, call: CodecCall, position: number): Cha
       ...signatureField(signature),
       ...(!isUsualOrder(order) && { order }),
     },
-    ...readEnd(state.reason ?? 'STOP', calls.length > 0),
+    ...readEnd(state.reason ?? 'STOP', state, isDelivered),
     logprobs: geminiLogprobs(candidate),
   };
 }
@@ -127,6 +128,10 @@ export interface CandidateState {
   calls: number;
   /** Why it ended, if it has. */
   reason: string | undefined;
+  /** Whether the model wrote anything. */
+  hasContent: boolean;
+  /** Whether its end cut a call off, which is left out then. */
+  isCut: boolean;
   /** The thinking since the last signature. */
   thinking: string;
   readonly partial: PartialCalls;
@@ -136,7 +141,27 @@ export interface CandidateState {
 }
 
 export function createCandidateState(): CandidateState {
-  return { calls: 0, reason: undefined, thinking: '', partial: createPartialCalls(), text: '', cited: new Set() };
+  return {
+    calls: 0,
+    reason: undefined,
+    hasContent: false,
+    isCut: false,
+    thinking: '',
+    partial: createPartialCalls(),
+    text: '',
+    cited: new Set(),
+  };
+}
+
+function partsOf(candidate: JsonObject): readonly unknown[] {
+  return readArray(readObject(candidate['content'])['parts']);
+}
+
+/** Whether a part holds something that a model wrote, of whatever kind. */
+function isWritten(part: unknown): boolean {
+  return Object.entries(readObject(part)).some(
+    ([name, value]) => value !== '' && name !== 'thought' && name !== 'thoughtSignature',
+  );
 }
 
 /** Reads the parts of one candidate, and notes its calls and its end. Throws {@link StreamFailure} when a call broke off. */
@@ -145,14 +170,16 @@ export function readPieces(candidate: JsonObject, call: CodecCall, index: number
   const add = (complete: CompleteCall | undefined): void => {
     if (complete) addCall(pieces, complete, `call_${call.id}_${index}_${state.calls + pieces.calls.length}`);
   };
-  for (const part of readArray(readObject(candidate['content'])['parts'])) {
+  for (const part of partsOf(candidate)) {
     if (!isObject(part)) continue;
+    state.hasContent ||= isWritten(part);
     const called = part['functionCall'];
     if (isObject(called)) add(state.partial.read(called, readString(part['thoughtSignature'])));
     else addPart(pieces, part, state);
   }
   state.reason = readString(candidate['finishReason']) ?? state.reason;
   if (state.reason !== undefined && readFinish(state.reason, false)) add(state.partial.end());
+  else if (state.reason !== undefined) state.isCut ||= state.partial.isOpen();
   state.calls += pieces.calls.length;
   const { formed, ...rest } = pieces;
   // An answer in the wanted format is all of the content: other text would break the format.
@@ -229,19 +256,18 @@ function readImage(inline: unknown): JsonObject | undefined {
 }
 
 /**
- * Why a candidate ended, in OpenAI's words, with Google's own where it says more. Throws {@link StreamFailure} when it ended because
- * the model failed: another attempt may succeed.
+ * A candidate's end in OpenAI's words, with Google's own where it says more. Throws {@link StreamFailure} when the model failed, or ended
+ * for an unmapped reason with nothing `isDelivered`: another attempt may succeed.
  */
 export function readEnd(
   reason: string,
-  called: boolean,
-): { readonly finish_reason: FinishReason; readonly finish?: NativeFinish } {
-  const finish = readFinish(reason, called);
-  if (finish === undefined)
-    throw new StreamFailure({
-      class: 'broken_off',
-      message: `The model broke off its response (${reason.slice(0, 40)}).`,
-    });
+  { calls, isCut }: Pick<CandidateState, 'calls' | 'isCut'>,
+  isDelivered: () => boolean,
+): ChoiceEnd {
+  const finish = readFinish(reason, calls > 0);
+  if (FAILED_ENDS.has(reason)) throw brokenOff(reason);
+  // Google's calls come whole, but for one that was cut off.
+  if (finish === undefined) return unmappedEnd(reason, isDelivered(), calls === 0 ? [] : isCut ? ['{}', ''] : ['{}']);
   return { finish_reason: finish, ...(reason !== 'STOP' && reason !== 'MAX_TOKENS' && { finish: { native: reason } }) };
 }
 
@@ -330,6 +356,8 @@ export interface PartialCalls {
   read(called: JsonObject, signature: string | undefined): CompleteCall | undefined;
   /** The call that is complete although nothing closed it, at the end of a candidate. Throws when it broke off in the middle. */
   end(): CompleteCall | undefined;
+  /** Whether a call has begun that nothing closed. */
+  isOpen(): boolean;
 }
 
 export interface CompleteCall {
@@ -371,6 +399,7 @@ export function createPartialCalls(): PartialCalls {
       return goesOn ? undefined : close();
     },
     end: close,
+    isOpen: () => open !== undefined,
   };
 }
 

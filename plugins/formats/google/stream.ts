@@ -61,6 +61,7 @@ export function geminiStream(call: CodecCall): StreamDecoder {
   let head: ChunkHead = chunkHead(call);
   let usage: Usage | undefined;
   const candidates = new Map<number, CandidateState>();
+  let isBlockedPrompt = false;
 
   const read = (candidate: JsonObject, position: number): readonly ChatChunk[] => {
     const index = readCount(candidate['index']) ?? position;
@@ -82,15 +83,23 @@ export function geminiStream(call: CodecCall): StreamDecoder {
       if (counted) usage = laterUsage(usage, counted);
       const chunks = readArray(response['candidates']).flatMap((item, at) => read(readObject(item), at));
       if (candidates.size > 0 || !isBlocked(response)) return chunks;
+      isBlockedPrompt = true;
       candidates.set(0, { ...createCandidateState(), reason: 'SAFETY' });
       return [openingChunk(head, 0)];
     },
     end() {
-      const ends = [...candidates].flatMap(([index, { reason, calls }]) =>
-        reason === undefined ? [] : [endingChunk(head, index, readEnd(reason, calls > 0))],
+      const isDelivered = (): boolean => [...candidates.values()].some(({ hasContent }) => hasContent);
+      const ends = [...candidates].flatMap(([index, state]) =>
+        state.reason === undefined ? [] : [endingChunk(head, index, readEnd(state.reason, state, isDelivered))],
       );
       const complete = candidates.size > 0 && ends.length === candidates.size;
       return { chunks: usage ? [...ends, usageChunk(head, usage)] : ends, complete };
+    },
+    // Some models repeat `STOP` in every event, so the finish reason is no end marker, also with the usage.
+    progress() {
+      if (candidates.size === 0 || candidates.size < (isBlockedPrompt ? 1 : (call.request?.n ?? 1))) return 'open';
+      for (const { reason } of candidates.values()) if (reason === undefined) return 'open';
+      return usage ? 'ending' : 'finished';
     },
   };
 }

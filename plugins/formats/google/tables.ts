@@ -108,8 +108,8 @@ export function readEffort({ reasoning_effort: name }: ChatRequest): Effort | un
 }
 
 /**
- * Google's words for the end of a candidate; `STOP` is looked at apart, since Gemini writes it for tool calls too. Any other word, such
- * as `MALFORMED_FUNCTION_CALL` or one that came later, means that the model failed: a piece of a response never looks complete.
+ * Google's words for the end of a candidate; `STOP` is looked at apart, since Gemini writes it for tool calls too. After any other word,
+ * such as `NO_IMAGE` or one that came later, what the model wrote is kept as incomplete.
  */
 const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
   STOP: 'stop',
@@ -128,7 +128,12 @@ const FINISH_REASON: Readonly<Record<string, FinishReason>> = Object.freeze({
   IMAGE_RECITATION: 'content_filter',
 });
 
-/** OpenAI's word for one of Google's; undefined where the model failed. */
+/** Words that mean that the model failed: what it wrote cannot be read, or must not be replayed. */
+export const FAILED_ENDS: ReadonlySet<string> = new Set([
+  ...['MALFORMED_FUNCTION_CALL', 'MALFORMED_RESPONSE', 'MISSING_THOUGHT_SIGNATURE'],
+]);
+
+/** OpenAI's word for one of Google's; undefined where there is none. */
 export function readFinish(reason: string, called: boolean): FinishReason | undefined {
   const known = Object.hasOwn(FINISH_REASON, reason) ? FINISH_REASON[reason] : undefined;
   return called && known === 'stop' ? 'tool_calls' : known;

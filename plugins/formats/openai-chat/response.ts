@@ -19,8 +19,9 @@ import {
 } from '../../../core/index.ts';
 import { readRelayDetails, textOfDetails } from '../../providers/kit/index.ts';
 import { sealDetail } from '../sealed-reasoning.ts';
+import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import { classifyError } from './errors.ts';
-import { FINISH_REASON, UNKNOWN_END, USUAL_ENDS } from './tables.ts';
+import { FINISH_REASON, USUAL_ENDS } from './tables.ts';
 import { readToolCalls } from './tool-calls.ts';
 import type { Differences, ErrorRules, UsageRules } from './types.ts';
 
@@ -39,8 +40,9 @@ export function readResponse(body: unknown, call: CodecCall, differences: Differ
     throw new StreamFailure({ class: 'upstream_error', message: 'The provider answered without `choices`.' });
   }
   const choices: ChatChoice[] = [];
-  for (const choice of body['choices'])
-    if (isObject(choice)) choices.push(readChoice(choice, choices.length, call, differences));
+  const sent = body['choices'].filter(isObject);
+  const isDelivered = (): boolean => sent.some(({ message }) => hasDelivered(readObject(message)));
+  for (const choice of sent) choices.push(readChoice(choice, choices.length, call, differences, isDelivered));
   const read = readUsage(body['usage'], differences);
   const usage = body['service_tier'] === undefined ? read : withTier(read, body);
   const response: ChatResponse = {
@@ -58,6 +60,7 @@ function readChoice(
   position: number,
   call: CodecCall,
   differences: Differences,
+  isDelivered: () => boolean,
 ): ChatChoice {
   const said = readObject(choice['message']);
   const { reasoning_details: details, tool_calls: calls } = said;
@@ -75,14 +78,17 @@ function readChoice(
   Object.assign(message, extrasOf(said, MESSAGE));
   // The body arrived whole, so a missing reason is a vendor's omission, not a broken response.
   const reason = readString(choice['finish_reason']) ?? 'stop';
-  const finishReason = mapFinishReason(reason, readCalls !== undefined, differences);
+  const known = mapFinishReason(reason, readCalls !== undefined, differences);
+  const end = known
+    ? readFinish(choice, known)
+    : unmappedEnd(reason, isDelivered(), readCalls?.map((each) => readString(each.function?.arguments) ?? '') ?? []);
   const read: ChatChoice = {
     index: count(choice['index']) ?? position,
     message,
     logprobs: choice['logprobs'] ? readLogprobs(choice['logprobs']) : null,
-    finish_reason: finishReason,
+    finish_reason: end.finish_reason,
   };
-  return Object.assign(read, readFinish(choice, finishReason), extrasOf(choice, CHOICE));
+  return Object.assign(read, end, extrasOf(choice, CHOICE));
 }
 
 /** Unix seconds of a vendor's `created`, also where it counts milliseconds or fractions; 0 is none. */
@@ -127,17 +133,17 @@ function thinkingText(part: unknown): string {
 }
 
 /**
- * A vendor's finish reason as OpenAI's. A reason that stands for a failure throws it as {@link StreamFailure}; a turn
- * that called tools ends with `tool_calls`, also where the vendor says `stop`.
+ * A vendor's finish reason as OpenAI's; undefined for one that no table has. A reason that stands for a failure throws it as
+ * {@link StreamFailure}; a turn that called tools ends with `tool_calls`, also where the vendor says `stop`.
  */
 export function mapFinishReason(
   reason: string,
   calledTools: boolean,
   { finishReasons, keepsStop = false }: Pick<Differences, 'finishReasons' | 'keepsStop'>,
-): FinishReason {
+): FinishReason | undefined {
   const key = reason.toLowerCase();
   const own = finishReasons && Object.hasOwn(finishReasons, key) ? finishReasons[key] : undefined;
-  const meaning = own ?? (Object.hasOwn(FINISH_REASON, key) ? FINISH_REASON[key] : undefined) ?? UNKNOWN_END;
+  const meaning = own ?? (Object.hasOwn(FINISH_REASON, key) ? FINISH_REASON[key] : undefined);
   if (typeof meaning === 'object') {
     const message = `The model broke off its response (${key.slice(0, 40)}).`;
     throw new StreamFailure({ class: meaning.failure, message });
@@ -145,13 +151,17 @@ export function mapFinishReason(
   return meaning === 'stop' && calledTools && !keepsStop ? 'tool_calls' : meaning;
 }
 
-/** Why the model stopped in its vendor's words, where these are no other spelling of OpenAI's; the stop sequence as vLLM tells it. */
-export function readFinish(choice: JsonObject, finishReason: FinishReason): { readonly finish?: NativeFinish } {
+/** A finish reason, with its vendor's word where that is no other spelling of OpenAI's, and the stop sequence as vLLM sends it. */
+export function readFinish(choice: JsonObject, finishReason: FinishReason): ChoiceEnd {
   const native = readString(choice['native_finish_reason']) ?? readString(choice['finish_reason']);
   const sequence = finishReason === 'stop' ? readString(choice['stop_reason']) : undefined;
   const isSaid = native === undefined || USUAL_ENDS.has(native.toLowerCase());
-  if (isSaid && sequence === undefined) return {};
-  return { finish: { ...(!isSaid && { native }), ...(sequence !== undefined && { stop_sequence: sequence }) } };
+  if (isSaid && sequence === undefined) return { finish_reason: finishReason };
+  const finish: NativeFinish = {
+    ...(!isSaid && { native }),
+    ...(sequence !== undefined && { stop_sequence: sequence }),
+  };
+  return { finish_reason: finishReason, finish };
 }
 
 /** Lists of log probabilities; the last is DeepSeek's, of the tokens the model thought. */

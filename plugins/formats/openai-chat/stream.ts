@@ -19,6 +19,7 @@ import {
   type Usage,
 } from '../../../core/index.ts';
 import { readRelayDetails } from '../../providers/kit/index.ts';
+import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import {
   count,
   extrasOf,
@@ -42,6 +43,8 @@ const NONE: readonly never[] = Object.freeze([]);
 
 interface ChoiceState {
   readonly tools: ToolCallTracker;
+  /** Whether the model wrote anything. */
+  hasContent: boolean;
   finished: boolean;
   lastReasoning: string | undefined;
   /** Once the vendor has sent details of its reasoning. */
@@ -111,6 +114,13 @@ export function decodeStream(call: CodecCall, differences: Differences): StreamD
       chunks: lastChunks(),
       complete: choices.size > 0 && [...choices.values()].every(({ finished }) => finished),
     }),
+    progress() {
+      if (done) return 'complete';
+      // Some vendors begin one choice after the end of another one.
+      if (choices.size === 0 || choices.size < (call.request?.n ?? 1)) return 'open';
+      for (const { finished } of choices.values()) if (!finished) return 'open';
+      return 'finished';
+    },
   };
 }
 
@@ -127,6 +137,7 @@ function readChoice(
   const known = choices.get(index);
   const state: ChoiceState = known ?? {
     tools: trackToolCalls(`${call.id}:${index}`),
+    hasContent: false,
     finished: false,
     lastReasoning: undefined,
     details: undefined,
@@ -140,15 +151,29 @@ function readChoice(
   const meant = Object.keys(delta).length > 0 || reason !== undefined || 'content_filter_results' in extras;
   if (!meant && (known || !(hasRole(sent) || state.details))) return undefined;
   choices.set(index, state);
+  state.hasContent ||= hasDelivered(delta);
   if (reason !== undefined) state.finished = true;
-  const finishReason = reason === undefined ? null : mapFinishReason(reason, state.tools.used(), differences);
+  const end = reason === undefined ? undefined : readEnd(choice, reason, state, choices, differences);
   const read: ChunkChoice = {
     index,
     delta: known ? delta : { role: 'assistant', ...delta },
     logprobs: readLogprobs(choice['logprobs'], delta.content),
-    finish_reason: finishReason,
+    finish_reason: null,
   };
-  return Object.assign(read, finishReason !== null && readFinish(choice, finishReason), extras);
+  return Object.assign(read, end, extras);
+}
+
+function readEnd(
+  choice: JsonObject,
+  reason: string,
+  { tools }: ChoiceState,
+  choices: ReadonlyMap<number, ChoiceState>,
+  differences: Differences,
+): ChoiceEnd {
+  const known = mapFinishReason(reason, tools.used(), differences);
+  if (known !== undefined) return readFinish(choice, known);
+  const isDelivered = [...choices.values()].some(({ hasContent }) => hasContent);
+  return unmappedEnd(reason, isDelivered, tools.written());
 }
 
 function withEndings(
@@ -269,7 +294,7 @@ function joined(open: JsonObject, piece: JsonObject): JsonObject {
 }
 
 /** A codec that reads what a vendor's own wire becomes. */
-export function withOwnWire(codec: ChatCodec, { response = (body) => body, events }: OwnWire): ChatCodec {
+export function withOwnWire(codec: ChatCodec, { response = (body) => body, events, isEnd }: OwnWire): ChatCodec {
   return {
     ...codec,
     response: (body, call) => codec.response(isObject(body) ? response(body) : body, call),
@@ -277,14 +302,17 @@ export function withOwnWire(codec: ChatCodec, { response = (body) => body, event
       const decoder = codec.stream(call);
       const chunkOf = events?.();
       if (!chunkOf) return decoder;
+      let isOver = false;
       return {
         push(event) {
           const data = parseJson(event.data);
           if (!isObject(data)) return decoder.push(event);
           const chunk = chunkOf(data);
+          isOver ||= isEnd?.(data) === true;
           return chunk ? decoder.push({ ...event, data: JSON.stringify(chunk) }) : [];
         },
         end: () => decoder.end(),
+        progress: () => (isOver ? 'complete' : (decoder.progress?.() ?? 'open')),
       };
     },
   };

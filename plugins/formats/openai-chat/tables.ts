@@ -202,12 +202,12 @@ export const ROUTING_FIELDS: ReadonlySet<string> = new Set(
 
 type Meaning = FinishReason | { readonly failure: FailureClass };
 
-/** A reason that is not known: a piece of a response never looks complete. */
-export const UNKNOWN_END: Meaning = Object.freeze({ failure: 'broken_off' });
+const BROKEN_OFF: Meaning = Object.freeze({ failure: 'broken_off' });
 
 /**
  * Every finish reason that was seen on this wire, in lower case: of OpenAI, vLLM, SGLang, TGI, llama.cpp, Ollama, Z.ai
- * (https://docs.z.ai/api-reference/llm/chat-completion), Cohere, DeepSeek, Mistral and relays. Another one is {@link UNKNOWN_END}.
+ * (https://docs.z.ai/api-reference/llm/chat-completion), Cohere, DeepSeek, Mistral and relays. Those that stand for a failure are errors;
+ * after a reason that is missing here the answer is kept as incomplete.
  */
 export const FINISH_REASON = Object.freeze<Record<string, Meaning>>({
   stop: 'stop',
@@ -262,11 +262,11 @@ export const FINISH_REASON = Object.freeze<Record<string, Meaning>>({
   blocklist: 'content_filter',
   spii: 'content_filter',
   language: 'content_filter',
-  error: UNKNOWN_END,
-  abort: UNKNOWN_END,
-  cancelled: UNKNOWN_END,
-  user_cancel: UNKNOWN_END,
-  network_error: UNKNOWN_END,
+  error: BROKEN_OFF,
+  abort: BROKEN_OFF,
+  cancelled: BROKEN_OFF,
+  user_cancel: BROKEN_OFF,
+  network_error: BROKEN_OFF,
   timeout: { failure: 'timeout' },
   insufficient_system_resource: { failure: 'overloaded' },
 });

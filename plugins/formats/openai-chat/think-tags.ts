@@ -80,6 +80,7 @@ export function withThinkTags<Codec extends Reading>(codec: Codec): Codec {
             .push(event)
             .map((chunk) => ({ ...chunk, choices: chunk.choices.map((each) => split(each, splitters)) })),
         end: () => decoder.end(),
+        progress: decoder.progress && (() => decoder.progress?.() ?? 'open'),
       };
     },
   };

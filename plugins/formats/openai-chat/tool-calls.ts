@@ -55,6 +55,8 @@ export interface ToolCallTracker {
   used(): boolean;
   /** Arguments for the calls that got none until the end: what is not JSON would be refused when it comes back. */
   finish(): readonly ToolCallDelta[];
+  /** The arguments of all calls so far, as text. */
+  written(): readonly string[];
 }
 
 /**
@@ -89,8 +91,11 @@ class Tracker implements ToolCallTracker {
 
   finish(): readonly ToolCallDelta[] {
     const empty = this.#calls.filter(({ written, isCustom }) => written === '' && !isCustom);
-    for (const call of empty) call.written = '{}';
     return empty.map(({ index }) => ({ index, function: { arguments: '{}' } }));
+  }
+
+  written(): readonly string[] {
+    return this.#calls.map(({ written }) => written);
   }
 
   #repair(delta: JsonObject): ToolCallDelta[] {

@@ -119,6 +119,8 @@ export interface OwnWire {
   readonly response?: (body: JsonObject) => unknown;
   /** Made for each stream: the chunk for the data of an event, undefined where it says nothing. */
   readonly events?: () => (data: JsonObject) => JsonObject | undefined;
+  /** Whether an event is the end marker of a stream, behind which nothing follows; beside `[DONE]`. */
+  readonly isEnd?: (data: JsonObject) => boolean;
   /** Its embeddings, in place of OpenAI's. */
   readonly embeddings?: EmbeddingCodec;
 }

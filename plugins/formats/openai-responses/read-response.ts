@@ -1,11 +1,9 @@
 import {
   type ChatResponse,
   type CodecCall,
-  type FinishReason,
   isCount,
   isObject,
   type JsonObject,
-  type NativeFinish,
   type ReasoningDetail,
   readArray,
   readCount,
@@ -16,6 +14,7 @@ import {
   type UpstreamFailure,
   type Usage,
 } from '../../../core/index.ts';
+import { type ChoiceEnd, unmappedEnd } from '../unmapped-end.ts';
 import { readReasoningItem } from './reasoning.ts';
 import { calledName, callIdOf, customArguments, INCOMPLETE, isCall } from './tables.ts';
 import type { Item } from './types.ts';
@@ -49,18 +48,20 @@ interface Read {
 /** What stands between the texts of two messages of one response. */
 export const BETWEEN_MESSAGES = '\n\n';
 
-const ENDED: ReadonlySet<unknown> = new Set([undefined, 'completed', 'incomplete']);
+/** The states of a response without an end of its own. */
+const NOT_ENDED: ReadonlySet<unknown> = new Set(['queued', 'in_progress', 'cancelled']);
 
 /** A non-streaming response in the canonical shape. */
 export function readResponse(body: unknown, call: CodecCall, rules: ReadingRules): ChatResponse {
   const response = readObject(body);
   if (isObject(response['error']) || response['status'] === 'failed') throw new StreamFailure(rules.classify(body));
   if (!Array.isArray(response['output'])) throw malformed('The provider answered without `output`.');
-  if (!ENDED.has(response['status'])) throw malformed('The provider answered with a response that has not ended.');
+  if (NOT_ENDED.has(response['status'])) throw malformed('The provider answered with a response that has not ended.');
   const read: Read = { order: [], details: [], calls: [], annotations: [], text: undefined, refusal: undefined };
   for (const item of response['output']) if (isObject(item)) readItem(item, read, rules);
   const { order, details, calls, annotations, text, refusal } = read;
-  const { reason, finish } = finishOf(response, calls.length > 0, refusal !== undefined);
+  const called = calls.map((each) => readString(each.function?.arguments) ?? '');
+  const end = finishOf(response, called, refusal !== undefined);
   const usage = readResponsesUsage(response, rules.costOf);
   const thoughts = details.flatMap((detail) => detail.text ?? []).join('\n\n');
   const tier = readString(response['service_tier']);
@@ -82,8 +83,7 @@ export function readResponse(body: unknown, call: CodecCall, rules: ReadingRules
           ...(annotations.length > 0 && { annotations }),
           ...(order.length > 1 && { order }),
         },
-        finish_reason: reason,
-        finish,
+        ...end,
         logprobs: null,
       },
     ],
@@ -140,24 +140,19 @@ export function readAnnotations(list: unknown): readonly JsonObject[] {
   });
 }
 
-/** Why a response ended, by its status and what it holds. */
-export function finishOf(
-  response: JsonObject,
-  calledTools: boolean,
-  refused: boolean,
-): { readonly reason: FinishReason; readonly finish: NativeFinish } {
+/** Why a response ended, by its status and what it holds; `called` are the arguments of its calls, as text. */
+export function finishOf(response: JsonObject, called: readonly string[], refused: boolean): ChoiceEnd {
   const status = readString(response['status']) ?? 'completed';
   const reason = readString(readObject(response['incomplete_details'])['reason']);
   const finish = { native: reason ?? status };
-  if (status === 'incomplete') return { reason: cutReason(reason), finish };
-  if (refused) return { reason: 'content_filter', finish };
-  return { reason: calledTools ? 'tool_calls' : 'stop', finish };
-}
-
-/** A response that was cut for a reason that is not known is still one that was cut. */
-function cutReason(reason: string | undefined): FinishReason {
-  const known = Object.entries(INCOMPLETE).find(([name]) => name === reason);
-  return known?.[1] ?? 'length';
+  if (status === 'incomplete') {
+    const known = reason === undefined ? 'length' : Object.entries(INCOMPLETE).find(([name]) => name === reason)?.[1];
+    // The vendor calls it a response, also without content.
+    return known ? { finish_reason: known, finish } : unmappedEnd(reason ?? status, true, called);
+  }
+  if (status !== 'completed') return unmappedEnd(status, true, called);
+  if (refused) return { finish_reason: 'content_filter', finish };
+  return { finish_reason: called.length > 0 ? 'tool_calls' : 'stop', finish };
 }
 
 /** What a response used, in the canonical names; undefined without counts, or with something that cannot be one. */

@@ -81,6 +81,7 @@ export function decodeResponsesStream(call: CodecCall, rules: ReadingRules): Str
       return delta ? [chunkOf(delta, state)] : [];
     },
     end: () => ({ chunks: [], complete: state.isOver }),
+    progress: () => (state.isOver ? 'complete' : 'open'),
   };
 }
 
@@ -254,14 +255,17 @@ function readMissing(event: JsonObject, item: JsonObject, state: State): ChatDel
 function readEnd(response: JsonObject, state: State): readonly ChatChunk[] {
   state.isOver = true;
   state.head = headOf(response, state.head);
-  const { reason, finish } = finishOf(response, state.calls.size > 0, state.hasRefusal);
+  const called = [...state.calls.values()].map(({ kind, written }) => (kind === 'custom' ? '' : written));
+  const end = finishOf(response, called, state.hasRefusal);
   const usage = readResponsesUsage(response, state.rules.costOf);
-  const { choices, ...last } = deltaChunk(state.head, state.hasRole ? {} : { role: 'assistant' }, { finish: reason });
+  const { choices, ...last } = deltaChunk(state.head, state.hasRole ? {} : { role: 'assistant' }, {
+    finish: end.finish_reason,
+  });
   const tier = readString(response['service_tier']);
   return [
     {
       ...last,
-      choices: choices.map((choice) => ({ ...choice, finish })),
+      choices: choices.map((choice) => ({ ...choice, ...end })),
       ...(tier !== undefined && { service_tier: tier }),
     },
     ...(usage ? [usageChunk(state.head, usage)] : []),

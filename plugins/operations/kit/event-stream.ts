@@ -24,19 +24,28 @@ export async function readWhole(response: Pick<AttemptResponse, 'readAll'>): Pro
   return parseJson((await response.readAll()).toString('utf8'));
 }
 
-/** The events of a vendor's stream as JSON; one that is none, or an error, is the vendor's failure. */
-export async function* readEvents({ body }: Pick<AttemptResponse, 'body'>): AsyncGenerator<JsonObject> {
+/**
+ * The events of a vendor's stream as JSON, up to `[DONE]`; an event that is not JSON, or an error, is the vendor's failure. An operation
+ * reports its own end marker with `reportProgress`, and reads no further.
+ */
+export async function* readEvents(
+  response: Pick<AttemptResponse, 'body' | 'reportProgress'>,
+): AsyncGenerator<JsonObject> {
   const reader = createEventReader({ maxEventLength: MAX_EVENT_LENGTH });
-  for await (const bytes of body) for (const { data } of reader.push(bytes)) yield* eventOf(data);
-  for (const { data } of reader.end()) yield* eventOf(data);
+  for await (const bytes of response.body)
+    for (const { data } of reader.push(bytes)) {
+      response.reportProgress?.(data === '[DONE]' ? 'complete' : 'open');
+      if (data === '[DONE]') return;
+      yield eventOf(data);
+    }
+  for (const { data } of reader.end()) if (data !== '[DONE]') yield eventOf(data);
 }
 
-function* eventOf(data: string): Generator<JsonObject> {
-  if (data === '[DONE]') return;
+function eventOf(data: string): JsonObject {
   const event = parseJson(data);
   if (!isObject(event)) throw failed('The provider sent an event that is no JSON object.');
   if (event['type'] === 'error' || isObject(event['error'])) throw failed('The provider broke off with an error.');
-  yield event;
+  return event;
 }
 
 function failed(message: string): StreamFailure {

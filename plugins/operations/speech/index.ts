@@ -163,10 +163,10 @@ function frame(event: object): string {
 const OPERATOR: Principal = Object.freeze({ credential: 'key', userId: 'operator', account: 'operator' });
 
 /** For the help, before the plugin is set up. */
-const SAY = Object.freeze({ name: 'say', summary: 'Speak a text; reads it from stdin when none is given' });
+const SAY = Object.freeze({ name: 'say', summary: 'Convert text to speech; reads stdin without a text' });
 
 /**
- * `tollgate say`: a text through the pipeline of this configuration. The sound goes to `--output`, where it appears
+ * `tollgate models say`: a text through the pipeline of this configuration. The sound goes to `--output`, where it appears
  * whole or not at all, or to stdout when that is no terminal.
  */
 export function createSayCommand(speak: Speak): Command {
@@ -288,7 +288,7 @@ export function createVoiceList(
   };
 }
 
-/** Text to speech by the vendors of kind `tts`: over HTTP, for OpenAI's clients, and as `tollgate say`. */
+/** Text to speech by the vendors of kind `tts`: over HTTP, for OpenAI's clients, and as `tollgate models say`. */
 export default definePlugin({
   name: 'speech',
   kind: 'operation',

@@ -175,7 +175,7 @@ function meterSpeech(usage: SpeechUsage, price: Partial<Price> | undefined): Met
 /** What a run of speech needs of the world; an attempt of core gives it, with deadlines, credentials and hooks. */
 interface SpeechIo {
   /** Throws for every response that is not a success. */
-  send(request: HttpRequest): Promise<Pick<AttemptResponse, 'headers' | 'body'>>;
+  send(request: HttpRequest): Promise<Pick<AttemptResponse, 'headers' | 'body' | 'reportProgress'>>;
   readonly abortSignal: AbortSignal;
   readonly codecCall: CodecCall;
 }
@@ -251,7 +251,13 @@ async function* receive(
   for await (const bytes of upstream.body) {
     // Inside the loop, so that a throw of the codec also ends the vendor's response.
     decoder ??= vendor.codec.decode(input, upstream.headers, call);
-    yield* decoder.push(bytes);
+    const sound = decoder.push(bytes);
+    const progress = decoder.progress?.();
+    // Sound behind a first end shows that the end was none.
+    if (progress === 'ending' && sound.length > 0) upstream.reportProgress?.('open');
+    if (progress) upstream.reportProgress?.(progress);
+    yield* sound;
+    if (progress === 'complete') break;
   }
   decoder ??= vendor.codec.decode(input, upstream.headers, call);
   yield* decoder.end();

@@ -120,7 +120,7 @@ export function registerAccounts(api: Api, readBudgets: ReadBudgets = async () =
     response: 'The account since.',
     command: {
       name: 'accounts',
-      summary: 'List, credit and show accounts, and set their plans',
+      summary: 'List, show and credit accounts, and set plans',
       id: { name: '<user>', summary: 'the user id, as in the tokens or in "keys create --user"' },
       order: ['credit', 'show', 'list', 'plan'],
     },
@@ -346,7 +346,7 @@ function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadB
     apply: async (wish) => ({ ...(await give(wish.body.plan, wish)), show: () => show(wish.id) }),
     cli: {
       summary: 'Give an account a plan',
-      args: [{ name: '[plan]', summary: 'a name of "tollgate plans list"' }],
+      args: [{ name: '[plan]', summary: 'a name of "tollgate accounts plans list"' }],
       options: [{ flags: '--clear', summary: 'take its plan away: the default plan holds then' }],
       read({ args: [, plan], options }) {
         if ((plan === undefined) === (options['clear'] === true)) return { plan: plan ?? null };

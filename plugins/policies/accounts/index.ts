@@ -107,10 +107,10 @@ export default definePlugin({
   apiVersion: 1,
   permissions: ['ledger', 'records'],
   commands: [
-    { name: 'accounts', summary: 'List, credit and show accounts, and set their plans' },
-    { name: 'plans', summary: 'List plans, and put and remove those of the store' },
-    { name: 'budgets', summary: 'List, make, remove and raise budgets' },
-    { name: 'teams', summary: 'List, put and remove teams: tags whose owners make keys and budgets within them' },
+    { name: 'accounts', summary: 'List, show and credit accounts, and set plans' },
+    { name: 'plans', summary: 'List, create and delete plans' },
+    { name: 'budgets', summary: 'List, create, delete and raise budgets' },
+    { name: 'teams', summary: 'List, create and delete teams' },
   ],
   configSchema: {
     type: 'object',

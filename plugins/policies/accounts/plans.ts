@@ -58,7 +58,7 @@ const COLUMNS: List<ShownPlan>['cli']['columns'] = [
   ],
 ];
 
-/** `/api/core/admin/plans` and `tollgate plans`: plans of the file are shown, those of the store are put and removed. */
+/** `/api/core/admin/plans` and `tollgate accounts plans`: plans of the file are shown, those of the store are put and removed. */
 export function registerPlans(api: PluginApi): void {
   const { plans: ofFile, defaultPlan } = api.settings;
   const records = api.records<StoredPlans>(PLANS);
@@ -72,7 +72,7 @@ export function registerPlans(api: PluginApi): void {
     response: 'The plan since.',
     command: {
       name: 'plans',
-      summary: 'List plans, and put and remove those of the store',
+      summary: 'List, create and delete plans',
       id: { name: '<name>', summary: 'the name of the plan' },
     },
     async find(name) {
@@ -195,7 +195,10 @@ function withoutPlan(plans: StoredPlans, name: string, expected: number | undefi
 
 /** The error for a plan that there is not. */
 function noPlan(name: string): GatewayError {
-  return new GatewayError('not_found', `There is no plan "${name.slice(0, 80)}". "tollgate plans list" shows them.`);
+  return new GatewayError(
+    'not_found',
+    `There is no plan "${name.slice(0, 80)}". "tollgate accounts plans list" shows them.`,
+  );
 }
 
 function limitsOf({ object: _, name: __, owner: ___, is_default: ____, ...limits }: ShownPlan): WrittenPlan {

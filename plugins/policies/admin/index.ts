@@ -178,8 +178,8 @@ export default definePlugin({
   permissions: ['ledger', 'records'],
   commands: [
     { name: 'users', summary: 'List, block, unblock and erase users' },
-    { name: 'target', summary: 'Drain a target, or reset its health' },
-    { name: 'audit', summary: 'List what operators changed' },
+    { name: 'target', summary: 'Drain a target or reset its health' },
+    { name: 'audit', summary: 'List changes by operators' },
   ],
   configSchema: { type: 'object', additionalProperties: false },
   setup(api) {

@@ -16,7 +16,7 @@ interface Node {
   readonly targets: Readonly<Record<string, number>>;
 }
 
-/** The documents and the set of the nodes; `tollgate export` and `import` look into them. */
+/** The documents and the set of the nodes; `tollgate store export` and `import` look into them. */
 const NODES = 'nodes';
 const EVERY_MS = 10_000;
 /** Of one that was killed. */

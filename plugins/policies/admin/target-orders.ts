@@ -42,7 +42,7 @@ type Api = Pick<
 >;
 
 /**
- * `/api/core/admin/targets/{name}/drain`, `undrain`, `reset` and `tollgate target`: orders about targets are kept in the store, and each
+ * `/api/core/admin/targets/{name}/drain`, `undrain`, `reset` and `tollgate targets`: orders about targets are kept in the store, and each
  * process on it does what they say, from its start.
  */
 export function registerTargetOrders(api: Api): void {
@@ -54,7 +54,7 @@ export function registerTargetOrders(api: Api): void {
     response: 'The target; whether it is drained is its ETag.',
     command: {
       name: 'target',
-      summary: 'Drain a target, or reset its health',
+      summary: 'Drain a target or reset its health',
       id: { name: '<target>', summary: 'provider/model, or a provider for all of its models' },
     },
     async find(name) {
@@ -155,7 +155,7 @@ function assertTarget(api: Api, name: string): void {
     ? ` It is an alias: name one of its targets, ${aliased.slice(0, 5).join(', ')}.`
     : near.length > 0
       ? ` Did you mean ${near.join(' or ')}?`
-      : ' "tollgate providers" lists the providers, "tollgate targets" the targets.';
+      : ' "tollgate models providers" lists the providers, "tollgate targets" the targets.';
   const shown = printable(name.slice(0, MAX_NAME));
   throw new GatewayError('not_found', `There is no target or provider "${shown}" in the configuration.${hint}`);
 }

@@ -331,10 +331,11 @@ const WHOLE: ReadonlySet<string> = new Set(['stop', 'tool_calls', 'function_call
 function isKeepable({ choices }: ChatResponse): boolean {
   return (
     choices.length > 0 &&
-    choices.every(({ finish_reason, message }) => {
+    choices.every(({ finish_reason, finish, message }) => {
       const { content, tool_calls = [], refusal, reasoning_details = [] } = message;
       const isSealed = reasoning_details.some(({ data, signature }) => (data ?? signature) !== undefined);
-      return WHOLE.has(finish_reason) && !isSealed && !refusal && ((content ?? '') !== '' || tool_calls.length > 0);
+      const isWhole = WHOLE.has(finish_reason) && finish?.unmapped !== true;
+      return isWhole && !isSealed && !refusal && ((content ?? '') !== '' || tool_calls.length > 0);
     })
   );
 }

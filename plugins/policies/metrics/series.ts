@@ -20,6 +20,7 @@ export function countCalls(
   const metrics = createMetrics(registry);
   const modelLabel = boundedLabel();
   const fieldLabel = boundedLabel();
+  const reasonLabel = boundedLabel();
   const countDropped = (provider: string, part: 'request' | 'response', names: readonly string[]): void => {
     for (const name of names) {
       const field = name.replace(/^extra_body\./, '').replace(/[.[].*$/s, '');
@@ -46,6 +47,10 @@ export function countCalls(
     }
     if (outcome.dropped) countDropped(provider, 'request', outcome.dropped);
     if (outcome.leftOut) countDropped(provider, 'response', outcome.leftOut);
+    if (outcome.unmappedFinish !== undefined) {
+      const reason = reasonLabel(outcome.unmappedFinish, () => (isWord(outcome.unmappedFinish) ? 'worked' : 'unknown'));
+      metrics.unmappedFinishes.inc({ provider, model, reason });
+    }
     for (const { plugin, hook, action } of outcome.hooks ?? []) metrics.verdicts.inc({ plugin, hook, action });
     if (firstByteMs !== undefined) metrics.firstByteSeconds.observe({ operation, provider }, firstByteMs / 1000);
     const { firstTokenMs, lastTokenMs } = outcome;
@@ -69,6 +74,11 @@ export function countCalls(
     if (cost !== undefined) metrics.cost.inc({ provider, model }, Number(formatUsd(cost)));
     else if (outcome.units) metrics.unpriced.inc({ provider, model });
   };
+}
+
+/** Whether a vendor's stop reason has the form of one. */
+function isWord(reason = ''): boolean {
+  return /^[\w.:-]{1,64}$/.test(reason);
 }
 
 /** Callers make up fields of requests; what a response has is named by dialects. */
@@ -137,6 +147,11 @@ function createMetrics(registry: Registry) {
       'tollgate_dropped_fields_total',
       'Fields of requests that a provider was not sent, and parts of responses that the caller’s format cannot say.',
       ['provider', 'part', 'field'],
+    ),
+    unmappedFinishes: counter(
+      'tollgate_unmapped_finish_reasons_total',
+      'Answers kept as incomplete because no finish reason stands for the stop reason of their vendor.',
+      ['provider', 'model', 'reason'],
     ),
     unpriced: counter('tollgate_unpriced_calls_total', 'Calls whose cost is not known.', ['provider', 'model']),
   };

@@ -61,7 +61,7 @@ export default definePlugin({
     },
   },
   check: (config) => problemsOf(() => readOptions(config)),
-  commands: [{ name: 'models', summary: 'List models, their prices and ends, and bring them up to date' }],
+  commands: [{ name: 'models', summary: 'List models with prices and end dates, and update the table' }],
   setup(api, config) {
     const options = readOptions(config);
     api.command(modelsCommand(api, options));

@@ -134,7 +134,7 @@ export default definePlugin({
   kind: 'policy',
   apiVersion: 1,
   permissions: ['ledger'],
-  commands: [{ name: 'notices', summary: 'Send a test notice to each receiver, and say what it answered' }],
+  commands: [{ name: 'notices', summary: 'Send a test notice to each receiver' }],
   configSchema: CONFIG,
   check: ({ receivers, timezone }) =>
     problemsOf(
@@ -342,11 +342,11 @@ function textRun(text: string): object {
 
 const EXIT_UNAVAILABLE = 69;
 
-/** `tollgate notices test`: a notice to each receiver, once, and what came back. */
+/** `tollgate config notices test`: a notice to each receiver, once, and what came back. */
 function noticesCommand(api: PluginApi, receivers: Readonly<Record<string, Receiver>>): Command {
   return {
     name: 'notices',
-    summary: 'Send a test notice to each receiver, and say what it answered',
+    summary: 'Send a test notice to each receiver',
     changesStore: false,
     subcommands: [
       {

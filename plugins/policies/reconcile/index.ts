@@ -65,7 +65,7 @@ export default definePlugin({
   kind: 'policy',
   apiVersion: 1,
   permissions: ['ledger'],
-  commands: [{ name: 'reconcile', summary: 'Compare the ledger with what a vendor counted and charges' }],
+  commands: [{ name: 'reconcile', summary: 'Compare the ledger with the bill of a vendor' }],
   configSchema: CONFIG,
   setup(api, config) {
     api.command(reconcileCommand(api, config));
@@ -75,7 +75,7 @@ export default definePlugin({
 function reconcileCommand(api: Pick<PluginApi, 'http' | 'ledger' | 'catalog'>, config: Config): Command {
   return {
     name: 'reconcile',
-    summary: 'Compare the ledger with what a vendor counted and charges',
+    summary: 'Compare the ledger with the bill of a vendor',
     changesStore: false,
     options: [
       { flags: '--provider <name>', summary: `the vendor: ${VENDOR_NAMES.join(', ')}`, required: true },

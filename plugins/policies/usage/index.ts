@@ -243,7 +243,7 @@ function plain(text: string): string {
 export function usageCommand(ledger: Pick<Ledger, 'report' | 'calls'>): Command {
   return {
     name: 'usage',
-    summary: 'Who used and spent what',
+    summary: 'Report usage and cost',
     changesStore: false,
     options: [
       {
@@ -411,8 +411,8 @@ export default definePlugin({
   permissions: ['ledger', 'records'],
   section: 'calls',
   commands: [
-    { name: 'usage', summary: 'Who used and spent what' },
-    { name: 'calls', summary: 'Recent calls, one by one or as they come' },
+    { name: 'usage', summary: 'Report usage and cost' },
+    { name: 'calls', summary: 'List recent calls, or follow them live' },
   ],
   configSchema: CALLS_CONFIG,
   check: checkCalls,

@@ -45,12 +45,21 @@ export interface RangeWords {
   readonly tz?: string | undefined;
 }
 
+/** The first instant of the week, which begins on Monday. */
+function startOfWeek(zone: string, wall: number, weeks = 0): number {
+  return startOfDay(zone, wall, weeks * 7 - ((new Date(wall).getUTCDay() + 6) % 7));
+}
+
 type PeriodStart = (zone: string, wall: number) => number;
 
 /** Named periods: their first instant, and the first one that is no longer in them. */
 const PERIODS: Readonly<Record<string, readonly [PeriodStart, PeriodStart]>> = Object.freeze({
   today: [(zone, wall) => startOfDay(zone, wall), (zone, wall) => startOfDay(zone, wall, 1)],
   yesterday: [(zone, wall) => startOfDay(zone, wall, -1), (zone, wall) => startOfDay(zone, wall)],
+  'this-week': [(zone, wall) => startOfWeek(zone, wall), (zone, wall) => startOfWeek(zone, wall, 1)],
+  'last-week': [(zone, wall) => startOfWeek(zone, wall, -1), (zone, wall) => startOfWeek(zone, wall)],
+  'last-7-days': [(zone, wall) => startOfDay(zone, wall, -6), (zone, wall) => startOfDay(zone, wall, 1)],
+  'last-30-days': [(zone, wall) => startOfDay(zone, wall, -29), (zone, wall) => startOfDay(zone, wall, 1)],
   'this-month': [(zone, wall) => startOfMonth(zone, wall), (zone, wall) => startOfMonth(zone, wall, 1)],
   'last-month': [(zone, wall) => startOfMonth(zone, wall, -1), (zone, wall) => startOfMonth(zone, wall)],
 });
@@ -114,7 +123,7 @@ function readLast(text: string, now: number): number {
   try {
     duration = parseDuration(text);
   } catch (cause) {
-    throw wrong('last', 'is no duration; write 30m, 24h or 30d.', cause);
+    throw wrong('last', `is invalid: ${cause instanceof Error ? cause.message : 'not a duration'}.`, cause);
   }
   if (duration < 1000) throw wrong('last', 'is shorter than a second; write 30m, 24h or 30d.');
   return duration < DAY_MS ? duration : duration + ((now - duration) % HOUR_MS);

@@ -74,7 +74,12 @@ export default openaiCompatible({
     error: { failure: 'broken_off' },
     timeout: { failure: 'broken_off' },
   },
-  wire: { response: completionOf, events: chunksOf, embeddings: cohereEmbeddings },
+  wire: {
+    response: completionOf,
+    events: chunksOf,
+    isEnd: ({ type }) => type === 'message-end',
+    embeddings: cohereEmbeddings,
+  },
   operations: ['rerank'],
   rerankTexts: true,
   lacks: {

@@ -3,6 +3,7 @@
 export { createResponsesCodec } from '../../formats/openai-responses/read-stream.ts';
 export { readReasoningItem } from '../../formats/openai-responses/reasoning.ts';
 export { customArguments, customInput, namespacedName } from '../../formats/openai-responses/tables.ts';
+export { type ChoiceEnd, hasDelivered, unmappedEnd } from '../../formats/unmapped-end.ts';
 export { fitCacheMarks } from './cache-marks.ts';
 export type { Located } from './content.ts';
 export { invalid, readDataUrl, readParts, textOf, transcriptOf, urlOf } from './content.ts';

@@ -113,6 +113,7 @@ function restored(decoder: StreamDecoder, restore: (chunk: ChatChunk) => ChatChu
       const { chunks, complete } = decoder.end();
       return { chunks: restoreAll(chunks), complete };
     },
+    progress: decoder.progress && (() => decoder.progress?.() ?? 'open'),
   };
 }
 

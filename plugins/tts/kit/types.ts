@@ -1,4 +1,4 @@
-import type { CodecCall, HttpRequest, ModelInfo, Offer, ResponseHeaders } from '../../../core/index.ts';
+import type { CodecCall, HttpRequest, ModelInfo, Offer, ResponseHeaders, StreamProgress } from '../../../core/index.ts';
 
 /** `pcm` is 16-bit little-endian mono at 24 kHz without a header, `opus` comes in an Ogg container. */
 export type SpeechFormat = 'mp3' | 'wav' | 'opus' | 'pcm' | 'aac' | 'flac';
@@ -39,6 +39,8 @@ export interface AudioDecoder {
   end(): readonly Uint8Array[];
   /** Tokens that the vendor reported; known after `end`. */
   usage?(): SpeechTokens | undefined;
+  /** Progress of sound that comes in events, as of a `StreamDecoder`; undefined when the last bytes completed no event. */
+  progress?(): StreamProgress | undefined;
 }
 
 export interface SpeechTokens {

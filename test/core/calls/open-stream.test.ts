@@ -26,7 +26,11 @@ function open(parts: readonly Buffer[]): OpenedChat {
   return {
     codec: codecs[0],
     codecCall: call,
-    upstreamResponse: { headers: { 'content-type': 'text/event-stream' }, body: Readable.from(parts) },
+    upstreamResponse: {
+      headers: { 'content-type': 'text/event-stream' },
+      body: Readable.from(parts),
+      reportProgress() {},
+    },
   } as unknown as OpenedChat;
 }
 

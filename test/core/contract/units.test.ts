@@ -16,7 +16,12 @@ describe('durations', () => {
   ];
   for (const [text, ms] of GOOD) it(`"${text}" is ${ms} ms`, () => expect(parseDuration(text)).to.equal(ms));
 
-  for (const text of ['', '5', 's', '-5s', '5 s', '5S', '5w', '1e3s', '5s5', '١s']) {
+  it('a number without a unit is rejected with its two readings', () => {
+    for (const text of ['60', '1.5'])
+      expect(() => parseDuration(text)).to.throw(TypeError, `Write "${text}s" for seconds or "${text}ms"`);
+  });
+
+  for (const text of ['', 's', '-5s', '5 s', '5S', '5w', '1e3s', '5s5', '١s']) {
     it(`"${text}" is none, and the forms are shown`, () => {
       expect(() => parseDuration(text)).to.throw(TypeError, /write 500ms, 30s, 2m, 1h or 30d/);
       expect(DURATION.test(text)).to.equal(false);

@@ -73,8 +73,8 @@ describe('Google’s format, from its own clients and from others', () => {
     }
   });
 
-  it('E19: an unknown end is an error after what the model wrote, never a response that looks complete', async () => {
-    const candidate = { content: { role: 'model', parts: [{ text: 'Half a' }] }, finishReason: 'SOMETHING_NEW' };
+  it('E19: the end of a model that failed is an error after what it wrote, never a response that looks complete', async () => {
+    const candidate = { content: { role: 'model', parts: [{ text: 'Half a' }] }, finishReason: 'MALFORMED_RESPONSE' };
     const body = { candidates: [candidate], usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 2 } };
     const ask = (stream: boolean) =>
       rig.gateway.post('/v1/chat/completions', {

@@ -26,7 +26,7 @@ const TITLES: Readonly<Record<Part, string>> = Object.freeze({
   'others-held': 'Words of two more strangers, written after the weights were found, counted and never read one by one',
 });
 
-/** The generated part of `docs/plugins/medical.md`: figures per language, group and style, and the rules. */
+/** The generated part of `docs/plugins/medical-figures.md`: figures per language, group and style, and the rules. */
 export function formatMedical(): string {
   const parts = PARTS.map((part) => [part, measurePart(part)] as const).filter(([, measured]) => measured.length > 0);
   const sections = parts.flatMap(([part, measured]) => [

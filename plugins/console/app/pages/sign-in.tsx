@@ -50,7 +50,7 @@ function Ways() {
       <section>
         <h2>By a link</h2>
         <p>On the machine of the gateway, run this and open the link that it prints. It works once, for two minutes.</p>
-        <Code text="tollgate console" />
+        <Code text="tollgate users console" />
       </section>
       <section>
         <h2>With an admin key</h2>

@@ -69,7 +69,7 @@ export function registerBudgets(api: PluginApi, { records, raises, view, readRul
     response: 'The budget, with its version as ETag.',
     command: {
       name: 'budgets',
-      summary: 'List, make, remove and raise budgets',
+      summary: 'List, create, delete and raise budgets',
       id: { name: '<name>', summary: 'a budget of "budgets list"' },
     },
     async find(name) {
@@ -308,7 +308,7 @@ async function refuseOfTeam({ records }: Pick<PluginApi, 'records'>, name: strin
   if (!teamOf(value, name)?.team.budget) return;
   throw new GatewayError(
     'conflict',
-    `This budget is what the team "${name}" may spend: change it with "tollgate teams put", or remove the team first.`,
+    `This budget is what the team "${name}" may spend: change it with "tollgate accounts teams put", or remove the team first.`,
   );
 }
 

@@ -53,7 +53,7 @@ interface Parts {
   readonly readRule: ReadRule;
 }
 
-/** `/api/core/admin/teams` and `tollgate teams`: tags whose owners make keys and budgets within them. */
+/** `/api/core/admin/teams` and `tollgate accounts teams`: tags whose owners make keys and budgets within them. */
 export function registerTeams(api: PluginApi, parts: Parts): void {
   const records = api.records<StoredTeams>(TEAMS);
   const read = async (): Promise<StoredTeams> => (await records.find(ALL_TEAMS)).value ?? {};
@@ -67,7 +67,7 @@ export function registerTeams(api: PluginApi, parts: Parts): void {
     response: 'The team since.',
     command: {
       name: 'teams',
-      summary: 'List, put and remove teams: tags whose owners make keys and budgets within them',
+      summary: 'List, create and delete teams',
       id: { name: '<tag>', summary: 'the tag that the team is, such as team=search' },
     },
     async find(tag) {
@@ -188,7 +188,10 @@ function withTeam(teams: StoredTeams, tag: string, team: Team, expected: number 
 }
 
 function noTeam(tag: string): GatewayError {
-  return new GatewayError('not_found', `There is no team "${shownTag(tag)}". "tollgate teams list" shows them.`);
+  return new GatewayError(
+    'not_found',
+    `There is no team "${shownTag(tag)}". "tollgate accounts teams list" shows them.`,
+  );
 }
 
 /** Throws for a tag, plan, provider or model that there is not. */

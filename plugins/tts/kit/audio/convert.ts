@@ -25,6 +25,7 @@ function withHeader(decoder: AudioDecoder, sampleRate: number): AudioDecoder {
       return [wavHeader(sampleRate, length), ...pieces];
     },
     usage: () => decoder.usage?.(),
+    progress: () => decoder.progress?.(),
   };
 }
 
@@ -39,6 +40,7 @@ function mapPieces(decoder: AudioDecoder, convert: (piece: Uint8Array) => Uint8A
     push: (bytes) => convertAll(decoder.push(bytes)),
     end: () => convertAll(decoder.end()),
     usage: () => decoder.usage?.(),
+    progress: () => decoder.progress?.(),
   };
 }
 
@@ -89,6 +91,7 @@ export function mendWavHeader(decoder: AudioDecoder, maxBytes: number): AudioDec
       return some(release(true));
     },
     usage: () => decoder.usage?.(),
+    progress: () => decoder.progress?.(),
   };
 }
 

@@ -5,6 +5,7 @@ import {
   type ResponseHeaders,
   type SseEvent,
   StreamFailure,
+  type StreamProgress,
 } from '../../../../core/index.ts';
 import type { AudioDecoder, SpeechTokens } from '../types.ts';
 
@@ -59,22 +60,28 @@ export interface EventSound extends Partial<JsonSound> {
 
 /**
  * The decoder of a vendor that sends events with base64 in them. `read` throws {@link StreamFailure} for an error
- * event. A vendor without a last event says so with `endless`; otherwise an end without one is a broken answer.
+ * event. A vendor without a last event says so with `endless`; otherwise an end without one is a broken answer. `atEnd` is the progress
+ * when `read` says `done`: `complete` unless more may follow.
  */
 export function decodeEventSound(
   read: (event: SseEvent) => EventSound | undefined,
-  options: { readonly endless?: boolean } = {},
+  options: { readonly endless?: boolean; readonly atEnd?: StreamProgress } = {},
 ): AudioDecoder {
+  const { endless = false, atEnd = 'complete' } = options;
   const reader = createEventReader();
   let tokens: SpeechTokens | undefined;
-  let done = options.endless ?? false;
-  const listen = (events: readonly SseEvent[]): readonly Uint8Array[] =>
-    events.flatMap((event) => {
+  let done = endless;
+  let progress: StreamProgress | undefined;
+  const listen = (events: readonly SseEvent[]): readonly Uint8Array[] => {
+    progress = events.length > 0 ? 'open' : undefined;
+    return events.flatMap((event) => {
       const sound = read(event);
       done ||= sound?.done ?? false;
       tokens = sound?.tokens ?? tokens;
+      if (sound?.done) progress = atEnd;
       return sound?.base64 ? [fromBase64(sound.base64)] : [];
     });
+  };
   return {
     push: (bytes) => listen(reader.push(bytes)),
     end() {
@@ -83,6 +90,7 @@ export function decodeEventSound(
       return pieces;
     },
     usage: () => tokens,
+    progress: () => progress,
   };
 }
 

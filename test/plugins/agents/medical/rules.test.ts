@@ -20,7 +20,7 @@ import {
 } from '../../../support/pages/measure-medical.ts';
 import { withFigures } from '../../../support/pages/medical-page.ts';
 
-const PAGE = new URL('../../../../docs/plugins/medical.md', import.meta.url);
+const PAGE = new URL('../../../../docs/plugins/medical-figures.md', import.meta.url);
 
 /** What the part of the set that the rules were written with must reach in every language. */
 const FLOORS = Object.freeze({ emergency: 0.9, dose: 0.95 });
@@ -211,7 +211,7 @@ describe('the figures of the medical rules', () => {
 
   for (const part of HELDS)
     for (const language of LANGUAGES)
-      it(`are as far in ${language} on phrasings of ${part} that nobody has mended them by as docs/plugins/medical.md says, and no less (E24)`, () => {
+      it(`are as far in ${language} on phrasings of ${part} that nobody has mended them by as docs/plugins/medical-figures.md says, and no less (E24)`, () => {
         const [alarms, found] = HELD[part][language];
         const own = measurePart(part).filter((one) => one.language === language);
         const countOf = (kind: string) => own.filter((one) => one.kind === kind && one.found).length;
@@ -270,7 +270,7 @@ describe('the figures of the medical rules', () => {
       expect(danger.filter((text) => !isFound(text))).to.deep.equal([]);
     });
 
-  it('stand in docs/plugins/medical.md as npm run medical writes them', () => {
+  it('stand in docs/plugins/medical-figures.md as npm run medical writes them', () => {
     const page = readFileSync(PAGE, 'utf8');
     expect(page).to.equal(withFigures(page));
   });

@@ -23,11 +23,13 @@ describe('anthropic as the vendor of its own format', () => {
 
   it('E19: reads a message whose stop reason only the caller knows', () => {
     const call = { model: 'm', stream: false, created: 1, id: 'c' };
-    const body = { id: 'msg_1', content: [{ type: 'text', text: 'x' }], stop_reason: 'something_new' };
-    expect(rowOf()?.codec?.response(body, call).choices[0]).to.deep.include({
-      finish_reason: 'length',
-      finish: { native: 'something_new' },
-    });
+    for (const content of [[{ type: 'text', text: 'x' }], []]) {
+      const body = { id: 'msg_1', content, stop_reason: 'something_new' };
+      expect(rowOf()?.codec?.response(body, call).choices[0]).to.deep.include({
+        finish_reason: 'length',
+        finish: { native: 'something_new', unmapped: true },
+      });
+    }
   });
 
   it('is switched off by native: false', () => {

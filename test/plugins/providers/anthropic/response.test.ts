@@ -71,12 +71,21 @@ describe('anthropic answers', () => {
     });
   }
 
-  it('E19: are an error for a stop reason that is not known, never a stop', () => {
-    for (const reason of ['something_new', 'constructor'])
-      expect(() => translate(message([{ type: 'text', text: 'x' }], { stop_reason: reason }))).to.throw(
-        StreamFailure,
-        reason,
-      );
+  it('G11, E19: are kept as incomplete after an unknown stop reason, and an error when nothing came', () => {
+    for (const reason of ['something_new', 'constructor']) {
+      const [choice] = translate(message([{ type: 'text', text: 'x' }], { stop_reason: reason })).choices;
+      expect(choice).to.deep.include({ finish_reason: 'length', finish: { native: reason, unmapped: true } });
+      expect(choice?.message.content).to.equal('x');
+      expect(() => translate(message([], { stop_reason: reason }))).to.throw(StreamFailure, reason);
+    }
+  });
+
+  it('G11: end an unknown stop reason behind whole calls with tool_calls', () => {
+    const called = [{ type: 'tool_use', id: 't', name: 'f', input: { a: 1 } }];
+    expect(translate(message(called, { stop_reason: 'something_new' })).choices[0]).to.deep.include({
+      finish_reason: 'tool_calls',
+      finish: { native: 'something_new', unmapped: true },
+    });
   });
 
   it('show why the model refused', () => {

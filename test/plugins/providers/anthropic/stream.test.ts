@@ -29,14 +29,46 @@ const end = (stop_reason: string, more: object = {}): object => ({
 });
 
 describe('anthropic streams', () => {
-  it('E19: are not complete after a stop reason that is not known, and are cut after one that asks to go on', () => {
+  it('G11, E19: are cut after an unknown stop reason, and after one that asks to go on', () => {
     const text = [START, block(0, { type: 'text', text: 'Half' }), stop(0)];
     const unknown = playEvents([...text, end('something_new'), { type: 'message_stop' }]);
-    expect(unknown.complete).to.equal(false);
-    expect(collect(unknown.chunks)).to.deep.include({ content: 'Half', finish: [] });
+    expect(unknown.complete).to.equal(true);
+    expect(collect(unknown.chunks)).to.deep.include({ content: 'Half', finish: ['length'] });
+    expect(unknown.chunks.find(({ choices }) => choices[0]?.finish)?.choices[0]?.finish).to.deep.equal({
+      native: 'something_new',
+      unmapped: true,
+    });
     expect(unknown.chunks.at(-1)?.usage).to.include({ completion_tokens: 9 });
+    expect(() => playEvents([START, end('something_new')])).to.throw('something_new');
     for (const reason of ['pause_turn', 'compaction'])
       expect(collect(playEvents([...text, end(reason)]).chunks).finish).to.deep.equal(['length']);
+  });
+
+  it('G11: end an unknown stop reason with tool_calls where all calls are whole, else with length', () => {
+    for (const [text, finish] of [
+      ['{"city":"Paris"}', 'tool_calls'],
+      ['{"city":"Pa', 'length'],
+    ] as const) {
+      const call = [
+        START,
+        block(0, { type: 'tool_use', id: 't', name: 'f', input: {} }),
+        delta(0, { type: 'input_json_delta', partial_json: text }),
+        stop(0),
+      ];
+      expect(collect(playEvents([...call, end('something_new')]).chunks).finish, text).to.deep.equal([finish]);
+    }
+  });
+
+  it('G10: are complete at message_stop, and finished before it', () => {
+    const decoder = anthropicStream(codecCall());
+    const progress = (event: object) => {
+      decoder.push({ data: JSON.stringify(event) });
+      return decoder.progress?.();
+    };
+    expect(progress(START)).to.equal('open');
+    expect(progress(block(0, { type: 'text', text: 'x' }))).to.equal('open');
+    expect(progress(end('end_turn'))).to.equal('finished');
+    expect(progress({ type: 'message_stop' })).to.equal('complete');
   });
 
   it('open with the role, end with one finish reason and the usage of both ends', () => {

@@ -82,11 +82,8 @@ describe('gemini answers', () => {
   });
 
   for (const reason of [
-    'MALFORMED_FUNCTION_CALL',
     'UNEXPECTED_TOOL_CALL',
     'TOO_MANY_TOOL_CALLS',
-    'MALFORMED_RESPONSE',
-    'MISSING_THOUGHT_SIGNATURE',
     'NO_IMAGE',
     'IMAGE_OTHER',
     'OTHER',
@@ -94,6 +91,37 @@ describe('gemini answers', () => {
     'SOMETHING_NEW',
     'toString',
   ]) {
+    const finish = { native: reason, unmapped: true };
+    it(`G11: are kept as incomplete after ${reason}, and fail when nothing came`, () => {
+      for (const [parts, finish_reason] of [
+        [[{ text: 'Half a' }], 'length'],
+        [[{ text: 'Hm.', thought: true }], 'length'],
+        [[{ functionCall: { name: 'f' } }], 'tool_calls'],
+        [
+          [
+            {
+              functionCall: {
+                name: 'f',
+                partialArgs: [{ jsonPath: '$.a', stringValue: 'x', willContinue: true }],
+                willContinue: true,
+              },
+            },
+          ],
+          'length',
+        ],
+      ] as const)
+        expect(translate(candidate([...parts], { finishReason: reason })).choices[0]).to.deep.include({
+          finish_reason,
+          finish,
+        });
+      for (const parts of [[], [{ text: '' }]])
+        expect(() => translate(candidate(parts, { finishReason: reason })))
+          .to.throw(StreamFailure)
+          .with.nested.property('failure.class', 'broken_off');
+    });
+  }
+
+  for (const reason of ['MALFORMED_FUNCTION_CALL', 'MALFORMED_RESPONSE', 'MISSING_THOUGHT_SIGNATURE']) {
     for (const parts of [[], [{ text: 'Half a' }], [{ functionCall: { name: 'f' } }]]) {
       it(`E19: fail, to be tried again, when the model broke off with ${reason} after ${parts.length} parts`, () => {
         expect(() => translate(candidate(parts, { finishReason: reason })))

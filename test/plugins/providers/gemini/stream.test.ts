@@ -78,7 +78,33 @@ describe('gemini streams', () => {
     expect(decoder.end().complete).to.equal(false);
   });
 
-  for (const reason of ['MALFORMED_FUNCTION_CALL', 'MISSING_THOUGHT_SIGNATURE', 'OTHER', 'SOMETHING_NEW'])
+  for (const reason of ['OTHER', 'SOMETHING_NEW'])
+    it(`G11: are kept as incomplete after ${reason}, and fail when nothing came`, () => {
+      const play = (parts: readonly object[]) => {
+        const decoder = geminiStream(codecCall());
+        const last = { content: { parts }, finishReason: reason };
+        const chunks = decoder.push({ data: JSON.stringify({ candidates: [last] }) });
+        return collect([...chunks, ...decoder.end().chunks]);
+      };
+      expect(play([{ text: 'Half a' }])).to.deep.include({ content: 'Half a', finish: ['length'] });
+      expect(() => play([]))
+        .to.throw(StreamFailure)
+        .with.nested.property('failure.class', 'broken_off');
+    });
+
+  it('G10: are finished when every candidate that was asked for has an end, and ending with their usage', () => {
+    const decoder = geminiStream({ ...codecCall(), request: { model: 'm', messages: [], n: 2 } });
+    const progress = (event: object) => {
+      decoder.push({ data: JSON.stringify(event) });
+      return decoder.progress?.();
+    };
+    expect(progress({ candidates: [{ index: 0, finishReason: 'STOP' }] })).to.equal('open');
+    expect(progress({ candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] })).to.equal('open');
+    expect(progress({ candidates: [{ index: 1, finishReason: 'STOP' }] })).to.equal('finished');
+    expect(progress({ usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2 } })).to.equal('ending');
+  });
+
+  for (const reason of ['MALFORMED_FUNCTION_CALL', 'MISSING_THOUGHT_SIGNATURE'])
     it(`E19: fail when the model broke off with ${reason}, after what it wrote`, () => {
       const decoder = geminiStream(codecCall());
       const last = { content: { parts: [{ text: 'Half a' }] }, finishReason: reason };

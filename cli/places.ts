@@ -1,0 +1,107 @@
+/** First-level commands of `tollgate --help`, by group, in this order. Commands of other plugins follow under `Plugins`. */
+export const GROUPS: readonly (readonly [heading: string, names: readonly string[]])[] = Object.freeze([
+  ['Run:', ['start', 'init', 'check', 'reload']],
+  ['Keys and money:', ['keys', 'users', 'accounts', 'budgets']],
+  ['Observe:', ['usage', 'calls', 'targets', 'audit']],
+  ['Models:', ['models']],
+  ['Develop:', ['plugins', 'config']],
+  ['Move:', ['store']],
+]);
+
+/** Heading of commands that no group lists: those of plugins from outside. */
+export const OTHERS = 'Plugins:';
+
+/** A command below a noun, and the row or plugin command that runs it: its name until 0.1, which works with a notice until 1.0. */
+export interface Place {
+  readonly now: string;
+  readonly was: string;
+  readonly summary: string;
+}
+
+export const PLACES: readonly Place[] = Object.freeze([
+  { now: 'plugins dev', was: 'dev', summary: 'Run the gateway and reload plugins at each save' },
+  { now: 'store status', was: 'status', summary: 'Check that running gateways can write to the store' },
+  { now: 'store export', was: 'export', summary: 'Write the store into a file, while no gateway runs on it' },
+  { now: 'store import', was: 'import', summary: 'Read a file of "store export" into an empty store' },
+  { now: 'config import', was: 'import', summary: 'Convert a configuration of LiteLLM, Portkey or Bifrost' },
+  { now: 'config openapi', was: 'openapi', summary: 'Print the OpenAPI document of the configuration' },
+  { now: 'config completion', was: 'completion', summary: 'Print a script that completes commands in a shell' },
+  { now: 'config notices', was: 'notices', summary: 'Send a test notice to each receiver' },
+  { now: 'calls top', was: 'top', summary: 'Live view of calls, spend and target health' },
+  { now: 'calls mirrors', was: 'mirrors', summary: 'Compare calls with their copies at other models' },
+  { now: 'usage reconcile', was: 'reconcile', summary: 'Compare the ledger with the bill of a vendor' },
+  { now: 'models chat', was: 'chat', summary: 'Send one prompt to a model' },
+  { now: 'models say', was: 'say', summary: 'Convert text to speech' },
+  { now: 'models providers', was: 'providers', summary: 'List providers and whether each can be called' },
+  { now: 'models explain', was: 'providers explain', summary: 'Show the targets, prices and timeouts of a model' },
+  { now: 'targets list', was: 'targets', summary: 'Show target health' },
+  { now: 'targets drain', was: 'target drain', summary: 'Send no new calls to a target' },
+  { now: 'targets undrain', was: 'target undrain', summary: 'Send calls to a drained target again' },
+  { now: 'targets reset', was: 'target reset', summary: 'Reset the health of a target' },
+  { now: 'accounts plans', was: 'plans', summary: 'List, create and delete plans' },
+  { now: 'accounts teams', was: 'teams', summary: 'List, create and delete teams' },
+  { now: 'users login', was: 'login', summary: 'Sign in at a gateway, for the programs of this machine' },
+  { now: 'users token', was: 'token', summary: 'Print a valid access token of that sign-in' },
+  { now: 'users logout', was: 'logout', summary: 'End that sign-in' },
+  { now: 'users sign-ins', was: 'sign-ins', summary: 'List and end sign-ins of programs' },
+  { now: 'users console', was: 'console', summary: 'Print a link to sign in at the console' },
+]);
+
+const NOUNS: ReadonlySet<string> = new Set(GROUPS.flatMap(([, names]) => names));
+
+/** Whether `--help` lists a command at the first level. */
+export function isFirstLevel(name: string): boolean {
+  return NOUNS.has(name) || !PLACES.some(({ was }) => was === name || was.startsWith(`${name} `));
+}
+
+/** Whether a command has a place of its own: help names the plugin of all others. */
+export function isBuiltIn(name: string): boolean {
+  return NOUNS.has(name) || !isFirstLevel(name);
+}
+
+/** Commands below a noun that another row runs. */
+export function commandsBelow(noun: string): readonly Place[] {
+  return PLACES.filter(({ now }) => now.startsWith(`${noun} `));
+}
+
+/** The name that help shows for a command: `calls top` for `top`, `targets` for `target`. */
+export function placeOf(name: string): string {
+  const exact = PLACES.find(({ now, was }) => was === name && now.split(' ')[0] !== name);
+  if (exact) return exact.now;
+  return PLACES.find(({ was }) => was.startsWith(`${name} `))?.now.split(' ')[0] ?? name;
+}
+
+/** Options of the program that are followed by a value. */
+const WITH_VALUE: ReadonlySet<string> = new Set(['-c', '--config']);
+
+/** The arguments as rows and plugin commands parse them, and the current name of a command that was called by a former one. */
+export function resolveWords(args: readonly string[]): { readonly args: readonly string[]; readonly moved?: Place } {
+  const [first, second, ...more] = findWords(args);
+  if (first === undefined) return { args };
+  const noun = args[first] ?? '';
+  const pair = second === undefined ? noun : `${noun} ${args[second]}`;
+  const place = PLACES.find(({ now }) => now === pair);
+  if (place && second !== undefined) {
+    const rest = args.filter((_, index) => index !== first && index !== second);
+    return { args: [...rest.slice(0, first), ...place.was.split(' '), ...rest.slice(first)] };
+  }
+  const isHelp = args.includes('--help') || args.includes('-h');
+  if (noun === 'store' && second === undefined && more.length === 0 && !isHelp)
+    return { args: args.map((word, index) => (index === first ? 'status' : word)) };
+  const moved = NOUNS.has(noun)
+    ? undefined
+    : (PLACES.find(({ was }) => was === pair) ?? PLACES.find(({ was }) => was === noun));
+  return moved ? { args, moved } : { args };
+}
+
+/** Indexes of the words that are no options, nor values of the program's own options. */
+function findWords(args: readonly string[]): readonly number[] {
+  const found: number[] = [];
+  for (let index = 0; index < args.length; index += 1) {
+    const word = args[index] ?? '';
+    if (word === '--') break;
+    if (WITH_VALUE.has(word)) index += 1;
+    else if (!word.startsWith('-')) found.push(index);
+  }
+  return found;
+}
