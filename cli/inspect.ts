@@ -6,12 +6,11 @@ import { createConfigError, formatProblem, type ProblemAt } from '../config/prob
 import { createId } from '../core/calls/call.ts';
 import { timeoutsFor } from '../core/calls/failover.ts';
 import type { Generation } from '../core/calls/generation.ts';
-import type { Operation, Principal, Target } from '../core/contract/call.ts';
+import type { Principal, Target } from '../core/contract/call.ts';
 import type { ChatMessage } from '../core/contract/chat.ts';
 import { probeStore } from '../core/plugins/foundation.ts';
 import { targetsOfRequest } from '../models/catalog.ts';
 import { describeAge, endingModels } from '../models/model-ends.ts';
-import { findModelProblems } from '../models/model-problems.ts';
 import { loadModelTable } from '../models/model-table.ts';
 import { type TargetRow, targetRows } from '../routing/routing-states.ts';
 import { type ControlReply, callGateways } from './cluster/control.ts';
@@ -34,10 +33,9 @@ export async function checkConfig(context: CommandContext): Promise<void> {
   let left: readonly ProblemAt[] = [];
   let models: readonly ProblemAt[] = [];
   let unknown: readonly ProblemAt[] = [];
-  await trySetUp(loaded, quietLog(), ({ catalog, deps, registry, loaded: { leftOut = [] } }) => {
+  await trySetUp(loaded, quietLog(), ({ catalog, modelProblems, registry, loaded: { leftOut = [] } }) => {
     ending = endingModels(loaded, catalog);
-    const operations = [...registry.operations.keys()] as Operation[];
-    models = findModelProblems(loaded, [catalog, ...operations.map((operation) => deps.partsOf(operation).catalog)]);
+    models = modelProblems.list();
     unknown = registry.unknownMembers.map(({ owner, message }) => ({
       ...{ pointer: config.instances.find(({ name }) => name === owner)?.pointer ?? '', atKey: true, message },
     }));

@@ -110,6 +110,7 @@ function callApi(
   | 'estimate'
   | 'limitOutput'
   | 'models'
+  | 'problemOfModel'
   | 'listModels'
   | 'useModelTable'
   | 'routing'
@@ -125,6 +126,7 @@ function callApi(
     estimate: (call, maxTokens) => services().estimate(call, maxTokens),
     limitOutput: (call, tokens) => services().limitOutput(call, tokens),
     models: (principal) => services().models(principal),
+    problemOfModel: (name) => services().problemOfModel(name),
     listModels: (provider) => services().listModels(provider),
     useModelTable: (table) => services().useModelTable(table),
     routing: () => services().routing(),
@@ -384,6 +386,7 @@ export interface CallServices {
   estimate(call: Call, maxTokens?: number): Metered;
   limitOutput(call: Call, tokens: number): void;
   models(principal?: Principal): readonly ModelRow[];
+  problemOfModel: PluginApi['problemOfModel'];
   readonly catalog: ModelCatalog;
   listModels: PluginApi['listModels'];
   useModelTable: PluginApi['useModelTable'];

@@ -31,12 +31,12 @@ describe('G41: tollgate check warns of what can never be called', () => {
     [
       'a model without a price where money is limited',
       local('baseUrl: http://127.0.0.1:9/v1\nmodels: [mine]', 'billing: enforce\n'),
-      /yaml:5:\d+ providers\.local\.models\[0\]: names "local\/mine", which has no known price, and billing is "enforce".*403\. Set providers\.local\.prices/,
+      /yaml:5:\d+ providers\.local\.models\[0\]: names "local\/mine", which has no known price, and billing is "enforce": calls of it are 403\. Set providers\.local\.prices/,
     ],
     [
       'an alias to a model that its provider does not list',
       local('baseUrl: http://127.0.0.1:9/v1\nmodels: [mine]', 'models: { best: local/other }\n'),
-      /yaml:6:\d+ models\.best: names "local\/other", which the provider "local" does not list: calls of it are 404\. Add it/,
+      /yaml:6:\d+ models\.best: names "local\/other", which is not in the list of models of the provider "local": calls of it are 404\. Add it/,
     ],
     [
       'a base URL that has the path of a call',
