@@ -35,7 +35,7 @@ const LARGEST_RATE = 5000;
 /** Ends of addresses that name one kind of call. */
 const CALL_PATHS = /\/(?:chat\/completions|completions|responses|messages|embeddings|models)\/?$/;
 
-/** The one judge of whether models can be called, and of what stops it. */
+/** Says whether models can be called, and what stops it. */
 export interface ModelProblems {
   /** All problems of what the configuration names, each at its place. */
   list(): readonly ProblemAt[];
@@ -43,7 +43,7 @@ export interface ModelProblems {
   of(name: string): ModelProblem | undefined;
 }
 
-/** Judges the models of a configuration; `catalogs` are those of all operations, that of chat first. */
+/** Checks the models of a configuration; `catalogs` are those of all operations, that of chat first. */
 export function createModelProblems(loaded: LoadedConfig, catalogs: readonly Catalog[]): ModelProblems {
   const aliases = loaded.config.models;
   const limitOf = findMoneyLimit(loaded);

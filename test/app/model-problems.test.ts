@@ -38,7 +38,7 @@ const local = (more: object) => ({
     local: { plugin: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'sk-local', ...more },
   },
 });
-const BUDGET = { amount: 5, every: 'day' };
+const BUDGET = { name: 'house', amount_usd: 5, every: 'day' };
 
 describe('G41: the catalog of operators says what stops a model', () => {
   it('a model without a price where billing is enforced, and the same of its alias', async () => {

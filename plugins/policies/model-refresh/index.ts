@@ -189,20 +189,20 @@ function modelsRoute(api: PluginApi): Route {
       const { limit, after } = readPage(ctx);
       const { catalog } = api;
       const canCall = (target: string): boolean => catalog.isConfigured(target.split('/', 1)[0] ?? '');
-      const judge = (id: string, isConfigured: boolean) => {
+      const describeState = (id: string, isConfigured: boolean) => {
         const problem = api.problemOfModel(id);
         return { is_callable: isConfigured && problem?.stops !== true, problem: problem?.text ?? null };
       };
       const aliases = api.aliases().map(([id, targets]) => ({
         ...{ id, provider: null, targets },
-        ...judge(id, targets.some(canCall)),
+        ...describeState(id, targets.some(canCall)),
         ...{ context_window: null, max_output: null, price: null },
         ...{ input_modalities: null, output_modalities: null, shutdown: null },
       }));
       const models = catalog.providers().flatMap((provider) =>
         modelsOf(api, provider).map(({ id, ...facts }) => ({
           ...{ id, provider, targets: null },
-          ...judge(id, catalog.isConfigured(provider)),
+          ...describeState(id, catalog.isConfigured(provider)),
           ...facts,
         })),
       );
