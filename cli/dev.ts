@@ -14,6 +14,7 @@ import { describeError, type Terminal } from './io.ts';
 import { draining, EXIT_OF, HERE, listenToSignals } from './load.ts';
 import type { CommandContext } from './program.ts';
 import { createProgramLog, flushLog } from './program-log.ts';
+import { markBuildInUse } from './running-build.ts';
 import { formatBanner, makeSignInLinks, readExchangeOptions, readListenOptions } from './start.ts';
 
 /** How soon a save is seen; what an editor writes in one go is one change. With the load it is well within a second. */
@@ -30,6 +31,7 @@ const MAX_FILES = 2000;
 export async function runDev(context: CommandContext): Promise<void> {
   const { terminal, globals } = context;
   const { level = 'info', ...listenAt } = readListenOptions(context.options);
+  markBuildInUse();
   const log = createProgramLog({ level, format: 'auto', isTerminal: process.stdout.isTTY === true });
   const code = createCodeLoader();
   let read: RawConfig | undefined;

@@ -31,15 +31,21 @@ export async function checkConfig(context: CommandContext): Promise<void> {
   const { config, raw } = loaded;
   let ending: readonly ProblemAt[] = [];
   let left: readonly ProblemAt[] = [];
-  await trySetUp(loaded, quietLog(), ({ catalog, loaded: { leftOut = [] } }) => {
+  let models: readonly ProblemAt[] = [];
+  let unknown: readonly ProblemAt[] = [];
+  await trySetUp(loaded, quietLog(), ({ catalog, modelProblems, registry, loaded: { leftOut = [] } }) => {
     ending = endingModels(loaded, catalog);
+    models = modelProblems.list();
+    unknown = registry.unknownMembers.map(({ owner, message }) => ({
+      ...{ pointer: config.instances.find(({ name }) => name === owner)?.pointer ?? '', atKey: true, message },
+    }));
     left = leftOut.map(({ instance: { pointer }, reason }) => ({
       ...{ pointer, atKey: true, message: `is not required, and a gateway starts without it: ${reason}` },
     }));
   });
   const store = context.options['connect'] === true ? await probe(loaded) : undefined;
   const io = createIo(context.terminal, context.globals.json === true);
-  const found = [...networkWarnings(config), ...ending, ...left];
+  const found = [...networkWarnings(config), ...ending, ...models, ...left, ...unknown];
   const warnings = createConfigError(found, raw).problems.map(formatProblem);
   for (const warning of warnings) io.note(`warning: ${warning}`);
   const names = config.instances.map(({ group, name }) => `${group}.${name}`);

@@ -35,6 +35,7 @@ import { CliError, EXIT, type Terminal } from './io.ts';
 import { draining, EXIT_OF, listenToSignals, loadFor, type StopSignal } from './load.ts';
 import type { CommandContext } from './program.ts';
 import { createProgramLog, flushLog } from './program-log.ts';
+import { markBuildInUse } from './running-build.ts';
 import { logWarnings, networkWarnings } from './warnings.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -44,6 +45,7 @@ export async function run(context: CommandContext): Promise<void> {
   const { terminal, globals, options } = context;
   const { level: givenLevel, ...listenAt } = readListenOptions(options);
   const worker = workerNumber();
+  if (worker === undefined) markBuildInUse();
   const loaded = await (worker === undefined ? loadFor(context) : requestConfiguration());
   const { config } = loaded;
   const level = givenLevel ?? config.logging.level;

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isObject } from '../core/contract/json.ts';
 import type { Plugin, PluginKind } from '../core/contract/plugin.ts';
-import { PACKAGE_ROOT, VERSION } from './package-root.ts';
+import { CODE_ROOT, IS_SOURCE, PACKAGE_ROOT, VERSION } from './package-root.ts';
 import { assertPlugin, PluginImportError } from './plugin-definition.ts';
 import { didYouMean } from './problems.ts';
 
@@ -204,9 +204,10 @@ export function placeOfError(error: unknown): CodePlace | undefined {
   return found;
 }
 
-const OWN_ROOMS = ['core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models', 'plugins', 'dist'].map(
-  (room) => path.join(PACKAGE_ROOT, room) + path.sep,
-);
+/** Folders of the running code; those of a build hold nothing else. */
+const OWN_ROOMS = (
+  IS_SOURCE ? ['core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models', 'plugins', 'dist'] : ['.']
+).map((room) => path.join(CODE_ROOT, room) + path.sep);
 
 /** Whether a file is a part of this package. */
 export function isOwnCode(file: string): boolean {
@@ -231,14 +232,11 @@ function ownEntries(): Readonly<Record<string, string>> {
   const { exports } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
     readonly exports: Readonly<Record<string, string | { readonly default: string }>>;
   };
-  const isSource = fileURLToPath(import.meta.url).endsWith('.ts');
   return Object.fromEntries(
     Object.entries(exports).flatMap(([name, target]) => {
       if (typeof target === 'string') return [];
-      const built = path.join(PACKAGE_ROOT, target.default);
-      const source = path.join(PACKAGE_ROOT, target.default.replace('./dist/', '').replace(/\.js$/, '.ts'));
-      const file = isSource && existsSync(source) ? source : built;
-      return [[`tollgate${name.slice(1)}`, file]];
+      const file = target.default.replace('./dist/', '');
+      return [[`tollgate${name.slice(1)}`, path.join(CODE_ROOT, IS_SOURCE ? file.replace(/\.js$/, '.ts') : file)]];
     }),
   );
 }

@@ -2,8 +2,19 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The folder of this package: where `package.json` and `config/` are, seen from the source as from `dist/`. */
-export const PACKAGE_ROOT: string = findRoot(path.dirname(fileURLToPath(import.meta.url)));
+const OWN_FILE = fileURLToPath(import.meta.url);
+
+/** Root folder of this package: has `package.json` and `config/`, for the sources as for a build. */
+export const PACKAGE_ROOT: string = findRoot(path.dirname(OWN_FILE));
+
+/** Whether this process runs the sources and not a build. */
+export const IS_SOURCE: boolean = OWN_FILE.endsWith('.ts');
+
+/**
+ * Root folder of the running code: {@link PACKAGE_ROOT} for the sources, else the folder of the build. In a clone `dist` is a link
+ * to the newest build, and a gateway keeps the build that it was started from: find files of the program from here, never by `dist`.
+ */
+export const CODE_ROOT: string = path.dirname(path.dirname(OWN_FILE));
 
 function findRoot(folder: string): string {
   if (existsSync(path.join(folder, 'package.json'))) return folder;

@@ -1,5 +1,7 @@
+import { DEFINITIONS } from '../core/contract/definitions.ts';
 import { isObject } from '../core/contract/json.ts';
 import { API_VERSION, PERMISSIONS, PLUGIN_KINDS, type Plugin, type PluginKind } from '../core/contract/plugin.ts';
+import { findMistakes } from './check-definition.ts';
 import { didYouMean } from './problems.ts';
 
 /** A plugin that cannot be imported; the message continues a sentence that begins with its place in the configuration. */
@@ -80,7 +82,7 @@ export function assertPlugin(value: unknown, spec: string, kind: PluginKind): as
   }
   const { name, apiVersion, setup } = value;
   if (typeof name !== 'string' || name === '') throw fail('is no plugin: it has no "name"', "Write name: 'my-plugin'.");
-  if (apiVersion !== API_VERSION) throw fail(...explainVersion(apiVersion));
+  if (!Number.isSafeInteger(apiVersion) || Number(apiVersion) < API_VERSION) throw fail(...explainVersion(apiVersion));
   if (!PLUGIN_NAME.test(name))
     throw fail(`has the name "${name.slice(0, 60)}"`, 'A name is in kebab-case: up to 40 of a to z, 0 to 9 and "-".');
   if (!PLUGIN_KINDS.some((known) => known === value['kind'])) {
@@ -93,12 +95,9 @@ export function assertPlugin(value: unknown, spec: string, kind: PluginKind): as
   for (const [member, noun, fits, as] of MEMBERS)
     if (value[member] !== undefined && !fits(value[member]))
       throw fail(`has "${member}"${show(value[member])} that is no ${noun}`, `Write ${member}: ${as}.`);
-  const known = ['name', 'kind', 'apiVersion', 'setup', ...MEMBERS.map(([member]) => member)];
-  for (const member of Object.keys(value)) {
-    // Others are its own, or of a newer Tollgate.
-    const hint = known.includes(member) ? undefined : didYouMean(member, known, 1);
-    if (hint !== undefined) throw fail(`has "${member}", which no plugin has`, hint);
-  }
+  // What a newer contract may have is a warning, when the plugin is set up.
+  for (const { message, hint, isForeign } of findMistakes(value, DEFINITIONS.plugin))
+    if (!isForeign || Number(apiVersion) === API_VERSION) throw fail(message, hint);
 }
 
 /** A short text or list, for a message. */

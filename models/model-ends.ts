@@ -43,6 +43,25 @@ export function endingModels(
   catalog: Pick<ModelCatalog, 'find'>,
   now = Date.now(),
 ): readonly ProblemAt[] {
+  const named = namedModels({ config, plugins: [undefined, ...plugins] });
+  return [...named].flatMap(([pointer, { provider, model }]) => {
+    const info = catalog.find(provider, model);
+    const end = nearEndOf(info, now);
+    if (end === undefined) return [];
+    const message = `names "${provider}/${model}", which its vendor ${end <= now ? 'has shut down' : 'shuts down'} on ${info?.shutdown}`;
+    const hint = `Name another model: tollgate models --provider ${provider} shows which have no end.`;
+    return [{ pointer, message, hint }];
+  });
+}
+
+/** The models that a configuration names, by the place: in aliases, lists of providers and options of plugins. */
+export function namedModels({
+  config,
+  plugins: [, ...plugins],
+}: {
+  readonly config: LoadedConfig['config'];
+  readonly plugins: readonly (LoadedConfig['plugins'][number] | undefined)[];
+}): ReadonlyMap<string, Target> {
   const named = new Map<string, Target>();
   const note = (pointer: string, text: string): void => {
     const slash = text.indexOf('/');
@@ -61,12 +80,5 @@ export function endingModels(
       return undefined;
     });
   }
-  return [...named].flatMap(([pointer, { provider, model }]) => {
-    const info = catalog.find(provider, model);
-    const end = nearEndOf(info, now);
-    if (end === undefined) return [];
-    const message = `names "${provider}/${model}", which its vendor ${end <= now ? 'has shut down' : 'shuts down'} on ${info?.shutdown}`;
-    const hint = `Name another model: tollgate models --provider ${provider} shows which have no end.`;
-    return [{ pointer, message, hint }];
-  });
+  return named;
 }

@@ -3,11 +3,12 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { PACKAGE_ROOT } from '../config/package-root.ts';
+import { CODE_ROOT, IS_SOURCE } from '../config/package-root.ts';
 import { GatewayError } from '../core/contract/errors.ts';
 import type { Route } from '../core/contract/plugin.ts';
 
-const ASSETS = path.join(PACKAGE_ROOT, 'dist', 'assets');
+/** A gateway that runs from its sources shows the pages of the newest build. */
+const ASSETS = path.join(CODE_ROOT, IS_SOURCE ? 'dist/assets' : 'assets');
 
 /** Nothing but this origin: the viewer needs inline styles, and `connect-src` lets it try requests out. */
 const POLICY =
@@ -147,6 +148,6 @@ function siteRoutes(folder: string): readonly Route[] {
 
 /** The viewer's script: copied into `dist/assets` by the build, in `node_modules` when run from source. */
 function viewerFile(): string {
-  const built = path.join(PACKAGE_ROOT, 'dist', 'assets', 'rapidoc-min.js');
+  const built = path.join(ASSETS, 'rapidoc-min.js');
   return existsSync(built) ? built : createRequire(import.meta.url).resolve('rapidoc/dist/rapidoc-min.js');
 }

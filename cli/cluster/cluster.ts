@@ -1,6 +1,8 @@
 import cluster, { type Worker } from 'node:cluster';
 import os from 'node:os';
+import path from 'node:path';
 import { type LoadedConfig, loadConfig } from '../../config/load-config.ts';
+import { CODE_ROOT, IS_SOURCE } from '../../config/package-root.ts';
 import type { Gateway } from '../../core/app.ts';
 import type { AuditActor, AuditChange } from '../../core/contract/audit.ts';
 import type { RoutingState } from '../../core/contract/call.ts';
@@ -15,6 +17,9 @@ import type { CommandContext } from '../program.ts';
 import { Connections } from './connections.ts';
 import { GATHER_MS, parseRawConfig, send, sendToPrimary, type WorkerMessage, writeRawConfig } from './messages.ts';
 import { type Reloads, startReloads } from './reload.ts';
+
+/** Entry file of workers: that of the primary's own build, wherever `dist` leads by now. */
+const PROGRAM = path.join(CODE_ROOT, 'cli', IS_SOURCE ? 'main.ts' : 'main.js');
 
 /** The variable that has a worker's number. */
 const WORKER_VARIABLE = 'TOLLGATE_WORKER';
@@ -218,7 +223,7 @@ class WorkerCluster implements Cluster {
   #start(number: number): void {
     const startedAt = performance.now();
     // docs/decisions/bytecode.md: V8 takes this flag on the command line alone.
-    cluster.setupPrimary({ execArgv: [...process.execArgv, '--no-memory-reducer'] });
+    cluster.setupPrimary({ exec: PROGRAM, execArgv: [...process.execArgv, '--no-memory-reducer'] });
     const worker = cluster.fork({ [WORKER_VARIABLE]: String(number) });
     let onStarted: () => void = () => {};
     const started = new Promise<void>((resolve) => {

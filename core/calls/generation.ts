@@ -4,6 +4,7 @@ import { VERSION } from '../../config/package-root.ts';
 import { createRedactor, listSecrets } from '../../config/redact.ts';
 import { createHttpClient, credentialHeaders } from '../../egress/http-client.ts';
 import { allModels, createCatalog, targetsOfRequest } from '../../models/catalog.ts';
+import { createModelProblems, type ModelProblems } from '../../models/model-problems.ts';
 import { configuredTargets, namedTargets } from '../../routing/choose-targets.ts';
 import {
   createRouting,
@@ -87,6 +88,8 @@ export interface Generation {
   readonly requests: RequestSchemas;
   /** The models of chat. */
   readonly catalog: ModelCatalog;
+  /** What is wrong with the models that the configuration names. */
+  readonly modelProblems: ModelProblems;
   /** Runs what plugins do before it serves. */
   ready(): Promise<void>;
   /** Makes this the one that answers other workers. */
@@ -131,6 +134,7 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
   };
   try {
     await setUpPlugins(loaded, registry, apiDeps);
+    for (const { owner, message } of registry.unknownMembers) log.warn({ plugin: owner }, message);
     registry.freeze(loaded.builtins.filter(({ kind }) => kind === 'operation').map(({ name }) => name));
     const requests = createRequestSchemas([...registry.schemas.values()]);
     const routing = keep('routing', () => openRouting(foundation.store, ownStore.counters));
@@ -140,13 +144,19 @@ export async function createGeneration(foundation: Foundation, loaded: LoadedCon
       ...{ pending, requests, routing, records, book, closing: closing.signal },
     });
     const { catalog } = deps.partsOf(CHAT);
-    const [named, services] = [namedTargets(deps.routes, catalog, loaded.config.instances), createServices(deps)];
+    const named = namedTargets(deps.routes, catalog, loaded.config.instances);
+    const modelProblems = createModelProblems(
+      loaded,
+      [...deps.allParts()].map((parts) => parts.catalog),
+    );
+    const services = createServices(deps, modelProblems);
     readers.set(ROUTING_TOPIC, () => describeRouting(routing, named));
     ready.services = services;
     await runRegistered(registry.registered);
     return {
       refuseBlocked: createBlockedUsers(records<UserRecord>(USERS)),
       ...{ loaded, registry, settings, foundation, deps, services, audit, gateway, requests, catalog, close },
+      modelProblems,
       ready: () => runReady(registry.ready).catch((error: unknown) => Promise.reject(locateProblem(error, loaded))),
       takeOver: () => activate(foundation, registry, deps, readers),
     };
@@ -363,7 +373,7 @@ function createCallDeps(
 }
 
 /** What plugins may call: the same way that requests go, with the principal they act for. */
-export function createServices(deps: CallDeps): CallServices {
+export function createServices(deps: CallDeps, modelProblems: Pick<ModelProblems, 'of'>): CallServices {
   const { aliases } = deps;
   return {
     async chat(request, context) {
@@ -407,6 +417,7 @@ export function createServices(deps: CallDeps): CallServices {
     },
     routing: () => describeRouting(deps.routing),
     models: (principal) => allModels({ catalog: deps.partsOf('chat').catalog, aliases }, principal),
+    problemOfModel: (name) => modelProblems.of(name),
   };
 }
 

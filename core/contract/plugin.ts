@@ -147,6 +147,14 @@ export interface ModelRow {
   readonly owned_by: string;
 }
 
+/** What is wrong with a model as it is configured; `tollgate check` says the same. */
+export interface ModelProblem {
+  /** The cause and the remedy, whole sentences without secrets. */
+  readonly text: string;
+  /** Whether every call of the model fails; else some do, or their cost is wrong. */
+  readonly stops: boolean;
+}
+
 /** What an instance keeps of users. */
 export interface PersonalData {
   /** In the plural, such as `keys`. */
@@ -253,6 +261,8 @@ export interface PluginApi {
   alias(name: string): readonly string[] | undefined;
   /** What this process knows of its targets (state, errors, latency) and of its retries. */
   routing(): RoutingState;
+  /** What stops calls of a model or an alias as it is configured, or makes them fail or cost wrongly; undefined when nothing is known to. Whether the provider has its credential is `catalog.isConfigured`. */
+  problemOfModel(name: string): ModelProblem | undefined;
   /** The models of chat: ids, facts, prices. */
   readonly catalog: ModelCatalog;
   /** What a provider's vendor lists itself, sent for now with the provider's key; unchecked but for the length of ids. */

@@ -1,5 +1,4 @@
 import { type EgressRules, hostsOf } from '../../config/egress.ts';
-import { didYouMean } from '../../config/problems.ts';
 import type { Egress } from '../../egress/egress.ts';
 import { createHttpClient } from '../../egress/http-client.ts';
 import { fetchBy } from '../../egress/way.ts';
@@ -15,6 +14,7 @@ import {
 } from '../contract/call.ts';
 import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
 import type { Command } from '../contract/command.ts';
+import { DEFINITIONS } from '../contract/definitions.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { GatewayView } from '../contract/gateway.ts';
 import type { Hook, HookName, HookObject } from '../contract/hooks.ts';
@@ -40,7 +40,7 @@ import type { Gatherer } from './gather.ts';
 import type { HookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
 import { boundFetch, type Permit, permit, servicesApi, withoutKeys } from './permissions.ts';
-import { assertMembers, assertSchema, PluginError, type Registry } from './registry.ts';
+import { assertDefinition, assertMembers, assertSchema, PluginError, type Registry } from './registry.ts';
 
 /** The API of one plugin instance; everything it registers is filed under the instance's name. */
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
@@ -71,7 +71,7 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     fetch: boundFetch(fetchBy(way), () => (allow.has('hosts') ? undefined : hosts()), instance),
     keep: deps.keptUser(`${group}.${name}`).keep,
     ...registrationApi(deps, instance, way),
-    ...figuresApi(registry, name),
+    ...figuresApi(registry, instance),
     ...callApi(services, registry, allow),
     ...servicesApi(registry, instance),
     ...documents,
@@ -110,6 +110,7 @@ function callApi(
   | 'estimate'
   | 'limitOutput'
   | 'models'
+  | 'problemOfModel'
   | 'listModels'
   | 'useModelTable'
   | 'routing'
@@ -125,6 +126,7 @@ function callApi(
     estimate: (call, maxTokens) => services().estimate(call, maxTokens),
     limitOutput: (call, tokens) => services().limitOutput(call, tokens),
     models: (principal) => services().models(principal),
+    problemOfModel: (name) => services().problemOfModel(name),
     listModels: (provider) => services().listModels(provider),
     useModelTable: (table) => services().useModelTable(table),
     routing: () => services().routing(),
@@ -161,14 +163,15 @@ const FIGURE = /^[a-z][a-z0-9_]{2,60}$/;
 /** What one instance shows operators in numbers, and may know of all of them. */
 function figuresApi(
   registry: Registry,
-  instance: string,
+  instance: ApiInstance,
 ): Pick<PluginApi, 'figure' | 'figures' | 'watchStore' | 'watchRefusals'> {
   return {
     figure(figure) {
       if (!FIGURE.test(figure.name))
-        throw new PluginError(instance, `shows the figure "${figure.name}"; a name is ${FIGURE.source}`);
-      const read = (): number => callOwned(instance, figure.read);
-      registry.claim(registry.figures, 'figure', figure.name, instance, Object.freeze({ ...figure, read }));
+        throw new PluginError(instance.name, `shows the figure "${figure.name}"; a name is ${FIGURE.source}`);
+      assertDefinition(registry, instance, `the figure "${figure.name}"`, figure, DEFINITIONS.figure);
+      const read = (): number => callOwned(instance.name, figure.read);
+      registry.claim(registry.figures, 'figure', figure.name, instance.name, Object.freeze({ ...figure, read }));
     },
     figures: () => [...registry.figures.values()].map(({ value }) => value),
     watchStore: (watcher) => void registry.storeWatchers.push(watcher),
@@ -212,15 +215,25 @@ type Registration = Pick<
 >;
 
 /** What a plugin registers while it is set up. */
-function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance, way: Way | undefined): Registration {
+function registrationApi(deps: ApiDeps, instance: ApiInstance, way: Way | undefined): Registration {
   const { registry } = deps;
+  const { group, name, plugin } = instance;
+  const check = (what: string, value: unknown, kind: keyof typeof DEFINITIONS): void =>
+    assertDefinition(registry, instance, what, value, DEFINITIONS[kind]);
+  check('its definition', plugin, 'plugin');
   const owned = <T>(what: string, value: T): { readonly owner: string; readonly value: T } => {
     if (typeof value !== 'function') throw new PluginError(name, `api.${what}() takes a function`);
     return { owner: name, value };
   };
   return {
-    route: (route) => registry.addRoute(name, route as unknown as Route),
-    upgrade: (path, handler, options) => registry.addUpgrade(name, path, handler, options),
+    route(route) {
+      registry.addRoute(name, route as unknown as Route);
+      check(`route "${route.method} ${route.path}"`, route, 'route');
+    },
+    upgrade(path, handler, options) {
+      registry.addUpgrade(name, path, handler, options);
+      check(`the websocket "${path}"`, options, 'upgrade');
+    },
     schema(schema) {
       assertSchema(name, 'a schema', schema);
       registry.claim(registry.schemas, 'schema $id', schema.$id, name, schema);
@@ -229,22 +242,29 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance, wa
       assertKind(name, plugin, 'a provider', 'provider');
       assertOffer(name, 'a provider', provider);
       assertMembers(name, 'a provider', provider.chat, ['request', 'response', 'stream']);
+      check('the provider', provider, 'provider');
       registry.addOffer(name, CHAT, deepFreeze(deps.egress.outfit(provider, way)));
     },
     offer(operation, offer) {
       assertKind(name, plugin, 'an offer', 'provider', 'tts');
       assertOffer(name, `an offer for ${operation}`, offer);
+      checkOffer(registry, instance, operation, offer);
       registry.addOffer(name, operation, deepFreeze(deps.egress.outfit(offer, way)));
     },
     operation(definition) {
       assertKind(name, plugin, 'an operation', 'operation');
       registerOperation(registry, name, definition);
+      check(`the operation "${definition.name}"`, definition, 'operation');
     },
     dialect(definition) {
       assertKind(name, plugin, 'a dialect', 'dialect');
       registerDialect(registry, name, definition);
+      check(`the dialect "${definition.name}"`, definition, 'dialect');
     },
-    agent: (agent) => registry.claim(registry.agents, 'agent', agent.name, name, deepFreeze(agent)),
+    agent(agent) {
+      registry.claim(registry.agents, 'agent', agent.name, name, deepFreeze(agent));
+      check(`the agent "${agent.name}"`, agent, 'agent');
+    },
     use: (middleware) => registry.addMiddleware(name, middleware),
     store(open, probe) {
       assertKind(name, plugin, 'a store', 'store');
@@ -253,17 +273,29 @@ function registrationApi(deps: ApiDeps, { group, name, plugin }: ApiInstance, wa
     hook(hookName, hook) {
       if (hookName === 'authenticate') permit({ name, plugin }).assert('credentials', 'the hook "authenticate"');
       registry.addHook(toHookEntry(name, hookName, hook));
+      if (typeof hook === 'object') check(`hook "${hookName}"`, hook, 'hook');
     },
-    command: (command) => registerCommand(registry, name, plugin, command),
+    command(command) {
+      registerCommand(registry, name, plugin, command);
+      check(`the command "${command.name}"`, command, 'command');
+    },
     gather<T>(topic: string, read: () => T | Promise<T>) {
       const key = `${group}.${name}:${topic}`;
       deps.readers.set(key, () => runOwned(name, read));
       return () => deps.gatherer.gather(key) as Promise<readonly T[]>;
     },
-    personalData: (data) =>
-      registry.claim(registry.personalData, 'personal data', `${name} ${data.name}`, name, data, data.name),
-    announce: (announcement) => void registry.announcements.push(announcement),
-    offerSignIn: (link) => void registry.signInLinks.push(link),
+    personalData(data) {
+      check(`the personal data "${data.name}"`, data, 'personalData');
+      registry.claim(registry.personalData, 'personal data', `${name} ${data.name}`, name, data, data.name);
+    },
+    announce(announcement) {
+      check('an announcement', announcement, 'announcement');
+      registry.announcements.push(announcement);
+    },
+    offerSignIn(link) {
+      check('a way to sign in', link, 'signInLink');
+      registry.signInLinks.push(link);
+    },
     onRegistered: (registered) => void registry.registered.push(owned('onRegistered', registered)),
     onReady: (ready) => void registry.ready.push(owned('onReady', ready)),
     onClose: (close) => void registry.closers.push(owned('onClose', close)),
@@ -278,6 +310,19 @@ function assertOffer(owner: string, what: string, offer: Offer): void {
     !/^https?:$/.test(URL.canParse(offer.baseUrl) ? new URL(offer.baseUrl).protocol : '')
   )
     throw new PluginError(owner, `has ${what} with the base URL "${offer.baseUrl}": write https://api.example.com/v1`);
+}
+
+/** Those of an operation that a plugin brings may have members of its own, which that plugin's types name; core's own are closed. */
+function checkOffer(registry: Registry, instance: ApiInstance, operation: string, offer: Offer): void {
+  const what = `the offer for ${operation}`;
+  if (OWN_OPERATIONS.includes(operation)) {
+    assertDefinition(registry, instance, what, offer, DEFINITIONS.provider);
+    return;
+  }
+  const known = new Map(Object.keys(DEFINITIONS.offer.members).map((member) => [member.toLowerCase(), member]));
+  const isOwn = (member: string): boolean => !known.has(member.toLowerCase().replaceAll('_', ''));
+  const checked = Object.fromEntries(Object.entries(offer).filter(([member]) => !isOwn(member)));
+  assertDefinition(registry, instance, what, checked, DEFINITIONS.offer);
 }
 
 function assertKind(owner: string, { kind }: Pick<Plugin, 'kind'>, what: string, ...kinds: readonly string[]): void {
@@ -320,11 +365,7 @@ function registerDialect(registry: Registry, owner: string, definition: DialectD
 export function toHookEntry<N extends HookName>(owner: string, name: N, hook: Hook<N> | undefined): HookEntry {
   if (typeof hook === 'function') return { owner, name, handler: hook as HookEntry['handler'] };
   // A plugin in JavaScript may give anything; what is no hook is refused when it is added.
-  const { handler, order, operations, ...others } = (hook ?? {}) as Partial<HookObject<N>>;
-  for (const member of Object.keys(others)) {
-    const near = didYouMean(member, ['handler', 'order', 'operations'], 1);
-    if (near) throw new PluginError(owner, `hook "${name}" has "${member}", which no hook has. ${near}`);
-  }
+  const { handler, order, operations } = (hook ?? {}) as Partial<HookObject<N>>;
   return {
     owner,
     name,
@@ -345,6 +386,7 @@ export interface CallServices {
   estimate(call: Call, maxTokens?: number): Metered;
   limitOutput(call: Call, tokens: number): void;
   models(principal?: Principal): readonly ModelRow[];
+  problemOfModel: PluginApi['problemOfModel'];
   readonly catalog: ModelCatalog;
   listModels: PluginApi['listModels'];
   useModelTable: PluginApi['useModelTable'];

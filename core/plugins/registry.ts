@@ -1,11 +1,13 @@
 import type { Ajv2020, ValidateFunction } from 'ajv/dist/2020.js';
 import type Koa from 'koa';
 import { createAjv, createValidatorFinder } from '../../config/ajv.ts';
+import { findMistakes } from '../../config/check-definition.ts';
 import type { GatewayConfig, PluginInstance } from '../../config/core-schema.ts';
 import { listVariables } from '../../config/interpolate.ts';
 import { type LoadedConfig, meets } from '../../config/load-config.ts';
 import { ConfigError, didYouMean } from '../../config/problems.ts';
 import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
+import type { Members } from '../contract/definitions.ts';
 import type { DialectDefinition } from '../contract/dialect.ts';
 import type { PluginReport } from '../contract/gateway.ts';
 import { HOOKS } from '../contract/hooks.ts';
@@ -13,6 +15,7 @@ import { isObject, type Schema } from '../contract/json.ts';
 import type { AgentDefinition, OperationDefinition } from '../contract/operation.ts';
 import {
   type Announcement,
+  API_VERSION,
   type Command,
   type Log,
   OptionError,
@@ -153,6 +156,8 @@ export class Registry {
   readonly announcements: Announcement[] = [];
   readonly signInLinks: SignInLink[] = [];
   readonly personalData: Table<PersonalData> = new Map();
+  /** Members of definitions that plugins for a newer contract have and this one does not: they have no effect. */
+  readonly unknownMembers: { readonly owner: string; readonly message: string }[] = [];
   /** What plugins provide to one another, by name. */
   readonly services: Table<unknown> = new Map();
   #frozen = false;
@@ -301,11 +306,31 @@ function assertHook({ owner, name, handler, order, operations }: HookEntry): voi
     fail(`hook "${name}" has operations that are no list of names: operations: ['chat']`);
 }
 
+/**
+ * Refuses a definition with a member or a value that the contract does not have: without effect, a misspelt one could open what it
+ * was to close. What a plugin for a newer contract has, and nothing that is known looks like, is noted.
+ */
+export function assertDefinition(
+  registry: Registry,
+  { name: owner, plugin: { apiVersion } }: { readonly name: string; readonly plugin: { readonly apiVersion: number } },
+  what: string,
+  value: unknown,
+  members: Members,
+): void {
+  for (const { message, hint, isForeign } of findMistakes(value, members)) {
+    if (!isForeign || apiVersion <= API_VERSION) throw new PluginError(owner, `${what} ${message}. ${hint}`);
+    registry.unknownMembers.push({
+      owner,
+      message: `plugin "${owner}" is made for plugin API ${apiVersion}, this gateway has ${API_VERSION}: ${what} ${message}, and it has no effect`,
+    });
+  }
+}
+
 const METHODS: readonly unknown[] = Object.freeze(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** The same for a route: what would fail later, without the name of its plugin. */
 function assertRoute(owner: string, route: Route): void {
-  const { method, path, auth, responses, handler, body, query, summary } = route as Partial<Route>;
+  const { method, path, auth, role, scope, responses, handler, body, query, summary } = route as Partial<Route>;
   const label = `route "${String(method)} ${String(path)}"`;
   const isCredential = (kind: unknown): boolean => kind === 'key' || kind === 'token';
   const wrong =
@@ -317,6 +342,10 @@ function assertRoute(owner: string, route: Route): void {
     ((typeof summary !== 'string' || summary === '') && `has no summary: one line of what it does`) ||
     (!(auth === 'none' || (Array.isArray(auth) && auth.length > 0 && auth.every(isCredential))) &&
       `says nothing about who may call it: auth: 'none', or a list of 'key' and 'token'`) ||
+    (role !== undefined && auth === 'none' && "has a role, and auth: 'none' lets everybody call it") ||
+    (scope !== undefined &&
+      role === undefined &&
+      "has a scope without role: 'admin', so that every key could call it") ||
     ((!isObject(responses) || Object.keys(responses).length === 0) &&
       `says nothing about its responses: { 200: 'What it is.' }`) ||
     (body !== undefined && !isObject(body) && "has a body schema that is no object: body: { type: 'object', … }") ||

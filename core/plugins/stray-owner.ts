@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { LoadedConfig } from '../../config/load-config.ts';
-import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { CODE_ROOT } from '../../config/package-root.ts';
 import { ownerOf, runningPlugin } from './attribution.ts';
 
 /**
@@ -17,9 +17,9 @@ export function findStrayOwner(error: unknown, loaded: LoadedConfig): string | u
 /** Frames of libraries are passed over: what they do is done for their callers. */
 function findInStack(stack: string, loaded: LoadedConfig): string | undefined {
   const places = placesOf(loaded);
-  const own = ['core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models']
-    .flatMap((room) => [room, `dist/${room}`])
-    .map((folder) => path.join(PACKAGE_ROOT, folder) + path.sep);
+  const own = ['core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models'].map(
+    (room) => path.join(CODE_ROOT, room) + path.sep,
+  );
   for (const frame of stack.split('\n').filter((line) => /^\s+at /.test(line))) {
     const text = frame.replaceAll('%20', ' ');
     const found = places.find(({ place }) => text.includes(place));

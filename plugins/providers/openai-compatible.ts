@@ -115,6 +115,8 @@ export function openaiCompatible(spec: CompatibleSpec): Plugin<object, 'provider
       properties: {
         ...PROVIDER_OPTIONS,
         ...TURN_ORDER_OPTION,
+        // `tollgate check` warns of an address without the version that this one has.
+        baseUrl: { ...PROVIDER_OPTIONS.baseUrl, examples: [spec.baseUrl || 'http://127.0.0.1:8000/v1'] },
         ...(spec.reasoningSummary && SUMMARY_OPTION),
         ...(spec.stores && STORE_OPTION),
         ...options,

@@ -172,8 +172,8 @@ describe('tollgate plugins add', () => {
     ],
     [
       'a plugin of another API',
-      () => [makePackage(policy().replace('apiVersion: 1', 'apiVersion: 2'))],
-      /speaks plugin API 2, this gateway speaks 1/,
+      () => [makePackage(policy().replace('apiVersion: 1', 'apiVersion: 0'))],
+      /speaks plugin API 0, this gateway speaks 1/,
     ],
     [
       'a package that is not built',

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { buildInto } from '../../config/build.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { type Running, startCli, startProgram } from '../support/processes/cli.ts';
@@ -73,9 +74,7 @@ describe('tollgate start', () => {
       cpSync(path.join(PACKAGE_ROOT, name), path.join(own, name), { recursive: true });
     symlinkSync(path.join(PACKAGE_ROOT, 'node_modules'), path.join(own, 'node_modules'));
     const dist = path.join(own, 'dist');
-    const inSources = { cwd: PACKAGE_ROOT };
-    await run('node_modules/.bin/tsc', ['-p', 'tsconfig.build.json', '--outDir', dist], inSources);
-    await run(process.execPath, ['--import', 'tsx/esm', 'config/generate.ts', '--dist', dist], inSources);
+    await buildInto(dist);
     const preload = path.join(own, 'tell-loaded.cjs');
     writeFileSync(preload, TELL_LOADED);
     const program = [process.execPath, '--require', preload, path.join(dist, 'cli/main.js')];

@@ -27,7 +27,7 @@ describe('importing a plugin', () => {
 
   const specs: readonly [spec: string, file: string, text: string][] = [
     ['./mine.mjs', 'mine.mjs', plugin()],
-    ['./mine.ts', 'mine.ts', plugin('level: 1 as number')],
+    ['./mine.ts', 'mine.ts', plugin("section: 'x' as string")],
     ['./mine.cjs', 'mine.cjs', plugin().replace('export default', 'module.exports =')],
     ['tollgate-plugin-acme', 'node_modules/tollgate-plugin-acme/index.mjs', plugin()],
     ['@acme/gate', 'node_modules/@acme/gate/index.mjs', plugin()],
@@ -89,9 +89,14 @@ describe('importing a plugin', () => {
       'is no plugin: its default export is missing or no object. Export default definePlugin({ … }).',
     ],
     [
-      'of a newer API',
-      plugin().replace('apiVersion: 1', 'apiVersion: 2'),
-      'speaks plugin API 2, this gateway speaks 1. Install a version of the plugin, or of Tollgate, that speaks the other’s.',
+      'of an older API',
+      plugin().replace('apiVersion: 1', 'apiVersion: 0'),
+      'speaks plugin API 0, this gateway speaks 1.',
+    ],
+    [
+      'with a member that no plugin has (G60)',
+      plugin('level: 1'),
+      'has "level", which there is not. Members are: name, kind, apiVersion,',
     ],
     [
       'without an API version',

@@ -49,7 +49,7 @@ export async function startMoneyNode(store: Store, ledger: Ledger, providers: re
     allParts: () => [],
     partsOf: () => parts,
   };
-  services = createServices(deps);
+  services = createServices(deps, { of: () => undefined });
   return {
     deps,
     async close() {

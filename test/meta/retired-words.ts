@@ -180,7 +180,7 @@ export const ALLOWED: readonly AllowedWord[] = Object.freeze([
   },
   {
     word: 'vendor',
-    files: ['core/contract/provider.ts'],
+    files: ['core/contract/definitions.ts', 'core/contract/provider.ts'],
     why: 'which rows of the table of models a provider has',
   },
 ]);

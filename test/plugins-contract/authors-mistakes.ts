@@ -37,7 +37,7 @@ const options = (properties: string, more = ''): string =>
   `configSchema: { type: 'object', additionalProperties: false, properties: { ${properties} }, ${more} },`;
 const route = (members: string): string =>
   `api.route({ method: 'GET', path: '/x', summary: 'What it is', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = 'x'; }, ${members} });`;
-const PROVIDER = `name: 'probe', baseUrl: 'http://127.0.0.1:9', specVersion: 1, chat: { request: () => ({ path: '/x', body: {} }), response: (body) => body, stream: () => ({ push: () => [], end: () => ({ chunks: [], complete: true }) }) }, error: () => ({ class: 'upstream_error', message: 'x' }), models: []`;
+const PROVIDER = `vendor: 'probe', baseUrl: 'http://127.0.0.1:9', specVersion: 1, chat: { request: () => ({ path: '/x', body: {} }), response: (body) => body, stream: () => ({ push: () => [], end: () => ({ chunks: [], complete: true }) }) }, error: () => ({ class: 'upstream_error', message: 'x' }), models: []`;
 
 /** The file of the plugin: it cannot be loaded, or is no plugin. */
 export const FILES: readonly Mistake[] = [
@@ -134,11 +134,6 @@ export const FILES: readonly Mistake[] = [
     says: 'policies.probe: "./probe.mjs" has no "apiVersion". Write apiVersion: 1, a number.',
   },
   {
-    what: 'is of a newer apiVersion',
-    file: define(DEFINITION.replace('apiVersion: 1', 'apiVersion: 2')),
-    says: 'policies.probe: "./probe.mjs" speaks plugin API 2, this gateway speaks 1. Install a version of the plugin, or of Tollgate, that speaks the other’s.',
-  },
-  {
     what: 'is of an apiVersion before',
     file: define(DEFINITION.replace('apiVersion: 1', 'apiVersion: 0')),
     says: 'policies.probe: "./probe.mjs" speaks plugin API 0, this gateway speaks 1. Install a version of the plugin, or of Tollgate, that speaks the other’s.',
@@ -161,7 +156,7 @@ export const FILES: readonly Mistake[] = [
   {
     what: 'misspells a member',
     file: define(`${DEFINITION}, configShema: { type: 'object' }`),
-    says: 'policies.probe: "./probe.mjs" has "configShema", which no plugin has. Did you mean "configSchema"?',
+    says: 'policies.probe: "./probe.mjs" has "configShema", which there is not. Did you mean "configSchema"? Members are: name, kind, apiVersion, configSchema, hosts, permissions, provides, requires, processes, section, check, secrets, credentials, isCredential, commands, setup.',
   },
   {
     what: 'has a configSchema that is a text',
@@ -469,9 +464,39 @@ export const SET_UPS: readonly Mistake[] = [
     says: 'plugin "probe": hook "admit" has operations that are no list of names: operations: [\'chat\']',
   },
   {
+    what: 'misspells the role of a route',
+    setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], role: 'owner', responses: { 200: 'OK.' }, handler() {} });`,
+    says: 'plugin "probe": route "GET /probe" has "role" "owner", which it cannot be. Allowed is: "admin".',
+  },
+  {
+    what: 'writes the role of a route with a capital',
+    setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], role: 'Admin', responses: { 200: 'OK.' }, handler() {} });`,
+    says: 'plugin "probe": route "GET /probe" has "role" "Admin", which it cannot be. Did you mean "admin"? Allowed is: "admin".',
+  },
+  {
+    what: 'misspells the member role',
+    setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], roles: 'admin', responses: { 200: 'OK.' }, handler() {} });`,
+    says: 'plugin "probe": route "GET /probe" has "roles", which there is not. Did you mean "role"? Members are: method, path, summary, description, auth, isFallback, isIdempotent, isProbe, isEndless, permission, role, scope, body, bodyOptional, maxBodyBytes, form, query, responses, errorNote, handler.',
+  },
+  {
+    what: 'has a member of its own in a route',
+    setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], tags: [], responses: { 200: 'OK.' }, handler() {} });`,
+    says: 'plugin "probe": route "GET /probe" has "tags", which there is not. Members are: method, path, summary, description, auth, isFallback, isIdempotent, isProbe, isEndless, permission, role, scope, body, bodyOptional, maxBodyBytes, form, query, responses, errorNote, handler.',
+  },
+  {
+    what: 'gives a route a scope and no role',
+    setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], scope: 'usage:read', responses: { 200: 'OK.' }, handler() {} });`,
+    says: `plugin "probe": route "GET /probe" has a scope without role: 'admin', so that every key could call it`,
+  },
+  {
+    what: 'gives a route a role that needs no credential',
+    setup: `api.route({ method: 'GET', path: '/probe', summary: 'x', auth: 'none', role: 'admin', responses: { 200: 'OK.' }, handler() {} });`,
+    says: `plugin "probe": route "GET /probe" has a role, and auth: 'none' lets everybody call it`,
+  },
+  {
     what: 'misspells a member of a hook',
     setup: `api.hook('admit', { handler() {}, ordr: 'pre' });`,
-    says: 'plugin "probe": hook "admit" has "ordr", which no hook has. Did you mean "order"?',
+    says: 'plugin "probe": hook "admit" has "ordr", which there is not. Did you mean "order"? Members are: handler, order, operations.',
   },
   {
     what: 'calls a model in setup',

@@ -47,7 +47,7 @@ export function Aliases({ aliases }: { aliases: readonly Model[] }) {
 }
 
 function Alias({
-  alias: { id, is_callable },
+  alias: { id, is_callable, problem },
   shown: { strategy, groups },
   states,
 }: {
@@ -64,6 +64,7 @@ function Alias({
             Try it
           </a>
         )}
+        {problem && <p>{problem}</p>}
       </div>
       <ol class="alias-groups">
         {groups.map((group, place) => (

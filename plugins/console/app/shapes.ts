@@ -225,6 +225,8 @@ export interface Model {
   readonly id: string;
   readonly provider: string | null;
   readonly is_callable: boolean;
+  /** What stops its calls, or makes some fail, and the remedy. */
+  readonly problem: string | null;
   /** Of an alias. */
   readonly targets: readonly string[] | null;
   readonly context_window: number | null;

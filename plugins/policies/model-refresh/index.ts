@@ -150,11 +150,20 @@ function dearerIn({ changes }: Plan): readonly string[] {
 const NUMBER_OR_NULL = { type: ['number', 'null'] } as const;
 const MODEL = {
   type: 'object',
-  required: ['id', 'provider', 'is_callable', 'targets', 'context_window', 'max_output', 'price'],
+  required: ['id', 'provider', 'is_callable', 'problem', 'targets', 'context_window', 'max_output', 'price'],
   properties: {
     id: { type: 'string', description: '`provider/model`, or an alias.' },
     provider: { type: ['string', 'null'] },
-    is_callable: { type: 'boolean', description: 'Whether its provider, or that of a target, has what it needs.' },
+    is_callable: {
+      type: 'boolean',
+      description:
+        'Whether its provider, or that of a target, has what it needs, and nothing in the configuration stops all calls.',
+    },
+    problem: {
+      type: ['string', 'null'],
+      description:
+        'What stops its calls, or makes some fail or cost wrongly, and the remedy: as `tollgate check` says it.',
+    },
     targets: {
       type: ['array', 'null'],
       items: { type: 'string' },
@@ -180,14 +189,20 @@ function modelsRoute(api: PluginApi): Route {
       const { limit, after } = readPage(ctx);
       const { catalog } = api;
       const canCall = (target: string): boolean => catalog.isConfigured(target.split('/', 1)[0] ?? '');
+      const describeState = (id: string, isConfigured: boolean) => {
+        const problem = api.problemOfModel(id);
+        return { is_callable: isConfigured && problem?.stops !== true, problem: problem?.text ?? null };
+      };
       const aliases = api.aliases().map(([id, targets]) => ({
-        ...{ id, provider: null, is_callable: targets.some(canCall), targets },
+        ...{ id, provider: null, targets },
+        ...describeState(id, targets.some(canCall)),
         ...{ context_window: null, max_output: null, price: null },
         ...{ input_modalities: null, output_modalities: null, shutdown: null },
       }));
       const models = catalog.providers().flatMap((provider) =>
         modelsOf(api, provider).map(({ id, ...facts }) => ({
-          ...{ id, provider, is_callable: catalog.isConfigured(provider), targets: null },
+          ...{ id, provider, targets: null },
+          ...describeState(id, catalog.isConfigured(provider)),
           ...facts,
         })),
       );

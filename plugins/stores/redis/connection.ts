@@ -13,6 +13,15 @@ import {
 /** A client of a server or of a cluster. */
 type RedisClient = ReturnType<typeof makeClient>;
 
+/** One server of them, to look through its keys. */
+interface RedisNode {
+  scan(
+    cursor: string,
+    options: { MATCH: string; COUNT: number },
+  ): Promise<{ readonly cursor: string; readonly keys: readonly string[] }>;
+  scanIterator(options: { MATCH: string; COUNT: number }): AsyncIterable<readonly string[]>;
+}
+
 /** A Lua script and the name Redis keeps it under. */
 interface Script {
   readonly text: string;
@@ -61,7 +70,7 @@ export function makeClient({ url, cluster = false }: ClientOptions) {
 }
 
 /** The servers that have keys: the one, or every master of a cluster. */
-export async function nodesOf(client: RedisClient) {
+export async function nodesOf(client: RedisClient): Promise<readonly RedisNode[]> {
   return 'masters' in client ? Promise.all(client.masters.map((node) => client.nodeClient(node))) : [client];
 }
 

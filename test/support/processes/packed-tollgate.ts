@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { buildInto } from '../../../config/build.ts';
 import { PACKAGE_ROOT } from '../../../config/package-root.ts';
 
 const run = promisify(execFile);
@@ -53,7 +54,7 @@ async function layOut(root: string, folder: string, tarball: string): Promise<vo
   for (const file of files.flatMap((pattern) => matching(pattern)))
     cpSync(path.join(PACKAGE_ROOT, file), path.join(stage, file), { recursive: true });
   const tsc = path.join(PACKAGE_ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-  await build(path.join(stage, 'dist'), tsc);
+  await buildInto(path.join(stage, 'dist'));
   const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', root], {
     cwd: stage,
   });
@@ -69,16 +70,6 @@ async function layOut(root: string, folder: string, tarball: string): Promise<vo
   symlinkSync(path.join(installed, 'dist', 'cli', 'main.js'), path.join(modules, '.bin', 'tollgate'));
   symlinkSync(tsc, path.join(modules, '.bin', 'tsc'));
   await run('chmod', ['+x', path.join(installed, 'dist', 'cli', 'main.js')]);
-}
-
-/** What `npm run build` makes, in a folder of its own. */
-async function build(dist: string, tsc: string): Promise<void> {
-  const cwd = PACKAGE_ROOT;
-  await run(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', dist], { cwd });
-  cpSync(path.join(cwd, 'node_modules/rapidoc/dist/rapidoc-min.js'), path.join(dist, 'assets/rapidoc-min.js'));
-  await run(process.execPath, ['--import', 'tsx/esm', 'config/generate.ts', '--dist', dist], { cwd });
-  const vite = path.join(cwd, 'node_modules/vite/bin/vite.js');
-  await run(process.execPath, [vite, 'build', 'plugins/console/app', '--outDir', path.join(dist, 'console')], { cwd });
 }
 
 /** What a line of `files` names here; `dist` is built anew. */

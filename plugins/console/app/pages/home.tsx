@@ -5,11 +5,13 @@ import { targetOf } from '../calls-table.tsx';
 import { CLIENTS, type Client, connectLines } from '../connect-lines.ts';
 import { count, percent, until, usd } from '../format.ts';
 import { useFeed, useLiveCalls } from '../live-calls.ts';
+import { groupByProblem } from '../model-state.tsx';
 import { nextStep } from '../next-steps.ts';
 import { linkTo } from '../routing.ts';
 import type { Call, Key, Model, NearBudget, Target, Usage } from '../shapes.ts';
 import { TargetState, urgencyOf } from '../target-state.tsx';
 import {
+  Badge,
   Bar,
   Button,
   Code,
@@ -29,6 +31,7 @@ export function Home() {
   // What the session may not see is neither loaded nor shown.
   const ifMay = (scope: string, key: string): string | undefined => (may(scope) ? key : undefined);
   const targets = useLoad(ifMay('targets:read', 'targets'), () => get<Page<Target>>('/targets'));
+  const catalog = useLoad(ifMay('models:read', 'catalog'), () => get<Page<Model>>('/catalog', { limit: 1000 }));
   const today = useLoad(ifMay('usage:read', 'today'), () =>
     get<Usage>('/usage', { period: 'today', by: 'provider', sort: 'cost', limit: 5 }),
   );
@@ -37,9 +40,10 @@ export function Home() {
   const errors = useLoad(calls('errors'), () => getSome<Call>('/calls', { outcome: 'error' }, 3));
   const refusals = useLoad(calls('refusals'), () => getSome<Call>('/calls', { outcome: 'refused' }, 3));
   const any = useLoad(calls('any'), () => get<Page<Call>>('/calls', { limit: 1 }));
+  const problems = [...groupByProblem(catalog.data?.data ?? [])];
   const [hasBegun, setBegun] = useState(false);
   const reload = (): void => {
-    for (const each of [targets, today, budgets, errors, refusals]) each.reload();
+    for (const each of [targets, catalog, today, budgets, errors, refusals]) each.reload();
   };
   const begin = (): void => {
     setBegun(true);
@@ -51,9 +55,10 @@ export function Home() {
       <PageHead title="Home">
         <Button onClick={reload}>Refresh</Button>
       </PageHead>
+      {problems.length > 0 && <ModelProblems problems={problems} />}
       {(!isEmpty || hasBegun) && (
         <div class="grid">
-          {may('targets:read') && <Works targets={targets} />}
+          {may('targets:read') && <Works targets={targets} hasProblems={problems.length > 0} />}
           {may('usage:read') && <Costs today={today} budgets={budgets} />}
           {may('calls:read') && (
             <>
@@ -70,17 +75,42 @@ export function Home() {
         </div>
       )}
       {/* One and the same before and after the first call: a key that it made is shown this once. */}
-      <Connect isFirst={isEmpty} onFirst={begin} />
+      <Connect catalog={catalog} isFirst={isEmpty} onFirst={begin} />
     </>
   );
 }
 
-function Works({ targets }: { targets: Loaded<Page<Target>> }) {
+/** How many problems of models Home shows; Models has them all. */
+const MAX_PROBLEMS = 5;
+
+/** What stops models as they are configured, in the words of `tollgate check`. */
+function ModelProblems({ problems }: { problems: readonly (readonly [problem: string, models: readonly string[]])[] }) {
+  return (
+    <Panel title="Models with a problem" actions={<a href={linkTo('models')}>All models</a>}>
+      <ul class="lines">
+        {problems.slice(0, MAX_PROBLEMS).map(([problem, ids]) => (
+          <li key={problem}>
+            <Badge tone="warn">check</Badge> <b>{ids[0]}</b>
+            {ids.length > 1 && <span class="muted"> and {ids.length - 1} more</span>}
+            <p>{problem}</p>
+          </li>
+        ))}
+        {problems.length > MAX_PROBLEMS && (
+          <li class="muted">
+            and {problems.length - MAX_PROBLEMS} more: see <a href={linkTo('models')}>Models</a>
+          </li>
+        )}
+      </ul>
+    </Panel>
+  );
+}
+
+function Works({ targets, hasProblems }: { targets: Loaded<Page<Target>>; hasProblems: boolean }) {
   // Those that fail first.
   const rows = (targets.data?.data ?? []).toSorted((a, b) => urgencyOf(b) - urgencyOf(a));
   const broken = rows.filter(({ state }) => state !== 'closed').length;
   const note =
-    rows.length === 0
+    rows.length === 0 || (broken === 0 && hasProblems)
       ? undefined
       : broken === 0
         ? `All ${rows.length} targets work`
@@ -241,12 +271,17 @@ interface MadeKey {
 /** The model that needs no vendor. */
 const ECHO = 'echo/echo';
 
-function Connect({ isFirst, onFirst }: { isFirst: boolean; onFirst: () => void }) {
+function Connect({
+  catalog,
+  isFirst,
+  onFirst,
+}: {
+  catalog: Loaded<Page<Model>>;
+  isFirst: boolean;
+  onFirst: () => void;
+}) {
   const [client, setClient] = useState<Client>('curl');
   const [typed, setModel] = useState<string>();
-  const catalog = useLoad(may('models:read') ? 'catalog' : undefined, () =>
-    get<Page<Model>>('/catalog', { limit: 1000 }),
-  );
   const models = catalog.data?.data.filter(({ is_callable }) => is_callable) ?? [];
   const hasEcho = models.some(({ id }) => id === ECHO);
   // Aliases come first. Where models are not to be seen, one that needs no vendor is worth a try.

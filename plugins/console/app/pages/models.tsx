@@ -2,9 +2,10 @@ import { useState } from 'preact/hooks';
 import { Aliases } from '../alias-picture.tsx';
 import { get, type Page } from '../api.ts';
 import { count } from '../format.ts';
+import { ModelState } from '../model-state.tsx';
 import { linkTo } from '../routing.ts';
 import type { Model } from '../shapes.ts';
-import { Badge, Name, PageHead, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
+import { Name, PageHead, Problem, Search, Spinner, Table, useLoad } from '../ui.tsx';
 
 /** What can be called now, and what it costs. */
 export function Models() {
@@ -35,9 +36,7 @@ export function Models() {
             { name: 'Model', cell: ({ id }) => <Name text={id} /> },
             {
               name: 'Now',
-              cell: ({ is_callable }) => (
-                <Badge tone={is_callable ? 'good' : 'dim'}>{is_callable ? 'callable' : 'no key'}</Badge>
-              ),
+              cell: (model) => <ModelState model={model} />,
             },
             { name: 'Context', isNumber: true, isExtra: true, cell: ({ context_window }) => count(context_window) },
             { name: 'Ends', isExtra: true, cell: ({ shutdown }) => shutdown ?? '' },

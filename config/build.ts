@@ -1,0 +1,273 @@
+/**
+ * Builds the program: `npm run build`, and the first step of `npm start`. A build is a folder `.build/<hash>`, named after the
+ * content of everything it is made from, so nothing is built when nothing changed. It is written under another name and renamed
+ * when complete, and `dist` is a link to it. Node resolves links when it loads a file: a running gateway keeps the build it was
+ * started from, and later builds leave that alone. With `--publish` `dist` is a folder instead, to pack or to copy.
+ */
+import { spawn } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { PACKAGE_ROOT } from './package-root.ts';
+
+const BUILDS = path.join(PACKAGE_ROOT, '.build');
+const DIST = path.join(PACKAGE_ROOT, 'dist');
+const LOCK = path.join(BUILDS, 'lock');
+
+/** Folders and files that a build is made from. `.package-lock.json` is what npm has installed. */
+export const INPUTS: readonly string[] = Object.freeze([
+  ...['cli', 'config', 'core', 'egress', 'models', 'openapi', 'plugins', 'routing', 'test/conformance', 'docs'],
+  ...['README.md', 'CHANGELOG.md', 'package.json', 'package-lock.json', 'node_modules/.package-lock.json'],
+  ...['tsconfig.json', 'tsconfig.build.json'],
+]);
+
+/** The owner of the lock renews it this often. */
+const RENEW_MS = 2_000;
+/** A lock that was not renewed for this time has no owner any more, whatever its process id says. */
+const STALE_MS = 30_000;
+const POLL_MS = 200;
+/** Builds that no process uses are deleted this long after their last start. */
+const KEEP_MS = 24 * 60 * 60_000;
+
+interface Step {
+  readonly title: string;
+  readonly run: (folder: string) => Promise<void> | void;
+}
+
+const STEPS: readonly Step[] = Object.freeze([
+  {
+    title: 'compile the program (tsc)',
+    run: (folder) => runNode(['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', folder]),
+  },
+  {
+    title: 'compile the schemas, write the pages of the docs',
+    run: (folder) => runNode(['--import', 'tsx/esm', 'config/generate.ts', '--dist', folder]),
+  },
+  {
+    title: 'bundle the console (vite)',
+    run: (folder) =>
+      runNode([
+        'node_modules/vite/bin/vite.js',
+        'build',
+        'plugins/console/app',
+        '--outDir',
+        path.join(folder, 'console'),
+      ]),
+  },
+  {
+    title: 'copy the viewer of the API',
+    run: (folder) =>
+      cpSync(
+        path.join(PACKAGE_ROOT, 'node_modules/rapidoc/dist/rapidoc-min.js'),
+        path.join(folder, 'assets/rapidoc-min.js'),
+      ),
+  },
+]);
+
+/** Writes a build into a folder, whatever it holds; `report` gets a line a step. */
+export async function buildInto(folder: string, report: (line: string) => void = () => {}): Promise<void> {
+  for (const [index, { title, run }] of STEPS.entries()) {
+    report(`[${index + 1}/${STEPS.length}] ${title}`);
+    await run(folder);
+  }
+}
+
+function runNode(words: readonly string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // Whatever a step prints is about the build: stdout belongs to the program that starts afterwards.
+    const child = spawn(process.execPath, words, { cwd: PACKAGE_ROOT, stdio: ['ignore', 2, 2] });
+    child.once('error', reject);
+    child.once('close', (code, signal) =>
+      code === 0 ? resolve() : reject(new Error(`The build failed: ${words.join(' ')} ended with ${signal ?? code}.`)),
+    );
+  });
+}
+
+/** Hash of the names and contents of everything that a build is made from. */
+function hashInputs(): string {
+  const hash = createHash('sha256');
+  for (const input of INPUTS)
+    for (const file of filesOf(input))
+      hash
+        .update(`${file}\0`)
+        .update(readFileSync(path.join(PACKAGE_ROOT, file)))
+        .update('\0');
+  return hash.digest('hex').slice(0, 16);
+}
+
+function filesOf(input: string): readonly string[] {
+  const place = path.join(PACKAGE_ROOT, input);
+  if (!existsSync(place)) return [];
+  if (!statSync(place).isDirectory()) return [input];
+  return readdirSync(place, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !entry.name.endsWith('~') && !entry.name.startsWith('.'))
+    .map((entry) => path.relative(PACKAGE_ROOT, path.join(entry.parentPath, entry.name)).replaceAll(path.sep, '/'))
+    .sort();
+}
+
+async function build(isToPublish: boolean, report: (line: string) => void): Promise<void> {
+  const id = hashInputs();
+  const folder = path.join(BUILDS, id);
+  mkdirSync(BUILDS, { recursive: true });
+  const release = await takeLock(report);
+  try {
+    if (existsSync(folder)) report('The build is current: nothing changed since it was made.');
+    else await makeBuild(id, report);
+    const now = new Date();
+    utimesSync(folder, now, now);
+    deleteUnused(id);
+    if (isToPublish) publish(folder);
+    else link(id);
+  } finally {
+    release();
+  }
+}
+
+async function makeBuild(id: string, report: (line: string) => void): Promise<void> {
+  const begun = performance.now();
+  report(existsSync(DIST) ? 'Building: files changed since the last build.' : 'Building: there is no build yet.');
+  const unfinished = path.join(BUILDS, `unfinished-${process.pid}-${randomUUID().slice(0, 8)}`);
+  try {
+    await buildInto(unfinished, report);
+    renameSync(unfinished, path.join(BUILDS, id));
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true });
+    // A build that took over this lock was faster; its content is the same.
+    if (!existsSync(path.join(BUILDS, id))) throw error;
+  }
+  report(`Built in ${Math.round((performance.now() - begun) / 1000)} s.`);
+}
+
+/** Makes `dist` a link to the build, in one step where a link was there before. */
+function link(id: string): void {
+  const target = path.join('.build', id);
+  if (isLink(DIST) && readlinkSync(DIST) === target) return;
+  const fresh = path.join(BUILDS, `link-${process.pid}`);
+  rmSync(fresh, { force: true });
+  // Windows needs no rights for a junction, which takes an absolute path alone; elsewhere the clone can be moved.
+  if (process.platform === 'win32') symlinkSync(path.join(PACKAGE_ROOT, target), fresh, 'junction');
+  else symlinkSync(target, fresh, 'dir');
+  if (process.platform === 'win32' || !isLink(DIST)) removeDist();
+  renameSync(fresh, DIST);
+}
+
+function publish(folder: string): void {
+  const fresh = path.join(BUILDS, `unfinished-${process.pid}-publish`);
+  rmSync(fresh, { recursive: true, force: true });
+  cpSync(folder, fresh, { recursive: true, filter: (file) => path.relative(folder, file) !== 'in-use' });
+  removeDist();
+  renameSync(fresh, DIST);
+}
+
+function removeDist(): void {
+  if (isLink(DIST)) unlinkSync(DIST);
+  else rmSync(DIST, { recursive: true, force: true });
+}
+
+function isLink(file: string): boolean {
+  return lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+}
+
+/** Deletes the builds that no process uses and that were not started for a day, and what builds left that were killed. */
+function deleteUnused(current: string): void {
+  for (const name of readdirSync(BUILDS)) {
+    const place = path.join(BUILDS, name);
+    const unfinished = /^unfinished-(\d+)-/.exec(name);
+    if (unfinished) {
+      if (!isAlive(Number(unfinished[1]))) rmSync(place, { recursive: true, force: true });
+      continue;
+    }
+    if (name === current || !/^[0-9a-f]{16}$/.test(name)) continue;
+    const marks = path.join(place, 'in-use');
+    const isUsed = existsSync(marks) && readdirSync(marks).some((pid) => isAlive(Number(pid)));
+    if (!isUsed && Date.now() - statSync(place).mtimeMs > KEEP_MS) rmSync(place, { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/**
+ * Waits until no other process builds here; returns what ends the own turn. The lock saves work only: two that build at once
+ * write to folders of their own.
+ */
+async function takeLock(report: (line: string) => void): Promise<() => void> {
+  const owner = JSON.stringify({ pid: process.pid, host: os.hostname(), id: randomUUID() });
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      writeFileSync(LOCK, owner, { flag: 'wx' });
+      break;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+    if (isStale()) {
+      rmSync(LOCK, { force: true });
+      continue;
+    }
+    if (isFirst) report('Waiting for another build in this folder to end.');
+    await delay(POLL_MS);
+  }
+  const isOwn = (): boolean => readLock() === owner;
+  const timer = setInterval(() => {
+    if (isOwn()) utimesSync(LOCK, new Date(), new Date());
+  }, RENEW_MS);
+  return () => {
+    clearInterval(timer);
+    if (isOwn()) rmSync(LOCK, { force: true });
+  };
+}
+
+function readLock(): string | undefined {
+  try {
+    return readFileSync(LOCK, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+function isStale(): boolean {
+  const text = readLock();
+  const age = Date.now() - (statSync(LOCK, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+  if (age > STALE_MS) return true;
+  try {
+    const { pid, host } = JSON.parse(text ?? '') as { readonly pid?: number; readonly host?: string };
+    return host === os.hostname() && pid !== undefined && !isAlive(pid);
+  } catch {
+    // Its owner is writing it just now.
+    return false;
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const { publish: isToPublish = false } = parseArgs({ options: { publish: { type: 'boolean' } } }).values;
+  try {
+    await build(isToPublish, (line) => void process.stderr.write(`${line}\n`));
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,84 @@
+import type { Members, Shape } from '../core/contract/definitions.ts';
+import { didYouMean } from './problems.ts';
+
+/** Something in a definition that its table does not have. */
+export interface Mistake {
+  /** What is wrong, without a full stop: `has "roles", which it does not know`. */
+  readonly message: string;
+  /** What to write, as whole sentences. */
+  readonly hint: string;
+  /** Whether it is a member that may be one of a newer contract: nothing that is known has such a name. */
+  readonly isForeign: boolean;
+}
+
+const MAX_TEXT = 60;
+
+/** Finds the members and values of a definition that its table does not have; `undefined` is a member that is not there. */
+export function findMistakes(value: unknown, shape: Shape, at = ''): readonly Mistake[] {
+  if (value === undefined || shape === 'any') return [];
+  if (shape === 'text') return isOf(value, 'string', at, 'a text');
+  if (typeof shape === 'string') return isOf(value, shape, at, `a ${shape}`);
+  if ('oneOf' in shape) return findValue(value, Object.keys(shape.oneOf), at);
+  if ('either' in shape) return findEither(value, shape.either, at);
+  if ('list' in shape) {
+    if (!Array.isArray(value)) return [wrong(at, value, 'It is a list.')];
+    return value.flatMap((each, index) => findMistakes(each, shape.list, `${at}[${index}]`));
+  }
+  if (typeof value !== 'object' || value === null) return [wrong(at, value, 'It is an object.')];
+  if ('byName' in shape)
+    return Object.entries(value).flatMap(([name, each]) => findMistakes(each, shape.byName, join(at, name)));
+  return findInMembers(value, shape, at);
+}
+
+function findInMembers(value: object, { members, isClass = false }: Members, at: string): readonly Mistake[] {
+  const known = Object.keys(members);
+  const isInstance = isClass && ![Object.prototype, null].includes(Object.getPrototypeOf(value) as object | null);
+  const mistakes = Object.keys(value).flatMap((name): readonly Mistake[] => {
+    if (isInstance || Object.hasOwn(members, name)) return [];
+    const near = didYouMean(name, known, 1);
+    const place = at === '' ? '' : ` in "${at}"`;
+    return [
+      {
+        message: `has "${name.slice(0, MAX_TEXT)}"${place}, which there is not`,
+        hint: [near, `Members are: ${known.join(', ')}.`].filter(Boolean).join(' '),
+        isForeign: near === undefined,
+      },
+    ];
+  });
+  for (const [name, shape] of Object.entries(members))
+    mistakes.push(...findMistakes((value as Readonly<Record<string, unknown>>)[name], shape, join(at, name)));
+  return mistakes;
+}
+
+/** The mistakes of the alternative that the value comes nearest to: that of its own type. */
+function findEither(value: unknown, shapes: readonly Shape[], at: string): readonly Mistake[] {
+  const found = shapes.map((shape) => findMistakes(value, shape, at));
+  if (found.some((mistakes) => mistakes.length === 0)) return [];
+  const own = shapes.findIndex((shape) => typeOf(shape) === (Array.isArray(value) ? 'list' : typeof value));
+  return found[Math.max(own, 0)] ?? [];
+}
+
+function typeOf(shape: Shape): string {
+  if (typeof shape === 'string') return shape === 'text' ? 'string' : shape;
+  return 'oneOf' in shape ? 'string' : 'list' in shape ? 'list' : 'object';
+}
+
+function findValue(value: unknown, allowed: readonly string[], at: string): readonly Mistake[] {
+  if (typeof value === 'string' && allowed.includes(value)) return [];
+  const near = typeof value === 'string' ? didYouMean(value, allowed, 1) : undefined;
+  const values = `Allowed ${allowed.length === 1 ? 'is' : 'are'}: ${allowed.map((each) => `"${each}"`).join(', ')}.`;
+  return [wrong(at, value, [near, values].filter(Boolean).join(' '))];
+}
+
+function isOf(value: unknown, type: string, at: string, what: string): readonly Mistake[] {
+  return typeof value === type ? [] : [wrong(at, value, `It is ${what}.`)];
+}
+
+function wrong(at: string, value: unknown, hint: string): Mistake {
+  const shown = typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value));
+  return { message: `has "${at}" ${shown.slice(0, MAX_TEXT)}, which it cannot be`, hint, isForeign: false };
+}
+
+function join(at: string, name: string): string {
+  return at === '' ? name : `${at}.${name}`;
+}

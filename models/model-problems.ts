@@ -1,0 +1,267 @@
+import type { LoadedConfig } from '../config/load-config.ts';
+import { childPointer, formatPath, type ProblemAt } from '../config/problems.ts';
+import { mapLeaves } from '../config/schema-at.ts';
+import type { ModelCatalog, Target } from '../core/contract/call.ts';
+import { isObject } from '../core/contract/json.ts';
+import type { ModelProblem } from '../core/contract/plugin.ts';
+import { namedModels } from './model-ends.ts';
+
+/** What a configuration names and no call can use as it stands, with the cause and a remedy: for `tollgate check`, Home and Models. */
+
+type Catalog = Pick<ModelCatalog, 'find' | 'has' | 'priceOf'>;
+type Instance = LoadedConfig['config']['instances'][number];
+
+/** What is wrong with a place of the configuration, and the models that it concerns. */
+interface Found extends ProblemAt {
+  /** Absent for instances that are no providers. */
+  readonly provider?: string | undefined;
+  /** Absent where it concerns all models of the provider. */
+  readonly model?: string;
+  readonly stops: boolean;
+}
+
+/** What is wrong with one target, whatever place names it. */
+interface TargetProblem {
+  /** Follows the name of the model, without a full stop. */
+  readonly cause: string;
+  readonly hint: string;
+  readonly stops: boolean;
+}
+
+/** Rates of known vendors are well within these bounds, in US dollars per million tokens. */
+const SMALLEST_RATE = 0.0005;
+const LARGEST_RATE = 5000;
+
+/** Ends of addresses that name one kind of call. */
+const CALL_PATHS = /\/(?:chat\/completions|completions|responses|messages|embeddings|models)\/?$/;
+
+/** Says whether models can be called, and what stops it. */
+export interface ModelProblems {
+  /** All problems of what the configuration names, each at its place. */
+  list(): readonly ProblemAt[];
+  /** Answers {@link PluginApi.problemOfModel}. */
+  of(name: string): ModelProblem | undefined;
+}
+
+/** Checks the models of a configuration; `catalogs` are those of all operations, that of chat first. */
+export function createModelProblems(loaded: LoadedConfig, catalogs: readonly Catalog[]): ModelProblems {
+  const aliases = loaded.config.models;
+  const limitOf = findMoneyLimit(loaded);
+  const problemOf = (target: Target): TargetProblem | undefined =>
+    unlisted(target, catalogs) ?? unpriced(target, limitOf, catalogs[0]);
+  const inOptions = loaded.config.instances.flatMap((instance, at) =>
+    // A section that is switched off is null.
+    isObject(instance.config)
+      ? [
+          ...addressProblems(instance, loaded.plugins[at + 1]?.configSchema),
+          ...keyProblems(instance, loaded.plugins[at + 1]?.configSchema),
+          ...rateProblems(instance),
+        ].map(
+          (problem): Found => ({
+            ...problem,
+            ...(instance.group === 'providers' && { provider: instance.name }),
+          }),
+        )
+      : [],
+  );
+  const ofTarget = (target: Target): ModelProblem | undefined => {
+    const own = problemOf(target);
+    if (own) return { text: `"${target.provider}/${target.model}" ${own.cause}. ${own.hint}`, stops: own.stops };
+    const found = inOptions.filter(
+      ({ provider, model = target.model }) => provider === target.provider && model === target.model,
+    );
+    const worst = found.find(({ stops }) => stops) ?? found[0];
+    return (
+      worst && { text: `${formatPath(worst.pointer)} ${worst.message}. ${worst.hint ?? ''}`.trim(), stops: worst.stops }
+    );
+  };
+  return {
+    list: () => [
+      ...[...namedModels(loaded)].flatMap(([pointer, target]) => {
+        const problem = problemOf(target);
+        return problem
+          ? [
+              {
+                pointer,
+                message: `names "${target.provider}/${target.model}", which ${problem.cause}`,
+                hint: problem.hint,
+              },
+            ]
+          : [];
+      }),
+      ...inOptions,
+    ],
+    of(name) {
+      const targets = Object.hasOwn(aliases, name) ? (aliases[name] ?? []) : [name];
+      const found = targets.map((text) => ofTarget(splitModel(text)));
+      const worst = found.find((problem) => problem?.stops) ?? found.find((problem) => problem !== undefined);
+      // An alias goes on with its other targets.
+      return worst && { text: worst.text, stops: found.every((problem) => problem?.stops === true) };
+    },
+  };
+}
+
+function unlisted({ provider, model }: Target, catalogs: readonly Catalog[]): TargetProblem | undefined {
+  const own = catalogs.filter((catalog) => catalog.has(provider));
+  if (own.length === 0 || own.some((catalog) => catalog.find(provider, model) !== undefined)) return undefined;
+  return {
+    cause: `is not in the list of models of the provider "${provider}": calls of it are 404`,
+    hint: `Add it to "models" of the provider, or name one of: tollgate models --provider ${provider}.`,
+    stops: true,
+  };
+}
+
+/** Why money limits calls of a target, and whether it limits all of them. */
+interface MoneyLimit {
+  readonly why: string;
+  readonly isOfAll: boolean;
+}
+
+/** A model without a price where the configuration limits what calls may cost. */
+function unpriced(
+  target: Target,
+  limitOf: (target: Target) => MoneyLimit | undefined,
+  chat: Catalog | undefined,
+): TargetProblem | undefined {
+  const { provider, model } = target;
+  const info = chat?.find(provider, model);
+  if (chat === undefined || info === undefined || chat.priceOf(target, info) !== undefined) return undefined;
+  const limit = limitOf(target);
+  if (limit === undefined) return undefined;
+  return {
+    cause: `has no known price, and ${limit.why}: ${limit.isOfAll ? 'calls of it' : 'calls that this limits'} are 403`,
+    hint: `Set providers.${provider}.prices, such as { "${model}": { input: 1, output: 2 } } in US dollars per million tokens; 0 is free.`,
+    stops: limit.isOfAll,
+  };
+}
+
+/** Finds what limits the money of calls of a target; nothing does where models without a price are allowed. */
+function findMoneyLimit({
+  config,
+  plugins: [, ...plugins],
+  settings: { billing, budgets, plans },
+}: LoadedConfig): (target: Target) => MoneyLimit | undefined {
+  const accounts = config.instances.find(
+    (_, at) => plugins[at]?.configSchema && 'unknownPrice' in propertiesOf(plugins[at].configSchema),
+  );
+  if (isObject(accounts?.config) && accounts.config['unknownPrice'] === 'allow') return () => undefined;
+  if (billing === 'enforce') return () => ({ why: 'billing is "enforce"', isOfAll: true });
+  const plan = Object.entries(plans).find(([, { budgets: own = [] }]) => own.length > 0)?.[0];
+  return (target) => {
+    const covering = budgets.filter(
+      ({ provider, model }) =>
+        covers(provider, target.provider) && covers(model, `${target.provider}/${target.model}`, target.model),
+    );
+    const isOfAll = covering.some(({ user, key, tag, plan: ofPlan }) => (user ?? key ?? tag ?? ofPlan) === undefined);
+    if (covering.length > 0) return { why: 'a budget limits its calls', isOfAll };
+    return plan === undefined ? undefined : { why: `the plan "${plan}" has a budget`, isOfAll: false };
+  };
+}
+
+/** Whether a filter of a budget takes one of these texts; without a filter it takes all. */
+function covers(filter: string | readonly string[] | undefined, ...texts: readonly string[]): boolean {
+  if (filter === undefined) return true;
+  return [filter]
+    .flat()
+    .some((each) => texts.some((text) => (each.endsWith('*') ? text.startsWith(each.slice(0, -1)) : text === each)));
+}
+
+/** An address that has the path of a call already, or lacks the version that the paths of the provider begin with. */
+function addressProblems({ config, pointer: at }: Instance, schema: object | undefined): readonly Found[] {
+  const { baseUrl } = config;
+  if (typeof baseUrl !== 'string' || !URL.canParse(baseUrl)) return [];
+  const pointer = childPointer(at, 'baseUrl');
+  const { pathname } = new URL(baseUrl);
+  const end = CALL_PATHS.exec(pathname);
+  if (end)
+    return [
+      {
+        pointer,
+        message: `ends with "${end[0]}", which the gateway adds itself: calls would go to ${pathname.replace(/\/$/, '')}${end[0]}`,
+        hint: `Write ${withPath(baseUrl, pathname.slice(0, end.index))}.`,
+        stops: true,
+      },
+    ];
+  const { examples } = propertiesOf(schema)['baseUrl'] ?? {};
+  const usual: unknown = Array.isArray(examples) ? examples[0] : undefined;
+  const version =
+    typeof usual === 'string' && URL.canParse(usual)
+      ? /\/v\d\w*(?=\/|$)/.exec(new URL(usual).pathname)?.[0]
+      : undefined;
+  if (pathname !== '/' || version === undefined) return [];
+  return [
+    {
+      pointer,
+      message: `has no path, and addresses of this provider have "${version}", as ${String(usual)} has: calls may be 404`,
+      hint: `Write ${withPath(baseUrl, version)}, unless the server has its paths without it.`,
+      stops: false,
+    },
+  ];
+}
+
+/** The address with another path, and without credentials and query, which may hold secrets. */
+function withPath(address: string, pathname: string): string {
+  return `${new URL(address).origin}${pathname}`;
+}
+
+function splitModel(text: string): Target {
+  const slash = text.indexOf('/');
+  return { provider: text.slice(0, slash), model: text.slice(slash + 1) };
+}
+
+function propertiesOf(
+  schema: object | undefined,
+): Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>> {
+  const { properties } = (schema ?? {}) as { readonly properties?: unknown };
+  return isObject(properties) ? (properties as Readonly<Record<string, Readonly<Record<string, unknown>>>>) : {};
+}
+
+/** Secrets that still have the quotes or the line end of the file that they come from. The text itself is never shown. */
+function keyProblems({ config, pointer }: Instance, schema: object | undefined): readonly Found[] {
+  const problems: Found[] = [];
+  mapLeaves(config, { ...schema }, pointer, (leaf, { pointer: place, isInSecret }) => {
+    const what = isInSecret && typeof leaf === 'string' ? strayCharacters(leaf) : undefined;
+    if (what !== undefined)
+      problems.push({
+        pointer: place,
+        message: `has ${what}, which are sent as a part of it: calls would be refused`,
+        hint: 'Remove them where it is set; a file for docker --env-file takes values without quotes.',
+        stops: true,
+      });
+    return undefined;
+  });
+  return problems;
+}
+
+function strayCharacters(secret: string): string | undefined {
+  // A key of several lines, such as a PEM, has line ends of its own.
+  if (secret.startsWith('-----BEGIN') || secret.startsWith('{')) return undefined;
+  if (/^(["'`]).*\1\s*$/s.test(secret)) return 'quotes around it';
+  if (/[\r\n]/.test(secret)) return 'line ends';
+  return secret === secret.trim() ? undefined : 'spaces around it';
+}
+
+/** Prices by the token or in millionths, where US dollars per million tokens are meant. */
+function rateProblems({ config, pointer }: Instance): readonly Found[] {
+  const { prices } = config;
+  return Object.entries(isObject(prices) ? prices : {}).flatMap(([model, given]) =>
+    [given].flat().flatMap((row: unknown, index): readonly Found[] => {
+      const place = [model, ...(Array.isArray(given) ? [String(index)] : [])].reduce(childPointer, `${pointer}/prices`);
+      return ['input', 'output'].flatMap((name) => {
+        const rate = isObject(row) ? row[name] : undefined;
+        if (typeof rate !== 'number' || rate === 0 || (rate >= SMALLEST_RATE && rate <= LARGEST_RATE)) return [];
+        const isSmall = rate < SMALLEST_RATE;
+        const likely = Number((isSmall ? rate * 1e6 : rate / 1e6).toPrecision(6));
+        return [
+          {
+            pointer: childPointer(place, name),
+            message: `is ${rate} US dollars per million tokens, which is far too ${isSmall ? 'little' : 'much'} for a model`,
+            hint: `Prices are per million tokens: ${isSmall ? 'if it is per token, ' : ''}write ${likely}.`,
+            model,
+            stops: false,
+          },
+        ];
+      });
+    }),
+  );
+}

@@ -1,0 +1,123 @@
+import { expect } from 'chai';
+import { startGateway } from '../support/gateways/gateway.ts';
+
+interface Row {
+  readonly id: string;
+  readonly is_callable: boolean;
+  readonly problem: string | null;
+}
+
+/** What Home and Models of the console read, by model, for an operator; and the status of a call of each model named. */
+async function look(config: object, calls: readonly string[] = []) {
+  const gateway = await startGateway({ billing: 'track', ...config });
+  try {
+    const { api_key: key } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'root', '--admin');
+    const headers = { authorization: `Bearer ${key}` };
+    const response = await gateway.get('/api/core/admin/catalog?limit=1000', headers);
+    expect(response.status).to.equal(200);
+    const { data } = (await response.json()) as { readonly data: readonly Row[] };
+    const statuses: number[] = [];
+    for (const model of calls) {
+      const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+      });
+      await answer.text();
+      statuses.push(answer.status);
+    }
+    return { rows: new Map(data.map((row) => [row.id, row])), statuses };
+  } finally {
+    await gateway.stop();
+  }
+}
+
+const local = (more: object) => ({
+  providers: {
+    echo: {},
+    local: { plugin: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'sk-local', ...more },
+  },
+});
+const BUDGET = { name: 'house', amount_usd: 5, every: 'day' };
+
+describe('G41: the catalog of operators says what stops a model', () => {
+  it('a model without a price where billing is enforced, and the same of its alias', async () => {
+    const { rows, statuses } = await look(
+      { ...local({ models: ['mine'] }), billing: 'enforce', models: { best: 'local/mine' } },
+      ['local/mine'],
+    );
+    const problem =
+      '"local/mine" has no known price, and billing is "enforce": calls of it are 403. Set providers.local.prices, such as { "mine": { input: 1, output: 2 } } in US dollars per million tokens; 0 is free.';
+    expect(rows.get('local/mine')).to.include({ is_callable: false, problem });
+    expect(rows.get('best')).to.include({ is_callable: false, problem });
+    expect(rows.get('echo/echo')).to.include({ is_callable: true, problem: null });
+    expect(statuses).to.deep.equal([403]);
+  });
+
+  it('a model without a price under a budget of all calls', async () => {
+    const { rows, statuses } = await look({ ...local({ models: ['mine'] }), budgets: [BUDGET] }, [
+      'local/mine',
+    ]);
+    expect(rows.get('local/mine')?.problem).to.include('a budget limits its calls: calls of it are 403');
+    expect(rows.get('local/mine')?.is_callable).to.equal(false);
+    expect(statuses).to.deep.equal([403]);
+  });
+
+  it('a model without a price under a budget of some calls stays callable', async () => {
+    const { rows } = await look({ ...local({ models: ['mine'] }), budgets: [{ ...BUDGET, user: 'ann' }] });
+    expect(rows.get('local/mine')?.problem).to.include('calls that this limits are 403');
+    expect(rows.get('local/mine')?.is_callable).to.equal(true);
+  });
+
+  it('an alias of which one target is not listed goes on with the other', async () => {
+    const config = {
+      ...local({ models: ['mine'] }),
+      models: { best: ['local/none', 'echo/echo'], worst: 'local/none' },
+    };
+    const { rows } = await look(config);
+    expect(rows.get('best')).to.include({ is_callable: true });
+    expect(rows.get('best')?.problem).to.match(/^"local\/none" is not in the list of models of the provider "local"/);
+    expect(rows.get('worst')).to.include({ is_callable: false });
+  });
+
+  const options: readonly (readonly [title: string, more: object, says: RegExp, isCallable: boolean])[] = [
+    [
+      'a base URL with the path of a call, whose credentials it does not repeat',
+      { baseUrl: 'http://bob:pass@127.0.0.1:9/v1/chat/completions' },
+      /^providers\.local\.baseUrl ends with "\/chat\/completions".* Write http:\/\/127\.0\.0\.1:9\/v1\.$/,
+      false,
+    ],
+    [
+      'a key in quotes',
+      { apiKey: '"sk-secret"' },
+      /^providers\.local\.apiKey has quotes around it, .* Remove them/,
+      false,
+    ],
+    ['a key with CR LF within', { apiKey: 'sk-sec\r\nret' }, /^providers\.local\.apiKey has line ends/, false],
+    ['a key with a CR at its end', { apiKey: 'sk-secret\r' }, /^providers\.local\.apiKey has line ends/, false],
+    [
+      'a price by the token',
+      { prices: { mine: { input: 0.0000025, output: 10 } } },
+      /^providers\.local\.prices\.mine\.input is .* write 2\.5\.$/,
+      true,
+    ],
+  ];
+  for (const [title, more, says, isCallable] of options)
+    it(title, async () => {
+      const { rows } = await look(local({ models: ['mine'], ...more }));
+      const row = rows.get('local/mine');
+      expect(row?.problem)
+        .to.match(says)
+        .and.not.match(/sk-sec|bob|pass/);
+      expect(row?.is_callable).to.equal(isCallable);
+      expect(rows.get('echo/echo')?.problem).to.equal(null);
+    });
+
+  it('nothing of a configuration whose models can be called', async () => {
+    const { rows } = await look({
+      ...local({ models: ['mine'], prices: { mine: { input: 1, output: 2 } } }),
+      billing: 'enforce',
+    });
+    expect([...rows.values()].filter(({ problem }) => problem !== null)).to.deep.equal([]);
+  });
+});

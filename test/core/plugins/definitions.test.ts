@@ -1,0 +1,75 @@
+import { expect } from 'chai';
+import { findMistakes } from '../../../config/check-definition.ts';
+import { DEFINITIONS } from '../../../core/contract/definitions.ts';
+import { removeFolders } from '../../support/folders.ts';
+import { startGateway } from '../../support/gateways/gateway.ts';
+
+const route = { method: 'GET', path: '/x', summary: 'X', auth: ['key'], responses: { 200: 'OK.' }, handler() {} };
+const mistakesOf = (value: unknown, kind: keyof typeof DEFINITIONS): readonly string[] =>
+  findMistakes(value, DEFINITIONS[kind]).map(({ message, hint }) => `${message}. ${hint}`);
+
+/** A plugin of one policy that registers one route. */
+const plugin = (version: number, members: string): string => `export default {
+  name: 'probe', kind: 'policy', apiVersion: ${version}, ${version > 1 ? 'newMember: true,' : ''} setup(api) {
+    api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], ${members}, responses: { 200: 'OK.' },
+      handler(ctx) { ctx.body = 'open'; } });
+  } };`;
+
+describe('G60: what plugins register is checked against closed tables', () => {
+  afterEach(removeFolders);
+
+  it('takes every member that the contract has', () => {
+    expect(mistakesOf({ ...route, role: 'admin', scope: 'usage:read' }, 'route')).to.deep.equal([]);
+    expect(mistakesOf({ ...route, responses: { 200: { description: 'OK.', schema: {} } } }, 'route')).to.deep.equal([]);
+    expect(mistakesOf({ name: 'a_usd', help: 'A', read: () => 1 }, 'figure')).to.deep.equal([]);
+  });
+
+  const wrong: readonly (readonly [kind: keyof typeof DEFINITIONS, value: object, says: string])[] = [
+    ['route', { ...route, role: 'owner' }, 'has "role" "owner", which it cannot be. Allowed is: "admin".'],
+    ['route', { ...route, roles: ['admin'] }, 'has "roles", which there is not. Did you mean "role"?'],
+    ['route', { ...route, auth: ['keys'] }, 'has "auth[0]" "keys", which it cannot be. Did you mean "key"?'],
+    ['route', { ...route, isProbe: 'yes' }, 'has "isProbe" "yes", which it cannot be. It is a boolean.'],
+    ['route', { ...route, form: { maxFileByte: 1 } }, 'has "maxFileByte" in "form", which there is not.'],
+    ['command', { name: 'a', summary: 'A', subcommand: [] }, 'has "subcommand", which there is not. Did you mean'],
+    ['command', { name: 'a', summary: 'A', options: [{ flag: '--a' }] }, 'has "flag" in "options[0]"'],
+    ['agent', { name: 'a', when: 'b', maxToken: 1 }, 'has "maxToken", which there is not. Did you mean "maxTokens"?'],
+    [
+      'provider',
+      { remoteMedia: 'deny' },
+      'has "remoteMedia" "deny", which it cannot be. Allowed are: "allow", "refuse".',
+    ],
+    ['provider', { models: [{ id: 'a', price: { inptu: 1 } }] }, 'has "inptu" in "models[0].price"'],
+    ['dialect', { routes: [{ action: 'counts' }] }, 'has "routes[0].action" "counts"'],
+    ['upgrade', { keyProtocols: 'x' }, 'has "keyProtocols", which there is not.'],
+    ['announcement', { title: 'a', value: 'b', use: 'keys' }, 'has "use" "keys"'],
+    ['personalData', { name: 'a', counts() {} }, 'has "counts", which there is not.'],
+  ];
+  for (const [kind, value, says] of wrong)
+    it(`refuses in the definition "${kind}": ${says}`, () => {
+      expect(mistakesOf(value, kind).join('\n')).to.include(says);
+    });
+
+  it('warns of an unknown member of a plugin for a newer contract, which starts', async () => {
+    const gateway = await startGateway(
+      { plugins: ['./a.mjs'] },
+      { files: { 'a.mjs': plugin(2, `role: 'admin', colour: 1`) } },
+    );
+    try {
+      const warned = gateway.logs.map(({ msg }) => String(msg)).filter((text) => text.includes('plugin API 2'));
+      expect(warned).to.have.length(2);
+      expect(warned.join('\n')).to.include('its definition has "newMember"').and.include('has "colour"');
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  for (const members of [`role: 'owner'`, `roles: 'admin'`, `Role: 'admin'`])
+    it(`opens no route of a plugin for a newer contract by ${members}`, async () => {
+      const started = startGateway({ plugins: ['./a.mjs'] }, { files: { 'a.mjs': plugin(2, members) } });
+      const error = await started.then(
+        () => undefined,
+        (cause: unknown) => cause as Error,
+      );
+      expect(error?.message).to.match(/^plugin ".\/a.mjs": route "GET \/probe" has "roles?"/i);
+    });
+});
