@@ -695,11 +695,12 @@ describe('the realtime websocket', () => {
     it('and ends the session of a model without a price under enforcement, at the first sound', async () => {
       const own = await start({ billing: 'enforce' }, { prices: { 'gpt-realtime': PRICE } });
       await own.command('accounts', 'credit', 'local', '2');
-      transcribe();
-      const { client } = await open(own);
+      const client = await openRealtime(own);
+      client.send(update({ model: 'gpt-99-transcribe' }));
+      await client.got('session.updated');
       client.send(append('AAAA'));
       const { error } = await client.got('error');
-      expect(error.message).to.include('whisper-1').and.to.include('price');
+      expect(error.message).to.include('gpt-99-transcribe').and.to.include('price');
       expect(await client.closed()).to.equal(1008);
       expect(heard(await theVendor())).to.have.length(0);
     });
