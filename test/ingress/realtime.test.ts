@@ -1,3 +1,4 @@
+import http from 'node:http';
 import path from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
@@ -1032,6 +1033,21 @@ describe('the realtime websocket', () => {
       expect(session.events).to.deep.equal([]);
     }
     expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
+  });
+
+  it('leaves the vendor where the handshake of its client is none', async () => {
+    const own = await start();
+    const status = await new Promise((resolve, reject) => {
+      const headers = {
+        ...{ authorization: `Bearer ${own.key}`, connection: 'Upgrade', upgrade: 'websocket' },
+        ...{ 'sec-websocket-version': '13', 'sec-websocket-key': 'short' },
+      };
+      const request = http.get(`${own.url}/v1/realtime?model=openai/gpt-realtime-2`, { headers });
+      request.on('error', reject).on('response', (response) => resolve(response.resume().statusCode));
+    });
+    expect(status).to.equal(400);
+    const session = await theVendor();
+    await until('the vendor is left', () => session.code !== undefined);
   });
 
   it('lets 16 be open with one key, and 64 of one user', async () => {
