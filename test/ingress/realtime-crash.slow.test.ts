@@ -57,4 +57,40 @@ describe('a realtime response whose gateway is killed', () => {
       await vendor.close();
     }
   });
+
+  it('is charged what was held for a transcription that was not reported (G17)', async () => {
+    const vendor = await startRealtimeVendor();
+    const price = { input: 4, output: 24, audio_input: 32, audio_output: 64 };
+    const gateways = await installGateway({
+      store: 'sqlite:./data',
+      billing: 'enforce',
+      providers: {
+        openai: {
+          ...{ apiKey: 'sk-x', baseUrl: `${vendor.url}/v1` },
+          prices: { 'gpt-realtime-2': price, 'whisper-1': { input: 0, output: 0, fees: { seconds: 0.001 } } },
+        },
+      },
+      policies: { accounts: { longestCall: '1s', holdMargin: '1s', sweepEvery: '100ms' } },
+    });
+    const books = () => gateways.command('accounts', 'show', 'local');
+    try {
+      await gateways.command('accounts', 'credit', 'local', '10');
+      const first = await gateways.start();
+      const client = await openRealtime({ url: first.url, key: gateways.key });
+      const input = { turn_detection: null, transcription: { model: 'whisper-1' } };
+      client.send({ type: 'session.update', session: { type: 'realtime', audio: { input } } });
+      await client.got('session.updated');
+      client.send({ type: 'input_audio_buffer.append', audio: 'AAAA' });
+      const events = () => vendor.sessions[0]?.events ?? [];
+      await until('the sound has come', () => events().some(({ type }) => type === 'input_audio_buffer.append'));
+      await first.kill();
+      // A minute at 0.001 a second.
+      expect(await books()).to.include({ held_usd: '0.06', spent_usd: '0.00' });
+      await gateways.start();
+      await eventually(async () => expect(await books()).to.include({ held_usd: '0.00', spent_usd: '0.06' }));
+    } finally {
+      await gateways.remove();
+      await vendor.close();
+    }
+  });
 });

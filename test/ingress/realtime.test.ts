@@ -1,3 +1,4 @@
+import http from 'node:http';
 import path from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
@@ -669,6 +670,86 @@ describe('the realtime websocket', () => {
         await until('it is charged', async () => (await settledBooks(own.url, own.key)).spent === 60_000);
       });
 
+    const update = (transcription: object | null) => ({
+      type: 'session.update',
+      session: { type: 'realtime', audio: { input: { turn_detection: null, transcription } } },
+    });
+    const heard = ({ events }: VendorSession) => events.filter(({ type }) => type === 'input_audio_buffer.append');
+
+    it('and refuses a model that the provider does not have, whatever its price, after which the session goes on', async () => {
+      const own = await start({}, { prices: { ...WHISPER, whisper: { input: 1, output: 1 } } });
+      transcribe();
+      const client = await openRealtime(own);
+      client.send({ ...update({ model: 'whisper' }), event_id: 'mine' });
+      const { error } = await client.got('error');
+      expect(error).to.include({ code: 'invalid_request', event_id: 'mine' });
+      expect(error.param).to.equal('session.audio.input.transcription.model');
+      expect(error.message).to.include('"whisper-1"');
+      client.send(TRANSCRIBE);
+      await client.got('session.updated');
+      await minute(client, 1);
+      const updates = (await theVendor()).events.filter(({ type }) => type === 'session.update');
+      expect(updates).to.have.length(1);
+      client.socket.close();
+    });
+
+    it('and ends the session of a model without a price under enforcement, at the first sound', async () => {
+      const own = await start({ billing: 'enforce' }, { prices: { 'gpt-realtime': PRICE } });
+      await own.command('accounts', 'credit', 'local', '2');
+      const client = await openRealtime(own);
+      client.send(update({ model: 'gpt-99-transcribe' }));
+      await client.got('session.updated');
+      client.send(append('AAAA'));
+      const { error } = await client.got('error');
+      expect(error.message).to.include('gpt-99-transcribe').and.to.include('price');
+      expect(await client.closed()).to.equal(1008);
+      expect(heard(await theVendor())).to.have.length(0);
+    });
+
+    it('also while an update waits that begins it, when the one before is answered', async () => {
+      const own = await start({}, { prices: WHISPER });
+      transcribe(undefined, false);
+      const answers: (() => void)[] = [];
+      vendor.onEvent = (event, session) => {
+        if (event['type'] === 'session.update') answers.push(() => respond(event, session));
+      };
+      const client = await openRealtime(own);
+      client.send(update(null));
+      client.send(update({ model: 'whisper-1' }));
+      await until('both have come', () => answers.length === 2);
+      answers[0]?.();
+      await client.got('session.updated');
+      client.send(append('AAAA'));
+      const session = await theVendor();
+      await until('the sound has come', () => heard(session).length === 1);
+      expect((await readBooks(own.url, own.key)).held).to.equal(60_000);
+      answers[1]?.();
+      await client.got('session.updated', 2);
+      client.socket.close();
+      expect(await settledBooks(own.url, own.key)).to.include({ spent: 0, held: 0 });
+    });
+
+    it('and no more once the vendor has refused the update that was to begin it', async () => {
+      const own = await start({}, { prices: WHISPER });
+      const client = await openRealtime(own);
+      client.send(update(null));
+      await client.got('session.updated');
+      vendor.onEvent = ({ type, event_id }, session) => {
+        if (type === 'session.update')
+          session.send({
+            type: 'error',
+            error: { type: 'invalid_request_error', code: 'x', message: 'No.', event_id },
+          });
+      };
+      client.send(update({ model: 'whisper-1' }));
+      await client.got('error');
+      client.send(append('AAAA'));
+      const session = await theVendor();
+      await until('the sound has come', () => heard(session).length === 1);
+      expect((await readBooks(own.url, own.key)).held).to.equal(0);
+      client.socket.close();
+    });
+
     it('and charges a transcription that comes when the money is out', async () => {
       const own = await start({}, { prices: WHISPER });
       transcribe({ type: 'duration', seconds: 90 });
@@ -952,6 +1033,21 @@ describe('the realtime websocket', () => {
       expect(session.events).to.deep.equal([]);
     }
     expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
+  });
+
+  it('leaves the vendor where the handshake of its client is none', async () => {
+    const own = await start();
+    const status = await new Promise((resolve, reject) => {
+      const headers = {
+        ...{ authorization: `Bearer ${own.key}`, connection: 'Upgrade', upgrade: 'websocket' },
+        ...{ 'sec-websocket-version': '13', 'sec-websocket-key': 'short' },
+      };
+      const request = http.get(`${own.url}/v1/realtime?model=openai/gpt-realtime-2`, { headers });
+      request.on('error', reject).on('response', (response) => resolve(response.resume().statusCode));
+    });
+    expect(status).to.equal(400);
+    const session = await theVendor();
+    await until('the vendor is left', () => session.code !== undefined);
   });
 
   it('lets 16 be open with one key, and 64 of one user', async () => {

@@ -34,37 +34,119 @@ export function assertEvent(event: JsonObject): void {
   assertNames(event);
 }
 
-/** What of a session decides what its responses may cost; at first what a vendor does by itself. */
+/** What of a session decides what it may cost. */
+interface State {
+  readonly output: number | null;
+  /** Whether responses are spoken, and whether the vendor begins them by itself. */
+  readonly speaks: boolean;
+  readonly responds: boolean;
+  /** Whether sound comes in as G.711. */
+  readonly isCompressed: boolean;
+  /** The model that transcribes the caller's sound; undefined where none does. Its name is missing where nobody has named it. */
+  readonly transcriber: Partial<Transcriber> | undefined;
+}
+
+/** Updates whose ids are kept until the vendor answers them, and the longest id that is kept. */
+const MAX_UPDATES = 64;
+const MAX_ID = 512;
+
+/**
+ * What of a session decides what it may cost: what the vendor said last, and, until it has answered all updates, what they want where that
+ * is dearer.
+ */
 export class Settings {
-  output: number | null = null;
+  /** At first what a vendor does by itself. */
+  #told: State = { output: null, speaks: true, responds: true, isCompressed: false, transcriber: undefined };
+  #wanted: Partial<State> = {};
+  /** Updates without an answer, and the ids of their events, the oldest first. */
+  #unanswered = 0;
+  readonly #updates: (string | undefined)[] = [];
   /** The limit of output that the vendor's session has from here, where its client named none. */
   #own: number | null = null;
-  /** Whether responses are spoken, and whether the vendor begins them by itself. */
-  speaks = true;
-  responds = true;
-  /** Whether sound comes in as G.711. */
-  isCompressed = false;
-  /** The model that transcribes the caller's sound; undefined where none does. Its name is missing where nobody has named it. */
-  transcriber: Partial<Transcriber> | undefined;
+
+  get output(): number | null {
+    const { output } = this.#wanted;
+    return output === undefined || fits(output, this.#told.output) ? this.#told.output : output;
+  }
+
+  get speaks(): boolean {
+    return this.#wanted.speaks ?? this.#told.speaks;
+  }
+
+  get responds(): boolean {
+    return this.#wanted.responds ?? this.#told.responds;
+  }
+
+  get isCompressed(): boolean {
+    return this.#wanted.isCompressed ?? this.#told.isCompressed;
+  }
+
+  get transcriber(): Partial<Transcriber> | undefined {
+    const { transcriber } = this.#wanted;
+    return transcriber ? { ...this.#told.transcriber, ...transcriber } : this.#told.transcriber;
+  }
+
+  /** Whether the vendor transcribes what it commits now. */
+  get transcribes(): boolean {
+    return this.#told.transcriber !== undefined;
+  }
 
   /** As the vendor says that it is. */
   read({ type, max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
     const { turn_detection: detects, format, transcription } = readObject(readObject(audio)['input']);
-    if (most !== undefined) this.output = outputOf(most) === this.#own ? null : outputOf(most);
-    if (writes !== undefined) this.speaks = readArray(writes).includes('audio');
-    this.responds = type !== 'transcription' && isObject(detects) && detects['create_response'] !== false;
-    if (transcription !== undefined)
-      this.transcriber = isObject(transcription) ? readTranscriber(transcription) : undefined;
-    this.isCompressed = /^audio\/pcm[ua]$/.test(readString(readObject(format)['type']) ?? '');
+    const told = this.#told;
+    const output = outputOf(most) === this.#own ? null : outputOf(most);
+    const transcriber = isObject(transcription) ? readTranscriber(transcription) : undefined;
+    this.#told = {
+      output: most === undefined ? told.output : output,
+      speaks: writes === undefined ? told.speaks : readArray(writes).includes('audio'),
+      responds: type !== 'transcription' && isObject(detects) && detects['create_response'] !== false,
+      isCompressed: isG711(format),
+      transcriber: transcription === undefined ? told.transcriber : transcriber,
+    };
   }
 
   /** As a client wants it: until the vendor says what is, the dearer one holds. */
   widen({ max_output_tokens: most, output_modalities: writes, audio }: JsonObject): void {
-    const { turn_detection: detects, transcription } = readObject(readObject(audio)['input']);
-    if (isObject(transcription)) this.transcriber = { ...this.transcriber, ...readTranscriber(transcription) };
-    if (most !== undefined && !fits(outputOf(most), this.output)) this.output = outputOf(most);
-    if (readArray(writes).includes('audio')) this.speaks = true;
-    if (isObject(detects)) this.responds = true;
+    const { turn_detection: detects, format, transcription } = readObject(readObject(audio)['input']);
+    const { output, transcriber } = this.#wanted;
+    const isWider = most !== undefined && (output === undefined || !fits(outputOf(most), output));
+    this.#wanted = {
+      ...this.#wanted,
+      ...(isWider && { output: outputOf(most) }),
+      ...(readArray(writes).includes('audio') && { speaks: true }),
+      ...(isObject(detects) && { responds: true }),
+      ...(isG711(format) && { isCompressed: true }),
+      ...(isObject(transcription) && { transcriber: { ...transcriber, ...readTranscriber(transcription) } }),
+    };
+  }
+
+  /** An update goes to the vendor. */
+  send({ event_id: id, session }: JsonObject): void {
+    this.widen(readObject(session));
+    this.#unanswered += 1;
+    this.#updates.push(typeof id === 'string' && id.length <= MAX_ID ? id : undefined);
+    if (this.#updates.length > MAX_UPDATES) this.#updates.shift();
+  }
+
+  /** The vendor has done the oldest update, and says how its session is now. */
+  update(session: JsonObject): void {
+    if (this.#updates.length === this.#unanswered) this.#updates.shift();
+    this.#settle();
+    this.read(session);
+  }
+
+  /** The vendor has refused the event with this id, which may be an update. */
+  refuse(id: string | undefined): void {
+    const at = id === undefined ? -1 : this.#updates.indexOf(id);
+    if (at === -1) return;
+    this.#updates.splice(at, 1);
+    this.#settle();
+  }
+
+  #settle(): void {
+    this.#unanswered = Math.max(0, this.#unanswered - 1);
+    if (this.#unanswered === 0) this.#wanted = {};
   }
 
   /** The most that a response may write which the vendor begins, whoever set it. */
@@ -76,7 +158,8 @@ export class Settings {
   limitTo(limit: number | null): JsonObject | undefined {
     if (this.output !== null || limit === this.#own) return undefined;
     this.#own = limit;
-    return { type: 'session.update', session: { type: 'realtime', max_output_tokens: limit ?? 'inf' } };
+    const session = { type: 'realtime', max_output_tokens: limit ?? 'inf' };
+    return { type: 'session.update', event_id: `event_${randomUUID()}`, session };
   }
 
   /** What a client's limit of output is sent as: while that much is held and no more, no more. */
@@ -85,6 +168,10 @@ export class Settings {
     this.#own = null;
     return named;
   }
+}
+
+function isG711(format: unknown): boolean {
+  return /^audio\/pcm[ua]$/.test(readString(readObject(format)['type']) ?? '');
 }
 
 function readTranscriber({ model, prompt }: JsonObject): Partial<Transcriber> {

@@ -254,6 +254,11 @@ class Sessions {
         socket.once('close', () => signal.removeEventListener('abort', drain));
         if (signal.aborted) drain();
       });
+      // A client that hung up, or whose handshake is none, leaves no session.
+      if (!entry.session) {
+        vendor.destroy();
+        this.#open.delete(entry);
+      }
     } catch (thrown) {
       this.#open.delete(entry);
       throw thrown;

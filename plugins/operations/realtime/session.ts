@@ -55,6 +55,8 @@ const GRACE_MS = 2000;
 const LISTEN_MS = 240_000;
 /** Tokens of what is said before the vendor responds: a minute. */
 const SPEECH = 600;
+/** What names the model that transcribes. */
+const TRANSCRIPTION_MODEL = 'session.audio.input.transcription.model';
 /** Events that end the transcription of an item. */
 const TRANSCRIPTION = /^conversation\.item\.input_audio_transcription\.(?:completed|failed)$/;
 /** Responses at once, and events in a row that are refused, after which the session ends. */
@@ -218,13 +220,26 @@ export class Session {
     if ((session['type'] ?? 'realtime') !== 'realtime')
       throw invalid('session.type', 'must be "realtime": other sessions are not served here');
     await this.#check(session);
+    this.#assertTranscriber(session);
     this.#settings.widen(session);
     this.#add(tokensOfItem(session, this.#settings.isCompressed));
     const { max_output_tokens: most, output_modalities: writes } = session;
     if ((most ?? writes) !== undefined) await this.#listenAnew();
-    if (most === undefined) return { ...event, session };
+    const update = { event_id: `event_${randomUUID()}`, ...event };
+    if (most === undefined) return { ...update, session };
     const limit = this.#settings.limit(most, this.#listening !== undefined);
-    return { ...event, session: { ...session, max_output_tokens: limit } };
+    return { ...update, session: { ...session, max_output_tokens: limit } };
+  }
+
+  /** Refuses a model for transcriptions that the provider does not have: nothing that it costs could be held. */
+  #assertTranscriber({ audio }: JsonObject): void {
+    const model = readString(readObject(readObject(readObject(audio)['input'])['transcription'])['model']);
+    const { api, target } = this.#deps;
+    const { catalog } = api();
+    if (model === undefined || catalog.find(target.provider, model)) return;
+    const near = catalog.suggest(target.provider, model).map((name) => `"${name}"`);
+    const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}`;
+    throw invalid(TRANSCRIPTION_MODEL, `is to be a model of "${target.provider}"${hint}`);
   }
 
   /** Begins the call of a client's `response.create`, or goes on with the one that listens. */
@@ -277,10 +292,10 @@ export class Session {
     return transcriber && { model: this.#deps.target.model, text: 0, ...transcriber };
   }
 
-  /** Ends the session for sound that is not passed on, since what it may cost cannot be held. */
+  /** Ends the session for sound that is not passed on, since what it may cost cannot be held: now, or ever. */
   #endUnheld(thrown: unknown): never {
     const error = toGatewayError(thrown);
-    this.end(error, error.status === 402 ? 1008 : 1013);
+    this.end(error, error.status === 429 || error.status >= 500 ? 1013 : 1008);
     throw thrown;
   }
 
@@ -312,6 +327,11 @@ export class Session {
     listening.release();
     await Promise.allSettled([this.#calls.get(listening)]);
     await this.#listen();
+  }
+
+  /** Lets go of what is held for responses that the vendor does not begin. */
+  #stopListeningInVain(): void {
+    if (!this.#settings.responds) this.#listening?.release();
   }
 
   #stopListening(): void {
@@ -381,9 +401,10 @@ export class Session {
   /** What an event of the vendor means here; the text to pass on, where it is another one. */
   #note(event: JsonObject): string | undefined {
     const type = readString(event['type']) ?? '';
-    if (type === 'session.created' || type === 'session.updated') {
-      this.#settings.read(readObject(event['session']));
-      if (!this.#settings.responds) this.#listening?.release();
+    if (type === 'session.created') this.#settings.read(readObject(event['session']));
+    else if (type === 'session.updated') {
+      this.#settings.update(readObject(event['session']));
+      this.#stopListeningInVain();
     } else if (type === 'response.created') this.#match(readString(readObject(event['response'])['id']) ?? '');
     else if (type === 'response.done') this.#finish(readObject(event['response']));
     else if (TRANSCRIPTION.test(type)) this.#transcribed(type, event);
@@ -421,6 +442,8 @@ export class Session {
       (each) => about !== undefined && each.eventId === about && each.isRequested,
     );
     turn?.refuse();
+    this.#settings.refuse(about);
+    this.#stopListeningInVain();
     return this.#deps.redact(JSON.stringify(event));
   }
 
@@ -434,7 +457,7 @@ export class Session {
 
   /** The sound so far has become an item; without a transcription of it nothing is owed. */
   #committed({ item_id: id }: JsonObject): void {
-    if (this.#settings.transcriber) this.#transcripts.commit(readString(id) ?? '');
+    if (this.#settings.transcribes) this.#transcripts.commit(readString(id) ?? '');
     else this.#transcripts.clear();
   }
 
@@ -450,8 +473,16 @@ export class Session {
     this.#tokens.images += images;
   }
 
+  /** Waits until the vendor has taken an event; one that takes nothing ends the session. */
   async #write(event: JsonObject): Promise<void> {
-    await this.#deps.vendor.send?.(JSON.stringify(event));
+    if (event['type'] === 'session.update') this.#settings.send(event);
+    const stuck = new GatewayError('provider_unavailable', 'The provider takes no more events.');
+    const timer = setTimeout(() => this.end(stuck, 1011), STUCK_MS).unref();
+    try {
+      await this.#deps.vendor.send?.(JSON.stringify(event));
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Waits while the client takes less than it is sent; one that takes nothing ends the session. */

@@ -53,11 +53,10 @@ export async function openRealtime(
     },
     send: (event) => socket.send(JSON.stringify(event)),
     async got(type, count = 1) {
-      await until(
-        `${type} came, of ${events.map((each) => String(each['type'])).join()}`,
-        () => ofType(type).length >= count,
-      );
-      return ofType(type)[count - 1] ?? {};
+      await until(`${type} came`, () => ofType(type).length >= count || ended !== undefined);
+      const event = ofType(type)[count - 1];
+      if (event) return event;
+      throw new Error(`no ${type} came before the websocket was closed with ${ended?.join()}, of ${texts.join('\n')}`);
     },
     async closed() {
       await until('the websocket is closed', () => ended !== undefined);
