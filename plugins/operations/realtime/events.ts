@@ -1,7 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError, isObject, type JsonObject, readArray, readObject, readString } from '../../../core/index.ts';
-import type { Transcriber } from './transcripts.ts';
 import { CHARACTERS_PER_TOKEN, MAX_LIMIT } from './usage.ts';
+
+/** The model of a session that transcribes the caller's sound, and the tokens of its prompt. */
+export interface Transcriber {
+  readonly model: string;
+  readonly text: number;
+}
 
 /** The events that clients send. */
 const EVENTS: ReadonlySet<unknown> = new Set([

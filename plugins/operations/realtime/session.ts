@@ -17,8 +17,8 @@ import {
   type Upgrade,
 } from '../../../core/index.ts';
 import type { RealtimeRequest, RealtimeResponse } from '../../providers/kit/index.ts';
-import { assertEvent, CLOSE_CODES, errorEvent, invalid, outputOf, Settings } from './events.ts';
-import { type Transcriber, Transcripts } from './transcripts.ts';
+import { assertEvent, CLOSE_CODES, errorEvent, invalid, outputOf, Settings, type Transcriber } from './events.ts';
+import { Transcripts } from './transcripts.ts';
 import { endTurns, type Run, Turn } from './turn.ts';
 import { type Tokens, tokensAfter, tokensOfItem, tokensOfSound } from './usage.ts';
 

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../core/index.ts';
 import type { RealtimeRequest } from '../../providers/kit/index.ts';
+import type { Transcriber } from './events.ts';
 import { Deferred, meterUnsent, type Run } from './turn.ts';
 import { heldFor, readTranscription } from './usage.ts';
 
@@ -22,12 +23,6 @@ interface TranscriptsDeps {
   ): Promise<unknown>;
   /** Logs a charge that failed. */
   onFailure(error: unknown): void;
-}
-
-/** The model of a session that transcribes the caller's sound, and the tokens of its prompt. */
-export interface Transcriber {
-  readonly model: string;
-  readonly text: number;
 }
 
 /** How a hold ends: with the vendor's usage, with what was heard where that is unknown, or unused. */

@@ -37,7 +37,7 @@ export interface Leniency {
   readonly ownFunctions?: boolean;
   /** The order of turns that a model accepts; any unless set. */
   readonly turnOrder?: (model: string) => TurnOrder;
-  /** True where the wire keeps system texts apart from messages: system messages after the first turn are folded. */
+  /** True where the wire keeps system texts apart from messages: system messages after the first turn are moved. */
   readonly systemApart?: boolean;
   /** Whether a model continues an assistant's turn at the end; none does unless set. */
   readonly continues?: (model: string) => boolean;

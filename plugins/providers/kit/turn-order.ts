@@ -12,8 +12,8 @@ import {
 /** The order of turns that a model's vendor accepts. */
 export interface TurnOrder {
   /**
-   * `anywhere`: as the caller sent them. `first`: leading ones are joined into one, later ones are folded into user turns. `none`: all are
-   * folded.
+   * `anywhere`: as the caller sent them. `first`: leading ones are joined into one, later ones are moved into user turns. `none`: all are
+   * moved.
    */
   readonly systemMessages: 'anywhere' | 'first' | 'none';
   /** `user-or-tool`: a conversation that ends otherwise gets a user turn, unless the model continues the assistant's turn. */
@@ -105,7 +105,7 @@ export function readTurnOrder(
 
 /** How a codec's wire and models take part in the order. */
 export interface OrderOptions {
-  /** Whether the wire keeps system texts apart from messages: later ones are folded, leading ones stay as they are. */
+  /** Whether the wire keeps system texts apart from messages: later ones are moved, leading ones stay as they are. */
   readonly isApart: boolean;
   /** Whether the model continues an assistant's turn at the end. */
   readonly continues: boolean;
@@ -127,8 +127,8 @@ const CLOSING = 'Continue.';
 export function orderTurns(request: ChatRequest, order: TurnOrder, options: OrderOptions): Ordered {
   const rule = options.isApart && order.systemMessages === 'anywhere' ? 'first' : order.systemMessages;
   if (rule === 'anywhere' && order.lastRole === 'any') return { request, dropped: [], atOrigin: (thrown) => thrown };
-  const { slots, isFolded } = placeSystemMessages(request.messages, rule, !options.isApart);
-  const dropped = isFolded ? ['messages.system'] : [];
+  const { slots, isMoved } = placeSystemMessages(request.messages, rule, !options.isApart);
+  const dropped = isMoved ? ['messages.system'] : [];
   const last = slots.at(-1)?.message;
   if (order.lastRole === 'user-or-tool' && last && last.role !== 'user' && last.role !== 'tool') {
     const isBegun = last.role === 'assistant' && (options.continues || isContinued(last, request));
@@ -163,11 +163,11 @@ interface Source {
   /** The first of its parts in the new content. */
   readonly from: number;
   /** Whether its parts are others than in the original request. */
-  readonly isFolded?: boolean;
+  readonly isMoved?: boolean;
 }
 
 /** A system message on its way into a user turn. */
-interface Folded {
+interface MovedText {
   readonly index: number;
   readonly parts: readonly ContentPart[];
 }
@@ -178,15 +178,15 @@ function placeSystemMessages(
   messages: readonly ChatMessage[],
   rule: TurnOrder['systemMessages'],
   joins: boolean,
-): { readonly slots: Slot[]; readonly isFolded: boolean } {
+): { readonly slots: Slot[]; readonly isMoved: boolean } {
   const slotOf = (message: ChatMessage, index: number): Slot => ({ message, sources: [{ index, from: 0 }] });
-  if (rule === 'anywhere') return { slots: messages.map(slotOf), isFolded: false };
+  if (rule === 'anywhere') return { slots: messages.map(slotOf), isMoved: false };
   const end = messages.findIndex((message) => !isSystem(message));
   const leading = rule === 'none' ? 0 : end < 0 ? messages.length : end;
   const head = messages.slice(0, leading).map(slotOf);
   const slots = joins && leading > 1 ? [joinSystem(head)] : head;
-  let isFolded = false;
-  let waiting: Folded[] = [];
+  let isMoved = false;
+  let waiting: MovedText[] = [];
   const addTurn = (): void => {
     if (waiting.length > 0) slots.push(userTurn(waiting));
     waiting = [];
@@ -194,9 +194,9 @@ function placeSystemMessages(
   for (const [at, message] of messages.slice(leading).entries()) {
     const index = leading + at;
     if (isSystem(message)) {
-      const parts = foldedParts(message);
+      const parts = movedParts(message);
       if (parts.length > 0) waiting.push({ index, parts });
-      isFolded ||= parts.length > 0;
+      isMoved ||= parts.length > 0;
     } else if (message.role === 'user' && waiting.length > 0) {
       slots.push(userTurn(waiting, slotOf(message, index)));
       waiting = [];
@@ -207,7 +207,7 @@ function placeSystemMessages(
     }
   }
   addTurn();
-  return { slots, isFolded };
+  return { slots, isMoved };
 }
 
 /** Leading system messages as one; those without words are left out. */
@@ -227,13 +227,13 @@ function joinSlots(one: Slot, other: Slot): Slot {
   };
 }
 
-/** A user turn that begins with folded messages. */
-function userTurn(folded: readonly Folded[], user?: Slot): Slot {
-  const reminders = folded.map(({ index, parts }): Slot => {
+/** A user turn that begins with moved messages. */
+function userTurn(moved: readonly MovedText[], user?: Slot): Slot {
+  const reminders = moved.map(({ index, parts }): Slot => {
     const [first, ...others] = parts;
     const isPlain = first?.type === 'text' && Object.keys(first).length === 2 && others.length === 0;
     const content = isPlain ? String(first['text']) : parts;
-    return { message: { role: 'user', content }, sources: [{ index, from: 0, isFolded: true }] };
+    return { message: { role: 'user', content }, sources: [{ index, from: 0, isMoved: true }] };
   });
   const all = user ? [...reminders, user] : reminders;
   const joined = all.reduce(joinSlots);
@@ -244,7 +244,7 @@ const TAG = 'system-reminder';
 const OWN_TAGS = /<(?=\/?\s*system-reminder)/gi;
 
 /** The words of a system message in tags, with the marks for a cache; then its parts that are no text. */
-function foldedParts(message: ChatMessage): readonly ContentPart[] {
+function movedParts(message: ChatMessage): readonly ContentPart[] {
   const parts = partsOf(message.content);
   const texts = parts.flatMap((part) => (part.type === 'text' ? (readString(part['text']) ?? []) : []));
   const words = texts.filter((text) => text !== '').join('\n\n');
@@ -286,7 +286,7 @@ function originOf(param: string, slots: readonly Slot[]): string {
   if (!source) return param;
   const place = `messages[${source.index}]${content}`;
   if (part === undefined) return place + rest;
-  return source.isFolded ? place : `${place}[${index - source.from}]${rest}`;
+  return source.isMoved ? place : `${place}[${index - source.from}]${rest}`;
 }
 
 /** Said by the assistant between a tool's result and a user turn. */
