@@ -83,22 +83,30 @@ const INFO = 30;
 /** Of the loggers that {@link createLogger} made: how they write is known. */
 const IS_OWN = Symbol('own logger');
 
+interface OwnLogger extends Log {
+  isLevelEnabled(level: string): boolean;
+  readonly [name: symbol]: unknown;
+}
+
+function isOwnLogger(log: Log): log is OwnLogger {
+  return IS_OWN in log;
+}
+
 /**
  * Logs fields that are written as JSON already (without the braces), at the level `info`. For lines of fields that are known by name, such
  * as those of the access log: nothing in them is looked through for secrets. The line is the one that `log.info` would write.
  */
 export function logFields(log: Log, json: string, message: string): void {
-  const own = log as unknown as Readonly<Record<symbol, unknown>> & Pick<Logger, 'isLevelEnabled'>;
   // The log of a program that embeds the gateway.
-  if (!own[IS_OWN]) {
+  if (!isOwnLogger(log)) {
     log.info(JSON.parse(`{${json}}`) as object, message);
     return;
   }
-  if (!own.isLevelEnabled('info')) return;
-  const stream = own[pino.symbols.streamSym] as DestinationStream;
-  const levels = own[pino.symbols.lsCacheSym] as Readonly<Record<number, string>>;
-  const time = (own[pino.symbols.timeSym] as () => string)();
-  const bindings = own[pino.symbols.chindingsSym] as string;
+  if (!log.isLevelEnabled('info')) return;
+  const stream = log[pino.symbols.streamSym] as DestinationStream;
+  const levels = log[pino.symbols.lsCacheSym] as Readonly<Record<number, string>>;
+  const time = (log[pino.symbols.timeSym] as () => string)();
+  const bindings = log[pino.symbols.chindingsSym] as string;
   stream.write(escapeControls(`${levels[INFO]}${time}${bindings},${json},"msg":${JSON.stringify(message)}}\n`));
 }
 
