@@ -83,9 +83,12 @@ const INFO = 30;
 /** Of the loggers that {@link createLogger} made: how they write is known. */
 const IS_OWN = Symbol('own logger');
 
-type OwnLogger = Log & Pick<Logger, 'isLevelEnabled'> & Readonly<Record<symbol, unknown>>;
+interface OwnLogger extends Log {
+  isLevelEnabled(level: string): boolean;
+  readonly [name: symbol]: unknown;
+}
 
-function isOwn(log: Log): log is OwnLogger {
+function isOwnLogger(log: Log): log is OwnLogger {
   return IS_OWN in log;
 }
 
@@ -95,7 +98,7 @@ function isOwn(log: Log): log is OwnLogger {
  */
 export function logFields(log: Log, json: string, message: string): void {
   // The log of a program that embeds the gateway.
-  if (!isOwn(log)) {
+  if (!isOwnLogger(log)) {
     log.info(JSON.parse(`{${json}}`) as object, message);
     return;
   }

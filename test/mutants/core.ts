@@ -45,7 +45,11 @@ export const CORE: readonly MutatedFile[] = [
         'else if (next <= smallBytes && floor.fits',
         'else if (next >= 0 && floor.fits',
       ],
-      ['a hold that ends is not given back', 'pool.add(owner, -held);', 'pool.add(owner, 0);'],
+      [
+        'a hold that ends is not given back',
+        'this.#pool.add(this.#owner, -this.#bytes);',
+        'this.#pool.add(this.#owner, 0);',
+      ],
       [
         'who is over the own share is told that the gateway is full',
         "? new GatewayError('rate_limited', OWN_SHARE",
@@ -313,7 +317,7 @@ export const CORE: readonly MutatedFile[] = [
     mutants: [
       [
         'E59: requests without an end keep a drain',
-        'for (const controller of this.#endless) controller.abort(SHUTDOWN);',
+        'for (const { controller } of this.#endless.toArray()) controller.abort(SHUTDOWN);',
         '',
       ],
       [
@@ -321,11 +325,7 @@ export const CORE: readonly MutatedFile[] = [
         '(isEndless && this.draining)',
         '(isEndless && this.#expired)',
       ],
-      [
-        'running calls do not end at the deadline',
-        'for (const controller of this.#running) controller.abort(SHUTDOWN);',
-        '',
-      ],
+      ['running calls do not end at the deadline', 'of [this.#running, this.#endless])', 'of [this.#endless])'],
       ['what does not end at the deadline is never cut', 'server.closeAllConnections();', ''],
       [
         'the listener closes at once',

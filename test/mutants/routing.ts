@@ -73,8 +73,8 @@ export const ROUTING: readonly MutatedFile[] = [
     mutants: [
       [
         'E58: names that callers make up take the places of targets',
-        'const hasPlace = this.#known.has(name) || this.#deserves(name, after);',
-        'const hasPlace = this.#known.has(name) || name !== "" || this.#deserves(name, after);',
+        'const hasPlace = this.#deserves(name, health);',
+        'const hasPlace = name !== "" || this.#deserves(name, health);',
       ],
     ],
   },
