@@ -13,12 +13,8 @@ export const POLICIES: readonly MutatedFile[] = [
         'account.balance - amount < floor',
       ],
       ['the last nano-dollar cannot be spent', 'account.held - amount < floor', 'account.held - amount <= floor'],
-      [
-        'what is held does not count against a budget',
-        'const before = known.spent + known.held;',
-        'const before = known.spent;',
-      ],
-      ['a request is reserved twice', "if (request) return { result: { outcome: 'duplicate' } };", ''],
+      ['what is held does not count against a budget', 'budget.spent + budget.held', 'budget.spent'],
+      ['a request is reserved twice', "if (rows.request) return { result: { outcome: 'duplicate' } };", ''],
       ['a hold is not given back', 'held: held - request.amount,', 'held: held - cost,'],
       ['a budget that is to be uncharged is charged', '(free.includes(budget.id) ? 0 : cost)', 'cost'],
       [

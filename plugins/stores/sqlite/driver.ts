@@ -4,8 +4,6 @@ import { storeUnavailable } from '../kit/failure.ts';
 export interface Database {
   exec(sql: string): void;
   prepare(sql: string): Statement;
-  /** Adds a function of SQL. */
-  function(name: string, run: (value: SqlValue) => SqlValue): void;
   close(): void;
 }
 

@@ -19,7 +19,7 @@ import { createDocumentAdapters, createSqliteSets } from './documents.ts';
 import { type Database, importDriver, isBusy, sqliteFailure } from './driver.ts';
 import { MICRO_DOLLAR_VERSION, openEarlier } from './earlier.ts';
 import { openSqliteLedger } from './ledger.ts';
-import { checkVersion, MIGRATIONS, migrate, needsMigration } from './schema.ts';
+import { checkVersion, MIGRATIONS, migrate } from './schema.ts';
 import { createSqliteTransfer } from './transfer.ts';
 import { Writer } from './writer.ts';
 
@@ -40,6 +40,9 @@ const UNUSABLE = 'The folder of the sqlite store cannot be written: check that i
 const OPEN_BUSY_MS = 5000;
 /** How long a statement blocks this process for another one's lock; the writer tries again without blocking. */
 const BUSY_MS = 5;
+/** The schemas that a start can take further, and the one that it takes them to. */
+const OLDEST = MIGRATIONS[0]?.version ?? 0;
+const NEWEST = MIGRATIONS.at(-1)?.version ?? 0;
 /** Pause before the next look whether no other process has the file open. */
 const ALONE_PAUSE_MS = 50;
 
@@ -77,7 +80,7 @@ async function openAlone(open: () => Database): Promise<Database> {
     const database = open();
     try {
       database.exec(`PRAGMA busy_timeout=${BUSY_MS}`);
-      if (!needsMigration(versionOf(database)) || isAlone(database)) return database;
+      if (!isVersionIn(database, OLDEST, NEWEST - 1) || isAlone(database)) return database;
     } catch (error) {
       if (!isBusy(error)) {
         database.close();
@@ -105,17 +108,19 @@ function isAlone(database: Database): boolean {
 }
 
 /**
- * The schema of a file. Without a prepared statement: one that was not collected keeps its connection, and so the file, open after
- * `close`.
+ * Whether the schema of a file is one of these versions. Without a prepared statement: one that was not collected keeps its
+ * connection, and so the file, open after `close`. What is not prepared returns no rows, so an error is the answer.
  */
-function versionOf(database: Database): number {
-  let version = 0;
-  database.function('tollgate_version', (value) => {
-    version = Number(value);
-    return null;
-  });
-  database.exec('SELECT tollgate_version(user_version) FROM pragma_user_version');
-  return version;
+function isVersionIn(database: Database, first: number, last: number): boolean {
+  try {
+    database.exec(
+      `SELECT abs(-9223372036854775808) FROM pragma_user_version WHERE user_version BETWEEN ${first} AND ${last}`,
+    );
+    return false;
+  } catch (error) {
+    if (error instanceof Error && error.message.includes('integer overflow')) return true;
+    throw error;
+  }
 }
 
 /**
@@ -218,7 +223,7 @@ function startPurge(writer: Writer, purge: (now: number) => void): () => void {
  */
 export async function openSqlite(options: DatabaseOptions, observe?: StoreWatcher, log?: Log): Promise<Store> {
   const file = path.join(options.folder, FILE);
-  if ((await readVersion(file)) === MICRO_DOLLAR_VERSION) return openEarlier(file);
+  if (await isEarlier(file)) return openEarlier(file);
   const database = await openDatabase(options);
   const { ino } = await stat(file);
   const writes = watchWrites(log);
@@ -297,22 +302,30 @@ async function probeSqlite(folder: string): Promise<string> {
 }
 
 async function describeFile(file: string): Promise<string> {
-  const version = (await readVersion(file)) ?? 0;
-  checkVersion(version, MIGRATIONS);
-  const newest = MIGRATIONS.at(-1)?.version ?? 0;
-  return version === newest ? `schema ${version}` : `schema ${version}, which a start takes to ${newest}`;
+  const { DatabaseSync } = await importDriver();
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    const version = Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
+    checkVersion(version, MIGRATIONS);
+    return version === NEWEST ? `schema ${version}` : `schema ${version}, which a start takes to ${NEWEST}`;
+  } catch (cause) {
+    throw sqliteFailure(cause, file);
+  } finally {
+    database.close();
+  }
 }
 
-/** The schema of a file; undefined where there is no file. */
-async function readVersion(file: string): Promise<number | undefined> {
-  if (!(await doesExist(file))) return undefined;
+/** Whether a file is of {@link MICRO_DOLLAR_VERSION}; false where there is no file, or none that can be read. */
+async function isEarlier(file: string): Promise<boolean> {
+  if (!(await doesExist(file))) return false;
   const { DatabaseSync } = await importDriver();
   let database: Database | undefined;
   try {
     database = new DatabaseSync(file, { readOnly: true });
-    return versionOf(database);
-  } catch (cause) {
-    throw sqliteFailure(cause, file);
+    return isVersionIn(database, MICRO_DOLLAR_VERSION, MICRO_DOLLAR_VERSION);
+  } catch {
+    // Opening it says why.
+    return false;
   } finally {
     database?.close();
   }

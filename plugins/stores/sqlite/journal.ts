@@ -150,8 +150,9 @@ export class Journal {
     if (this.#timer || this.#isClosed) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
+      if (this.#writer.isClosed) return;
       this.#writer.write('ledger.move', this.#moveSome).then(
-        () => this.#has('any') && this.#moveLater(0),
+        () => !this.#isClosed && this.#has('any') && this.#moveLater(0),
         () => this.#moveLater(RETRY_MS),
       );
     }, delayMs);

@@ -318,7 +318,8 @@ function prepareLedger(database: Database) {
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state, until = excluded.until,
       amount = excluded.amount, budgets = excluded.budgets, facts = excluded.facts, swept_at = excluded.swept_at,
       counted_at = excluded.counted_at`),
-    endHold: database.prepare(`UPDATE holds SET state = ?3, until = ?4, amount = ?5, budgets = ?6, facts = ?7, swept_at = ?8,
+    endHold:
+      database.prepare(`UPDATE holds SET state = ?3, until = ?4, amount = ?5, budgets = ?6, facts = ?7, swept_at = ?8,
       counted_at = ?9 WHERE ref = ?1 AND account = ?2 AND state = 'held'`),
     putEnded: database.prepare(`INSERT INTO ended (ref, account, kind, until) VALUES (?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET until = excluded.until`),

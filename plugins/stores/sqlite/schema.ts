@@ -148,11 +148,6 @@ export function checkVersion(version: number, migrations: readonly Migration[]):
   if (refusal !== undefined) throw new GatewayError('store_unavailable', refusal);
 }
 
-/** Whether a file of this version is taken further at the start. */
-export function needsMigration(version: number): boolean {
-  return version >= (MIGRATIONS[0]?.version ?? 0) && version < (MIGRATIONS.at(-1)?.version ?? 0);
-}
-
 function rollBack(database: Database): void {
   try {
     database.exec('ROLLBACK');

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Ledger } from '../../../core/index.ts';
 import type { Database } from '../../../plugins/stores/sqlite/driver.ts';
 import { openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
-import { openSqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
+import { openSqliteLedger, type SqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';
 import { Writer } from '../../../plugins/stores/sqlite/writer.ts';
 import { FACTS, NOW, reservation, settlement } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
@@ -20,9 +20,16 @@ describe('the journal of the sqlite store', () => {
     writer = new Writer(database, 'tollgate.db');
   });
   afterEach(async () => {
+    for (const { journal } of opened.splice(0)) await journal.close();
     await writer.close();
     database.close();
   });
+  const opened: SqliteLedger[] = [];
+  const openLedger = (): SqliteLedger => {
+    const ledger = openSqliteLedger(database, writer);
+    opened.push(ledger);
+    return ledger;
+  };
   const rowsOf = (table: string): number => Number(database.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.['n']);
   /** Makes a call that costs 10. */
   const call = async (ledger: Ledger, requestId: string, account = 'a'): Promise<void> => {
@@ -43,21 +50,21 @@ describe('the journal of the sqlite store', () => {
   };
 
   it('has one row for the ends of all calls of a commit, and reads see them at once', async () => {
-    const { ledger } = openSqliteLedger(database, writer);
+    const { ledger } = openLedger();
     await Promise.all(['r1', 'r2', 'r3'].map((id) => call(ledger, id)));
     expect([rowsOf('journal'), rowsOf('calls'), rowsOf('entries')]).to.deep.equal([1, 0, 0]);
     await check(ledger, 3);
   });
 
   it('is moved without a reader, within moments', async () => {
-    const { ledger } = openSqliteLedger(database, writer);
+    const { ledger } = openLedger();
     await call(ledger, 'r1');
     while (rowsOf('journal') > 0) await new Promise((resolve) => setTimeout(resolve, 20));
     expect([rowsOf('calls'), rowsOf('entries'), rowsOf('ended')]).to.deep.equal([1, 1, 1]);
   });
 
   it('of a process that was killed before the move is moved by the next one, each call once', async () => {
-    const first = openSqliteLedger(database, writer);
+    const first = openLedger();
     for (const id of ['r1', 'r2']) await call(first.ledger, id);
     expect(rowsOf('journal')).to.equal(2);
     // The first never moves again: as after a kill.
@@ -76,7 +83,7 @@ describe('the journal of the sqlite store', () => {
 
   it('of two processes on one file is moved by whichever reads, each call once', async () => {
     const other = await openSqlite({ folder });
-    const { ledger } = openSqliteLedger(database, writer);
+    const { ledger } = openLedger();
     for (let round = 0; round < 5; round += 1)
       await Promise.all([
         call(ledger, `a${round}`),
@@ -90,7 +97,7 @@ describe('the journal of the sqlite store', () => {
   });
 
   it('takes a correction of a call whose first record is in it, too', async () => {
-    const { ledger } = openSqliteLedger(database, writer);
+    const { ledger } = openLedger();
     await ledger.reserve(reservation({ account: 'a', requestId: 'late', amount: 20, floor: -100, expiresAt: NOW - 1 }));
     expect(await ledger.sweep(NOW)).to.equal(1);
     expect(await ledger.settle(settlement({ account: 'a', requestId: 'late', amount: 10 }))).to.equal(true);
@@ -109,7 +116,7 @@ describe('the journal of the sqlite store', () => {
   ] as const)
     it(`sets a row aside that is ${how}, reports it, and moves the others`, async () => {
       const log = createSilentLog();
-      const first = openSqliteLedger(database, writer);
+      const first = openLedger();
       for (const id of ['r1', 'r2', 'r3']) await call(first.ledger, id);
       database.exec(change);
       const store = await openSqlite({ folder }, undefined, log);
@@ -132,7 +139,7 @@ describe('the journal of the sqlite store', () => {
     });
 
   it('keeps its rows when the disk is full, and moves them when there is room again', async () => {
-    const { ledger } = openSqliteLedger(database, writer);
+    const { ledger } = openLedger();
     const facts = { ...FACTS, model: 'm'.repeat(250), attempts: [{ target: 't'.repeat(250), ms: 1 }] };
     for (let n = 0; n < 20; n += 1) {
       await ledger.reserve(reservation({ account: 'a', requestId: `r${n}`, floor: -10_000, facts }));

@@ -146,7 +146,7 @@ describe('lists and reports of a sqlite store with many calls', () => {
   it('E27: each list and report of an index searches it, and sorts nothing but what it found', () => {
     const prepared: string[] = [];
     prepareCalls({
-      ...{ exec: () => undefined, function: () => undefined, close: () => undefined },
+      ...{ exec: () => undefined, close: () => undefined },
       prepare: (text) => {
         prepared.push(text);
         return database.prepare(text);

@@ -49,7 +49,7 @@ describe('the schema of the sqlite store', () => {
     expect(versionOf(database)).to.equal(newest);
   });
 
-  for (const version of [1, 2, 3, 4, 5, 6])
+  for (const version of [1, 2, 3, 5, 6])
     it(`of version ${version}, which was not released, is refused with what to do, and nothing of it is touched`, async () => {
       await leaveFile(version);
       // The first build kept charges that were not in its tables yet in a file of its own.

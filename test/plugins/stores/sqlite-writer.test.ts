@@ -18,11 +18,21 @@ describe('the writer of the sqlite store', () => {
     writer = new Writer(database, 'tollgate.db');
   });
   afterEach(async () => {
+    for (const close of closers.splice(0)) await close();
     await writer.close();
     database.close();
     other.close();
   });
-  const openLedger = () => openSqliteLedger(database, writer).ledger;
+  const closers: (() => Promise<void>)[] = [];
+  const openOn = (on: Database, by: Writer) => {
+    const { ledger, journal } = openSqliteLedger(on, by);
+    closers.push(async () => {
+      await journal.close();
+      await by.close();
+    });
+    return ledger;
+  };
+  const openLedger = () => openOn(database, writer);
   const insert = (key: string) => database.prepare('INSERT INTO numbers (key, value) VALUES (?, 1)').run(key);
   const isKnown = (key: string) => other.prepare('SELECT 1 FROM numbers WHERE key = ?').get(key) !== undefined;
 
@@ -115,7 +125,7 @@ describe('the writer of the sqlite store', () => {
     ]);
     const outcomes = turn.map((each) => (each.status === 'fulfilled' ? each.value.outcome : 'failed'));
     expect(outcomes).to.deep.equal(['held', 'failed', 'held', 'insufficient']);
-    const elsewhere = openSqliteLedger(other, new Writer(other, 'tollgate.db')).ledger;
+    const elsewhere = openOn(other, new Writer(other, 'tollgate.db'));
     expect(await elsewhere.balance('turn')).to.include({ balance: 100, held: 80 });
     expect(await elsewhere.settle(settlement({ account: 'turn', requestId: 'r1', amount: 10 }))).to.equal(true);
     expect(await ledger.settle(settlement({ account: 'turn', requestId: 'r1', amount: 10 }))).to.equal(false);
@@ -127,7 +137,7 @@ describe('the writer of the sqlite store', () => {
 
   it('ends a hold on top of what other processes did since: their sums, their entries, their sweep', async () => {
     const ledger = openLedger();
-    const elsewhere = openSqliteLedger(other, new Writer(other, 'tollgate.db')).ledger;
+    const elsewhere = openOn(other, new Writer(other, 'tollgate.db'));
     const hold = (requestId: string, expiresAt = NOW + 1000) =>
       ledger.reserve(reservation({ account: 'shared', requestId, amount: 40, budgets: [BUDGET], expiresAt }));
     const BUDGET = { id: 'shared-budget', limit: 1000 };
