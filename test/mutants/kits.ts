@@ -441,8 +441,8 @@ export const KITS: readonly MutatedFile[] = [
       ],
       [
         'thinking is not looked at',
-        'media_type mime_type mimeType required pattern order stream`',
-        'media_type mime_type mimeType required pattern order stream reasoning_content`',
+        'media_type mime_type mimeType order stream`',
+        'media_type mime_type mimeType order stream reasoning_content`',
       ],
       [
         'what comes out late has no head',
