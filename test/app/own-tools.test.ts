@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import { effectsOf } from '../../core/calls/ingress.ts';
+import type { ChatRequest } from '../../core/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type BuiltInProvider, loadProviders } from '../support/plugins/all-providers.ts';
 import { AMAZON_HEAD, amazonEvent, amazonStream } from '../support/vendors/amazon-frames.ts';
@@ -59,26 +61,27 @@ const WAYS: Readonly<Record<string, (model: string, stream: boolean) => readonly
   ],
 };
 
+/** Recorded answers of a request, by its path: whole, and as a stream. */
+function recorded(vendor: string, path: string): readonly [whole: string, stream: string] {
+  if (path.includes('converse')) return ['bedrock/chat.json', 'bedrock/stream.sse'];
+  if (/messages$|rawPredict|\/invoke/i.test(path))
+    return ['dialects/messages/recorded.json', 'dialects/messages/recorded.sse'];
+  if (path.includes('enerateContent')) return ['gemini/chat.json', 'gemini/stream.sse'];
+  if (path.endsWith('responses'))
+    return ['dialects/responses/recorded-tools.json', 'dialects/responses/recorded-tools.sse'];
+  return [`${vendor}/chat.json`, `${vendor}/stream.sse`];
+}
+
 /** Answers by the wire that the request came by. */
 async function respond(wire: Wire): Promise<void> {
-  const [, vendor = '', ...rest] = wire.request.path.split('/');
-  const path = rest.join('/');
+  const [, vendor = '', ...rest] = (wire.request.path.split('?')[0] ?? '').split('/');
+  const path = decodeURIComponent(rest.join('/'));
   const isStream = /stream/i.test(path) || (wire.request.json() as { stream?: boolean }).stream === true;
-  const isClaude = /messages$|rawPredict|\/invoke/i.test(path);
-  const source = path.includes('converse')
-    ? 'bedrock/'
-    : isClaude
-      ? 'dialects/messages/recorded-tools'
-      : path.includes('enerateContent')
-        ? 'gemini/'
-        : path.endsWith('responses')
-          ? 'dialects/responses/recorded-tools'
-          : `${vendor}/`;
-  const file = (whole: string, stream: string) => {
-    const name = source.endsWith('/') ? `${source}${isStream ? stream : whole}` : source;
-    return read(`${name}.${isStream ? 'sse' : 'json'}`);
-  };
-  const bytes = file('chat', 'stream');
+  const [whole, stream] = recorded(vendor, path);
+  const file = isStream ? stream : whole;
+  if (!existsSync(new URL(file, FIXTURES)))
+    return wire.send(answer(400, { error: { message: `no fixture for ${wire.request.path}` } }));
+  const bytes = read(file);
   if (!isStream) return wire.send(answer(200, bytes, { 'content-type': 'application/json' }));
   const isFramed = path.includes('converse') || path.includes('/invoke');
   await wire.send(isFramed ? AMAZON_HEAD : SSE_HEAD);
@@ -92,16 +95,29 @@ async function respond(wire: Wire): Promise<void> {
 
 const PROVIDERS = (await loadProviders()).filter(({ provider }) => !provider.transport);
 
-/** A model of each wire and variant that has tools. */
-function modelsOf({ provider: { fields } }: BuiltInProvider): readonly string[] {
+/** The path of a chat at a vendor, which names the wire; undefined for a model that has no tools or searches by itself. */
+function wireOf({ name, provider }: BuiltInProvider, model: string): string | undefined {
+  const request: ChatRequest = { model, messages: [{ role: 'user', content: 'Hi' }] };
+  const sent = provider.chat?.request(request, { model, stream: false, created: 1, id: 'x', request });
+  const needs = sent && effectsOf(provider.effects, { provider: name, model }, sent);
+  return needs?.length === 0 ? sent?.path.replaceAll(encodeURIComponent(model), '').replaceAll(model, '') : undefined;
+}
+
+/** A model of each wire that has tools. */
+function modelsOf(each: BuiltInProvider): readonly string[] {
+  const { fields } = each.provider;
   const has = (own: NonNullable<typeof fields>['fields'] = {}) =>
     !/^(?:dropped|refused)$/.test({ ...fields?.fields, ...own }['tools']?.rule ?? '');
-  return [
-    ...new Set([
-      ...(has() ? ['some-model'] : []),
-      ...(fields?.variants ?? []).flatMap(({ example, fields: own }) => (has(own) ? [example.model] : [])),
-    ]),
+  const models = [
+    ...(has() ? ['some-model'] : []),
+    ...(fields?.variants ?? []).flatMap(({ example, fields: own }) => (has(own) ? [example.model] : [])),
   ];
+  const byWire = new Map<string, string>();
+  for (const model of models) {
+    const wire = wireOf(each, model);
+    if (wire !== undefined && !byWire.has(wire)) byWire.set(wire, model);
+  }
+  return [...byWire.values()];
 }
 
 describe('a caller’s own tool, without any permission for server tools', () => {
@@ -126,6 +142,7 @@ describe('a caller’s own tool, without any permission for server tools', () =>
       'some-model',
       'claude-sonnet-4-5@20250929',
     ]);
+    expect(modelsOf(PROVIDERS.find(({ name }) => name === 'bedrock') as BuiltInProvider)).to.have.length.above(1);
   });
 
   for (const each of PROVIDERS)

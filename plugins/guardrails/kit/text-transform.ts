@@ -8,6 +8,7 @@ import {
   type JsonObject,
   type StreamTransform,
 } from '../../../core/index.ts';
+import { readTextFile } from './text-file.ts';
 import { streamOfText, type TextMatch, type TextSearch, type TextStream } from './text-stream.ts';
 
 /** Where a text stands. */
@@ -46,12 +47,14 @@ const NAME_FIELDS: ReadonlySet<string> = new Set(['name', 'required', 'pattern']
 /** Fields whose keys are names too: properties of a JSON Schema. */
 const NAMED_MEMBERS: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
 
+/** Roles of messages whose `name` is that of a participant: data, not the name of a tool. */
+const PARTICIPANTS: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant']);
+
+/** Names that vendors take for a participant. */
+const PARTICIPANT_NAME = /^[^\s<|\\/>]{1,64}$/;
+
 /** Fields whose text is JSON. */
 const JSON_TEXT: ReadonlySet<string> = new Set(['arguments', 'partial_json']);
-
-/** A text file as a data URL; its type, its parameters and its content. */
-const TEXT_URL = /^data:((?:text\/[\w.+-]+|application\/(?:json|xml|yaml))(?:;(?!base64)[^;,]{0,64})*)(;base64)?,/i;
-const TEXT_TYPE = /^(?:text\/|application\/(?:json|xml|yaml)\b)/i;
 
 type Change = (text: string, path: string, kind: 'plain' | 'json') => string;
 
@@ -84,7 +87,9 @@ function changeTexts<T>(value: T, path: string, walk: Walk, key = ''): T {
     const field = NAMED_MEMBERS.has(key) ? '' : name;
     const next = EXEMPT_FIELDS.has(field)
       ? changeFile(value, field, member, at, change)
-      : changeTexts(member, at, walk, field);
+      : isParticipant(value, field)
+        ? changeParticipant(member, at, change)
+        : changeTexts(member, at, walk, field);
     if (next === member) continue;
     changed ??= { ...value };
     changed[name] = next;
@@ -96,50 +101,47 @@ function changeTexts<T>(value: T, path: string, walk: Walk, key = ''): T {
   return changed as T;
 }
 
+/** Whether a field is the name of who writes a message. */
+function isParticipant(owner: JsonObject, field: string): boolean {
+  return field === 'name' && PARTICIPANTS.has(owner['role']);
+}
+
+/** Changes the name of a participant where vendors take the new one; else the request is refused. */
+function changeParticipant(name: unknown, path: string, change: Change): unknown {
+  if (typeof name !== 'string') return name;
+  const next = change(name, path, 'plain');
+  if (next !== name && !PARTICIPANT_NAME.test(next)) throw nameRefusal(path);
+  return next;
+}
+
 function checkName(name: string, path: string, change: Change): void {
-  if (change(name, path, 'plain') === name) return;
-  throw new GatewayError(
+  if (change(name, path, 'plain') !== name) throw nameRefusal(path);
+}
+
+function nameRefusal(path: string): GatewayError {
+  return new GatewayError(
     'content_filtered',
     `A policy of this gateway does not let this request pass: the name at \`${path.slice(0, 200)}\` has something that it would replace, and a name cannot be replaced. Rename it and send it again.`,
     { param: path.slice(0, 200) },
   );
 }
 
-/** Text files in fields that hold coded content: as text, in base64 or as a data URL. What is changed is coded again. */
+/** Changes text files in fields that hold coded content: as text, in base64 or as a data URL. A changed file is encoded again. */
 function changeFile(owner: JsonObject, field: string, value: unknown, path: string, change: Change): unknown {
   if (typeof value !== 'string') return value;
-  const url = TEXT_URL.exec(value);
-  if (url) {
-    const [head, type = 'text/plain', isBase64] = url;
-    const text = isBase64 ? fromBase64(value.slice(head.length)) : fromPercent(value.slice(head.length));
-    if (text === undefined) return value;
-    const next = change(text, path, 'plain');
-    return next === text ? value : `data:${type};base64,${toBase64(next)}`;
-  }
-  if (field !== 'data' && field !== 'file_data') return value;
-  if (owner['type'] === 'text') return change(value, path, 'plain');
-  const type = owner['media_type'] ?? owner['mime_type'] ?? owner['mimeType'];
-  if (typeof type !== 'string' || !TEXT_TYPE.test(type)) return value;
-  const text = fromBase64(value);
-  if (text === undefined) return value;
-  const next = change(text, path, 'plain');
-  return next === text ? value : toBase64(next);
+  const isContent = field === 'data' || field === 'file_data';
+  if (owner['type'] === 'text' && isContent) return change(value, path, 'plain');
+  if (!isContent && !/^data:/i.test(value)) return value;
+  const mediaType = owner['media_type'] ?? owner['mime_type'] ?? owner['mimeType'];
+  const file = readTextFile(value, typeof mediaType === 'string' ? mediaType : undefined);
+  if (!file) return value;
+  const next = change(file.text, path, 'plain');
+  return next === file.text ? value : file.write(next);
 }
 
 /** Whether what stands at a path is coded content, of which texts are decoded before they are looked at. */
 export function isCodedAt(path: string): boolean {
   return EXEMPT_FIELDS.has(/[^.[\]]*$/.exec(path.replace(/(?:\[\d+\])+$/, ''))?.[0] ?? '');
-}
-
-const toBase64 = (text: string): string => Buffer.from(text).toString('base64');
-const fromBase64 = (text: string): string => Buffer.from(text, 'base64').toString('utf8');
-
-function fromPercent(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The texts of one choice of a stream, by their fields: a field goes on where another one began, so what it held back came out before. */
@@ -303,7 +305,7 @@ function joinDeltas(delta: ChatDelta, { tool_calls: [added] = [], ...texts }: Ch
  * Finds something in all texts of a call and replaces it: of a request all that a message, tool or field says; of a response the content, reasoning,
  * refusals and arguments of tools of every choice, whole and as a stream, which come to the same. Log probabilities of a response, which spell
  * its words, are left out. Text files are looked into also in base64; pictures, sound, other files and addresses are not. Names of tools and
- * properties of a request are checked: a match that would be replaced there refuses the request.
+ * properties of a request are checked: a match that would be replaced there refuses the request. Names of participants are replaced.
  */
 export function textTransform<M extends TextMatch = TextMatch>(options: TextTransformOptions<M>): TextTransform {
   const streamOf = (kind: 'plain' | 'json', place: TextPlace): TextStream =>
