@@ -1,5 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { REDACTED } from '../config/redact.ts';
+import { WRITE_FIELDS } from './contract/log-fields.ts';
 import type { Log } from './contract/plugin.ts';
 
 export interface LoggerOptions {
@@ -40,7 +41,7 @@ export function createLogger({ level, toPretty, isShared = false, destination, o
     toPretty ? prettyStream(stream, toPretty) : stream,
   );
   // Children inherit it.
-  return Object.assign(logger, { [IS_OWN]: true });
+  return Object.assign(logger, { [WRITE_FIELDS]: writeFields });
 }
 
 function prettyStream(
@@ -80,33 +81,13 @@ function redactValue(value: unknown, levels: number): unknown {
 
 const INFO = 30;
 
-/** Of the loggers that {@link createLogger} made: how they write is known. */
-const IS_OWN = Symbol('own logger');
-
-interface OwnLogger extends Log {
-  isLevelEnabled(level: string): boolean;
-  readonly [name: symbol]: unknown;
-}
-
-function isOwnLogger(log: Log): log is OwnLogger {
-  return IS_OWN in log;
-}
-
-/**
- * Logs fields that are written as JSON already (without the braces), at the level `info`. For lines of fields that are known by name, such
- * as those of the access log: nothing in them is looked through for secrets. The line is the one that `log.info` would write.
- */
-export function logFields(log: Log, json: string, message: string): void {
-  // The log of a program that embeds the gateway.
-  if (!isOwnLogger(log)) {
-    log.info(JSON.parse(`{${json}}`) as object, message);
-    return;
-  }
-  if (!log.isLevelEnabled('info')) return;
-  const stream = log[pino.symbols.streamSym] as DestinationStream;
-  const levels = log[pino.symbols.lsCacheSym] as Readonly<Record<number, string>>;
-  const time = (log[pino.symbols.timeSym] as () => string)();
-  const bindings = log[pino.symbols.chindingsSym] as string;
+/** The line that `log.info` would write, of fields that are JSON already. */
+function writeFields(this: Logger & Readonly<Record<symbol, unknown>>, json: string, message: string): void {
+  if (!this.isLevelEnabled('info')) return;
+  const stream = this[pino.symbols.streamSym] as DestinationStream;
+  const levels = this[pino.symbols.lsCacheSym] as Readonly<Record<number, string>>;
+  const time = (this[pino.symbols.timeSym] as () => string)();
+  const bindings = this[pino.symbols.chindingsSym] as string;
   stream.write(escapeControls(`${levels[INFO]}${time}${bindings},${json},"msg":${JSON.stringify(message)}}\n`));
 }
 

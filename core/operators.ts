@@ -19,9 +19,9 @@ export {
 } from './calls/plans.ts';
 export { auditActor } from './contract/audit.ts';
 export { type Linked, LinkedList } from './contract/linked-list.ts';
+export { logFields } from './contract/log-fields.ts';
 export { SESSION_COOKIE } from './contract/route.ts';
 export { cpuBudget, MAX_TAGS, maxEntries, refuseTag, steadyNow, tagName } from './contract/units.ts';
 export { networkOf } from './http/failed-credentials.ts';
 export { hasScope } from './http/operator-rights.ts';
-export { logFields } from './logger.ts';
 export { changedMeanwhile } from './plugins/instance-store.ts';

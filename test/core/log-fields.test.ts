@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { createLogger, logFields } from '../../core/logger.ts';
+import { logFields } from '../../core/contract/log-fields.ts';
+import { createLogger } from '../../core/logger.ts';
 
 const FIELDS = { request_id: 'req_1', status: 200, dur_ms: 1.25, stream: false, model: 'a"b\\c\u0007\u202eé' };
 const JSON_FIELDS = JSON.stringify(FIELDS).slice(1, -1);
