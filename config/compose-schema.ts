@@ -8,6 +8,7 @@ import {
   INSTANCE_NAME,
   type PluginSchema,
 } from './core-schema.ts';
+import { shareOptions } from './share-options.ts';
 import { listForms } from './store-url.ts';
 
 const COMBINATORS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', 'dependentSchemas'] as const;
@@ -72,7 +73,7 @@ export function composeSchema(plugins: readonly PluginSchema[]): Schema {
     ...members.map((member) => [definitionName(group, member.name), definePlugin(group, member)] as const),
     [`${group}.*`, chooseByPlugin(group, members)] as const,
   ]);
-  return {
+  return shareOptions({
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Tollgate configuration',
     type: 'object',
@@ -83,7 +84,7 @@ export function composeSchema(plugins: readonly PluginSchema[]): Schema {
       ...Object.fromEntries(plugins.flatMap(sectionsOf)),
     },
     $defs: { reference: REFERENCE, ...Object.fromEntries(definitions) },
-  };
+  });
 }
 
 /** Core's own top-level keys, with what the given plugins say about them. */
