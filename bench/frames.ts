@@ -3,7 +3,9 @@
  * the whole gateway to the client; and what it takes to sign a request. `node --import tsx/esm bench/frames.ts`
  */
 import { createHash } from 'node:crypto';
-import { createEventReader, createGateway, definePlugin, type Provider } from '../core/index.ts';
+import { createEventReader } from '../contract/event-reader.ts';
+import { definePlugin, type Provider } from '../contract/index.ts';
+import { createGateway } from '../core/gateway.ts';
 import bedrock from '../plugins/providers/bedrock.ts';
 import { signV4 } from '../plugins/providers/kit/index.ts';
 import openai from '../plugins/providers/openai.ts';

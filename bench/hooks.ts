@@ -10,8 +10,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { definePlugin } from '../contract/plugin.ts';
 import { createGateway, type Gateway } from '../core/app.ts';
-import { definePlugin } from '../core/contract/plugin.ts';
 import { median } from './numbers.ts';
 
 const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });

@@ -100,7 +100,9 @@ function readImports(/** @type {Map<string, string>} */ sources) {
     }
     for (const [, specifier = ''] of text.matchAll(call)) {
       const target = resolve(specifier);
-      if (target !== undefined) direct.get(file)?.add(target);
+      if (target === undefined) continue;
+      direct.get(file)?.add(target);
+      all.get(file)?.add(target);
     }
   }
   return { direct, all };
@@ -163,7 +165,7 @@ export function measureCalls() {
     cpSync(path.join(ROOT, 'package.json'), path.join(folder, 'package.json'));
     const dist = path.join(folder, 'dist');
     run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', dist);
-    run('--import', 'tsx/esm', 'config/generate.ts', '--dist', dist);
+    run('--import', 'tsx/esm', 'cli/generate/generate.ts', '--dist', dist);
     const walks = JSON.parse(run('bench/walk.mjs', '--json', folder));
     const steps = JSON.parse(run('bench/steps.mjs', '--json', folder));
     const rows = ['start', 'chat', 'stream', 'agent'].map((action) => {

@@ -30,7 +30,7 @@ export async function measureSteps(root) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-steps-'));
   const configPath = path.join(folder, 'tollgate.config.json');
   writeFileSync(configPath, JSON.stringify(configOf(`http://127.0.0.1:${port}/v1`)));
-  const { createGateway } = await import(pathToFileURL(path.join(root, 'dist/core/index.js')).href);
+  const { createGateway } = await import(pathToFileURL(path.join(root, 'dist/core/gateway.js')).href);
   const gateway = await createGateway({ configPath, cwd: folder, env: { ...process.env }, log: SILENT, port: 0 });
   const key = gateway.announcements.find(({ use }) => use === 'key').value;
   const run = async (calls) => {

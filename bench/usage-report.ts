@@ -13,7 +13,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import type { CallFacts, Log, Store } from '../core/index.ts';
+import type { CallFacts, Log, Store } from '../contract/index.ts';
 import { createAuditLog } from '../core/plugins/audit.ts';
 import { createInstanceStore, createRecordBook } from '../core/plugins/instance-store.ts';
 import { Registry } from '../core/plugins/registry.ts';

@@ -32,7 +32,7 @@ export async function measureWalks(root) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-walk-'));
   const configPath = path.join(folder, 'tollgate.config.json');
   writeFileSync(configPath, JSON.stringify(configOf(vendor.url)));
-  const { createGateway } = await import(`${dist}core/index.js`);
+  const { createGateway } = await import(`${dist}core/gateway.js`);
   const open = () => createGateway({ configPath, cwd: folder, env: { ...process.env }, log: SILENT, port: 0 });
 
   // Right after another one: what is leased for a second is there on a busy machine too.

@@ -9,12 +9,12 @@ import { GROUP_NAMES, GROUPS, INSTANCE_NAME } from '../config/core-schema.ts';
 import { importPackage } from '../config/import-plugin.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { type RawConfig, readRawConfig } from '../config/read.ts';
-import { isObject, parseJson } from '../core/contract/json.ts';
-import type { Plugin } from '../core/contract/plugin.ts';
+import { isObject, parseJson } from '../contract/json.ts';
+import type { Plugin } from '../contract/plugin.ts';
 import { connect } from '../egress/http-client.ts';
+import type { CommandContext } from './io.ts';
 import { CliError, createIo, describeError, EXIT, type Terminal } from './io.ts';
 import { HERE } from './load.ts';
-import type { CommandContext } from './program.ts';
 import { quietLog } from './program-log.ts';
 import { trySetUp } from './start.ts';
 

@@ -1,7 +1,7 @@
+import type { CommandContext, CommandRow } from './io.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { loadFor } from './load.ts';
 import { commandsBelow, isFirstLevel } from './places.ts';
-import { COMMANDS, type CommandContext } from './program.ts';
 import { quietLog } from './program-log.ts';
 import { trySetUp } from './start.ts';
 
@@ -117,7 +117,7 @@ const SHELLS: Readonly<Record<string, (words: readonly Word[]) => string>> = Obj
 });
 
 /** `tollgate config completion <shell>`: a script that completes the commands of core, and of the plugins of this configuration. */
-export async function run(context: CommandContext): Promise<void> {
+export async function printCompletion(context: CommandContext, commands: readonly CommandRow[]): Promise<void> {
   const [shell = ''] = context.args;
   const write = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
   if (!write)
@@ -126,7 +126,7 @@ export async function run(context: CommandContext): Promise<void> {
       EXIT.usage,
       `Shells are ${Object.keys(SHELLS).join(', ')}.`,
     );
-  const script = write(placeWords([...coreWords(), ...(await pluginWords(context))]));
+  const script = write(placeWords([...coreWords(commands), ...(await pluginWords(context))]));
   createIo(context.terminal, context.globals.json === true).result({ shell, script }, script.trimEnd());
 }
 
@@ -149,15 +149,15 @@ function placeWords(words: readonly Word[]): readonly Word[] {
     });
 }
 
-type Row = Pick<(typeof COMMANDS)[number], 'name' | 'summary' | 'options' | 'subcommands'>;
+type Row = Pick<CommandRow, 'name' | 'summary' | 'options' | 'subcommands'>;
 
-function coreWords(): readonly Word[] {
+function coreWords(commands: readonly CommandRow[]): readonly Word[] {
   const readRow = ({ name, summary, options = [], subcommands = [] }: Row): Word => ({
     ...{ name, summary, flags: options.map(([flags, about]) => readFlag(flags, about)) },
     below: subcommands.map(readRow),
   });
   const shells = Object.keys(SHELLS).map((name) => ({ name, summary: `for ${name}`, flags: [], below: [] }));
-  return COMMANDS.map(readRow).map((word) => (word.name === 'completion' ? { ...word, below: shells } : word));
+  return commands.map(readRow).map((word) => (word.name === 'completion' ? { ...word, below: shells } : word));
 }
 
 /** What the plugins' commands take is known when they are set up, which opens no store here. */

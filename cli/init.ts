@@ -2,9 +2,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ServerConfig } from '../config/core-schema.ts';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
-import { nearest } from '../config/problems.ts';
+import { nearest } from '../contract/nearest.ts';
+import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT } from './io.ts';
-import type { CommandContext } from './program.ts';
 
 /** `tollgate init`: the built-in configuration as a file of your own, the variables it reads, and what git should not see. */
 export async function run(context: CommandContext): Promise<void> {

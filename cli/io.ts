@@ -1,8 +1,8 @@
 import { userInfo } from 'node:os';
 import { CommanderError } from 'commander';
 import pc from 'picocolors';
-import { isGatewayError } from '../core/contract/errors.ts';
-import type { CommandIo } from '../core/contract/plugin.ts';
+import { isGatewayError } from '../contract/errors.ts';
+import type { CommandIo } from '../contract/plugin.ts';
 
 /** Exit codes of every command (contract section 7). */
 export const EXIT = Object.freeze({
@@ -249,4 +249,22 @@ export function systemUser(): string {
   } catch {
     return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
+}
+
+/** What every command is given; the options of the program itself are in `globals`. */
+export interface CommandContext {
+  readonly terminal: Terminal;
+  readonly globals: { readonly config?: string; readonly json?: boolean };
+  readonly args: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+}
+
+export interface CommandRow {
+  readonly name: string;
+  readonly summary: string;
+  readonly args?: readonly (readonly [name: string, summary: string])[];
+  readonly options?: readonly (readonly [flags: string, summary: string])[];
+  /** Loads the code only when the command runs: help and version load none of it. A row that is only a group has none. */
+  readonly load?: () => Promise<(context: CommandContext) => Promise<void>>;
+  readonly subcommands?: readonly Omit<CommandRow, 'subcommands'>[];
 }

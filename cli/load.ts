@@ -5,7 +5,7 @@ import { createGeneration, type Generation } from '../core/calls/generation.ts';
 import { openFoundation } from '../core/plugins/foundation.ts';
 import { setUpIsolated } from '../core/plugins/registry.ts';
 import { connect } from '../egress/http-client.ts';
-import type { CommandContext } from './program.ts';
+import type { CommandContext } from './io.ts';
 import { createProgramLog } from './program-log.ts';
 
 /** The configuration that a command works on. */

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { checkEnvironment, readEgress, readEnvironment } from '../config/egress.ts';
-import { isObject, parseJson } from '../core/contract/json.ts';
+import { isObject, parseJson } from '../contract/json.ts';
 import { createWay, fetchBy } from '../egress/way.ts';
+import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT } from './io.ts';
-import type { CommandContext } from './program.ts';
 import { isCount, isSafe, isWord, REQUEST_MS, readKept, type SignIn, withLock, writeKept } from './sign-in-file.ts';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';

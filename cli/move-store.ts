@@ -4,13 +4,13 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { VERSION } from '../config/package-root.ts';
-import { readObject } from '../core/contract/json.ts';
-import type { Store, Transfer, TransferRow } from '../core/contract/store.ts';
-import { formatUsd } from '../core/contract/units.ts';
+import { readObject } from '../contract/json.ts';
+import type { Store, Transfer, TransferRow } from '../contract/store.ts';
+import { formatUsd } from '../contract/units.ts';
 import { openFoundation, UNFINISHED_IMPORT } from '../core/plugins/foundation.ts';
+import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT } from './io.ts';
 import { loadFor } from './load.ts';
-import type { CommandContext } from './program.ts';
 import { createProgramLog } from './program-log.ts';
 
 /** The version of the file's form; another one is refused. */

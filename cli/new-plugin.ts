@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import path from 'node:path';
 import { listBuiltins } from '../config/import-plugin.ts';
 import { PACKAGE_ROOT, VERSION } from '../config/package-root.ts';
-import { nearest } from '../config/problems.ts';
+import { nearest } from '../contract/nearest.ts';
+import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT } from './io.ts';
-import type { CommandContext } from './program.ts';
 
 /** The repositories of plugins, one a kind, in which a name stands that is replaced; `common` is in all of them. */
 const TEMPLATES = path.join(PACKAGE_ROOT, 'examples', 'plugins');

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import { nearest } from '../config/problems.ts';
-import type { Command as PluginCommand, Subcommand } from '../core/contract/plugin.ts';
+import { nearest } from '../contract/nearest.ts';
+import type { Command as PluginCommand, Subcommand } from '../contract/plugin.ts';
+import type { CommandContext } from './io.ts';
 import { CliError, createIo, EXIT, systemUser, type Terminal } from './io.ts';
 import { loadFor, type Place, withGeneration } from './load.ts';
 import { isBuiltIn, placeOf, showPlace } from './places.ts';
-import type { CommandContext } from './program.ts';
 
 /** The commands of the plugins that a configuration loads, by plugin: for help, and to know that a word is one of them. */
 export async function listPluginCommands(

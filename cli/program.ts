@@ -1,25 +1,7 @@
 import { Command, Help } from 'commander';
 import { VERSION } from '../config/package-root.ts';
-import { createTerminal, reportFailure, type Terminal } from './io.ts';
+import { type CommandRow, createTerminal, reportFailure, type Terminal } from './io.ts';
 import { GROUPS, isFirstLevel, OTHERS, resolveWords, showPlace } from './places.ts';
-
-/** What every command is given; the options of the program itself are in `globals`. */
-export interface CommandContext {
-  readonly terminal: Terminal;
-  readonly globals: { readonly config?: string; readonly json?: boolean };
-  readonly args: readonly string[];
-  readonly options: Readonly<Record<string, string | boolean | undefined>>;
-}
-
-interface CommandRow {
-  readonly name: string;
-  readonly summary: string;
-  readonly args?: readonly (readonly [name: string, summary: string])[];
-  readonly options?: readonly (readonly [flags: string, summary: string])[];
-  /** Loads the code only when the command runs: help and version load none of it. A row that is only a group has none. */
-  readonly load?: () => Promise<(context: CommandContext) => Promise<void>>;
-  readonly subcommands?: readonly Omit<CommandRow, 'subcommands'>[];
-}
 
 const PORT = ['--port <number>', 'replaces server.port; 0 takes any free port'] as const;
 const HOST = ['--host <address>', 'replaces server.host'] as const;
@@ -203,7 +185,10 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'completion',
     summary: 'Print a script that completes commands in a shell',
     args: [['<shell>', 'bash, zsh or fish']],
-    load: async () => (await import('./completion.ts')).run,
+    load: async () => {
+      const { printCompletion } = await import('./completion.ts');
+      return (context) => printCompletion(context, COMMANDS);
+    },
   },
 ];
 

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { isLoopback } from '../core/calls/content.ts';
-import { isObject, parseJson } from '../core/contract/json.ts';
+import { isLoopback } from '../contract/hosts.ts';
+import { isObject, parseJson } from '../contract/json.ts';
 import { CliError, EXIT } from './io.ts';
 
 /** The tokens of one gateway, as the file has them. Times are Unix milliseconds. */

@@ -1,14 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { isObject } from '../contract/json.ts';
+import type { CallRow, Ledger } from '../contract/store.ts';
+import { type TargetRow, targetRows } from '../contract/target-rows.ts';
+import { formatUsd } from '../contract/units.ts';
 import type { Generation } from '../core/calls/generation.ts';
-import { isObject } from '../core/contract/json.ts';
-import type { CallRow, Ledger } from '../core/contract/store.ts';
-import { formatUsd } from '../core/contract/units.ts';
-import { mergeStates, type TargetRow, targetRows } from '../routing/routing-states.ts';
+import { mergeStates } from '../routing/routing-states.ts';
 import { callGateways } from './cluster/control.ts';
 import { noGatewayError } from './inspect.ts';
+import type { CommandContext } from './io.ts';
 import { createIo, formatTable, systemUser } from './io.ts';
 import { withGeneration } from './load.ts';
-import type { CommandContext } from './program.ts';
 
 /** What `tollgate calls top --json` prints a line of each second. Times are ISO 8601, amounts decimal strings of US dollars. */
 export interface TopReport {

@@ -1,8 +1,8 @@
 import type { GatewayConfig, ServerConfig } from '../config/core-schema.ts';
-import { formatPath, type ProblemAt } from '../config/problems.ts';
 import { firstCertificate } from '../config/tls.ts';
-import { isLoopback } from '../core/calls/content.ts';
-import type { Log } from '../core/contract/plugin.ts';
+import { isLoopback } from '../contract/hosts.ts';
+import type { Log } from '../contract/plugin.ts';
+import { formatPath, type ProblemAt } from '../contract/pointers.ts';
 
 /** What works and is not advisable: a warning, and never a reason to refuse. */
 

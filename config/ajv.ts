@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { Ajv2020, CodeKeywordDefinition, CodeOptions, Options, ValidateFunction } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
-import { FORMATS } from './formats.ts';
+import { FORMATS } from '../contract/schema-formats.ts';
 
 /** The schemas of requests, or those of the configuration: each set is compiled by an Ajv of its own. */
 export type SchemaSet = 'requests' | 'settings';
@@ -88,7 +88,7 @@ function formatKeyword(set: SchemaSet): CodeKeywordDefinition {
 
 /**
  * Ajv takes a third of a start to compile the schemas of the built-in plugins, so `npm run build` compiles them ahead
- * (`config/generate.ts --dist`). A schema that is not among them is compiled by Ajv, which is only slower.
+ * (`cli/generate/generate.ts --dist`). A schema that is not among them is compiled by Ajv, which is only slower.
  */
 
 /** What a module of validators exports: it makes them with the table of formats, each under the fingerprint of its schema. */

@@ -60,7 +60,7 @@ const STEPS: readonly Step[] = Object.freeze([
   },
   {
     title: 'compile the schemas, write the pages of the docs',
-    run: (folder) => runNode(['--import', 'tsx/esm', 'config/generate.ts', '--dist', folder]),
+    run: (folder) => runNode(['--import', 'tsx/esm', 'cli/generate/generate.ts', '--dist', folder]),
   },
   {
     title: 'bundle the console (vite)',

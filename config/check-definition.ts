@@ -1,5 +1,5 @@
-import type { Members, Shape } from '../core/contract/definitions.ts';
-import { didYouMean } from './problems.ts';
+import type { Members, Shape } from '../contract/definitions.ts';
+import { didYouMean } from '../contract/nearest.ts';
 
 /** Something in a definition that its table does not have. */
 export interface Mistake {

@@ -1,6 +1,10 @@
-import { isObject, type Json, type Schema } from '../core/contract/json.ts';
-import { TAG_NAME, TAG_VALUE } from '../core/contract/units.ts';
-import { checkBudgets } from './check-budgets.ts';
+import { checkBudgets } from '../contract/check-budgets.ts';
+import { isObject, type Json, type Schema } from '../contract/json.ts';
+import { didYouMean } from '../contract/nearest.ts';
+import { childPointer, type ProblemAt } from '../contract/pointers.ts';
+import { checkPrices } from '../contract/price-rows.ts';
+import { FORMATS } from '../contract/schema-formats.ts';
+import { TAG_NAME, TAG_VALUE } from '../contract/units.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import {
   CORE_PROPERTIES,
@@ -14,12 +18,10 @@ import {
   type PluginSchema,
 } from './core-schema.ts';
 import { checkEgress, checkEnvironment } from './egress.ts';
-import { FORMATS } from './formats.ts';
 import { type BuiltinName, listInstances, type RawInstance } from './instances.ts';
 import { createLookup, interpolateTree, type Lookup } from './interpolate.ts';
 import { targetTexts } from './model-routes.ts';
-import { checkPrices } from './price-rows.ts';
-import { childPointer, createConfigError, didYouMean, type ProblemAt } from './problems.ts';
+import { createConfigError } from './problems.ts';
 import { type CheckedInstance, finishConfig, type RawConfig, type Section } from './read.ts';
 import { mapLeaves } from './schema-at.ts';
 import { findStore, interpolateStore, listStoreNames } from './store-url.ts';

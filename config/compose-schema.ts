@@ -1,4 +1,4 @@
-import { isObject, type Schema } from '../core/contract/json.ts';
+import { isObject, type Schema } from '../contract/json.ts';
 import {
   CORE_PROPERTIES,
   coreOptionsOf,

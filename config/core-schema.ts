@@ -1,53 +1,20 @@
-import type { BudgetRule } from '../core/contract/budgets.ts';
-import { type FromSchema, isObject, type Schema } from '../core/contract/json.ts';
-import type { Plan, PluginKind } from '../core/contract/plugin.ts';
-import type { TagRules } from '../core/contract/units.ts';
-import { BUDGET, MAX_OWN_BUDGETS, OWN_BUDGET } from './budgets.ts';
+import { BUDGET } from '../contract/budget-rules.ts';
+import type { BudgetRule } from '../contract/budgets.ts';
+import { type FromSchema, isObject, type Schema } from '../contract/json.ts';
+import { limit, NAME, PLAN_SCHEMA } from '../contract/plan-schema.ts';
+import type { Plan, PluginKind } from '../contract/plugin.ts';
+import type { TagRules } from '../contract/units.ts';
 import { type EgressRules, egressOptionsOf } from './egress.ts';
 import { type ModelRoute, ROUTE_SCHEMA } from './model-routes.ts';
 import { TLS_SCHEMA, type TlsConfig } from './tls.ts';
-
-const NAME = { type: 'string', minLength: 1 } as const;
-const limit = (description: string) => ({ type: 'integer', minimum: 0, description }) as const;
-
-const LIMITS = {
-  rpm: limit('Requests a minute; 0 allows none.'),
-  tpm: limit('Tokens a minute; 0 allows none.'),
-  concurrency: limit('Calls at the same time; 0 allows none.'),
-} as const;
 
 /** `plans:`, a map of plans by name. */
 const PLANS = {
   type: 'object',
   default: {},
   description: 'Limits by plan name. A key, a claim of a token or an account says which plan a user has.',
-  additionalProperties: {
-    type: 'object',
-    additionalProperties: false,
-    properties: {
-      ...LIMITS,
-      models: {
-        ...{ type: 'array', minItems: 1, maxItems: 500, items: NAME },
-        description: 'Models that its users may call: aliases, `provider/model`, `model`, `provider/*`; default: any.',
-      },
-      serverTools: {
-        ...{ type: 'array', items: NAME },
-        description:
-          'Tools that a vendor runs with the operator’s account, as `web_search` or `mcp`, that its users may use; default: only those of their keys.',
-      },
-      providers: {
-        ...{ type: 'object', description: 'Narrower limits by provider.' },
-        additionalProperties: { type: 'object', additionalProperties: false, properties: LIMITS },
-      },
-      budgets: {
-        type: 'array',
-        maxItems: MAX_OWN_BUDGETS,
-        items: OWN_BUDGET,
-        description: 'What each account of the plan may spend, by calendar period.',
-      },
-    },
-  },
-} as const satisfies Schema;
+  additionalProperties: PLAN_SCHEMA,
+} as const;
 
 const duration = (description: string, value: string) =>
   ({ type: 'string', format: 'duration', default: value, description }) as const;

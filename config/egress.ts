@@ -1,6 +1,6 @@
-import { isObject, type Schema } from '../core/contract/json.ts';
+import { isObject, type Schema } from '../contract/json.ts';
+import type { ProblemAt } from '../contract/pointers.ts';
 import type { Lookup } from './interpolate.ts';
-import type { ProblemAt } from './problems.ts';
 import { mapLeaves } from './schema-at.ts';
 import { checkCertificates, readPem } from './tls.ts';
 

@@ -3,11 +3,11 @@ import * as nodeModule from 'node:module';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { isObject } from '../core/contract/json.ts';
-import type { Plugin, PluginKind } from '../core/contract/plugin.ts';
+import { isObject } from '../contract/json.ts';
+import { didYouMean } from '../contract/nearest.ts';
+import type { Plugin, PluginKind } from '../contract/plugin.ts';
 import { CODE_ROOT, IS_SOURCE, PACKAGE_ROOT, VERSION } from './package-root.ts';
 import { assertPlugin, PluginImportError } from './plugin-definition.ts';
-import { didYouMean } from './problems.ts';
 
 export interface ImportOptions {
   readonly kind: PluginKind;

@@ -1,7 +1,8 @@
-import { isObject, type Json } from '../core/contract/json.ts';
+import { isObject, type Json } from '../contract/json.ts';
+import { nearest } from '../contract/nearest.ts';
+import { childPointer, type ProblemAt } from '../contract/pointers.ts';
 import { findGroup, GROUP_NAMES, GROUPS, type Group, INSTANCE_NAME, type InstanceRef } from './core-schema.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';
-import { childPointer, nearest, type ProblemAt } from './problems.ts';
 
 /** A plugin's name as the loader knows it. */
 export type BuiltinName = Pick<InstanceRef, 'kind' | 'name'> & { readonly isOptIn?: boolean };

@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { isObject, type Json, type Schema } from '../core/contract/json.ts';
-import type { Problem } from '../core/contract/plugin.ts';
-import { type ProblemAt, pointerKeys } from './problems.ts';
+import { isObject, type Json, type Schema } from '../contract/json.ts';
+import type { Problem } from '../contract/plugin.ts';
+import { type ProblemAt, pointerKeys } from '../contract/pointers.ts';
 import { isSecret, mapLeaves } from './schema-at.ts';
 import type { Environment } from './sources.ts';
 

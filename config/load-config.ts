@@ -1,6 +1,7 @@
 import path from 'node:path';
-import { isObject, type Json } from '../core/contract/json.ts';
-import type { GatewaySettings, Plugin, Problem } from '../core/contract/plugin.ts';
+import { isObject, type Json } from '../contract/json.ts';
+import type { GatewaySettings, Plugin, Problem } from '../contract/plugin.ts';
+import type { ProblemAt } from '../contract/pointers.ts';
 import { checkConfig, findInstances, type NamedInstance } from './check.ts';
 import {
   type GatewayConfig,
@@ -13,7 +14,7 @@ import {
 import { type Builtin, type ImportFile, type ImportOptions, importPlugin, listBuiltins } from './import-plugin.ts';
 import { PACKAGE_ROOT, VERSION } from './package-root.ts';
 import { assertPlugin, PluginImportError } from './plugin-definition.ts';
-import { ConfigError, createConfigError, type ProblemAt } from './problems.ts';
+import { ConfigError, createConfigError } from './problems.ts';
 import { type ConfigInput, type Connect, inheritDefaults, type RawConfig, readRawConfig } from './read.ts';
 import { fillSecrets } from './secrets.ts';
 import { toPlain } from './sources.ts';

@@ -1,6 +1,6 @@
-import { isObject, type Json, type Schema } from '../core/contract/json.ts';
-import type { Timeouts } from '../core/contract/provider.ts';
-import { parseDuration } from '../core/contract/units.ts';
+import { isObject, type Json, type Schema } from '../contract/json.ts';
+import type { Timeouts } from '../contract/provider.ts';
+import { parseDuration } from '../contract/units.ts';
 
 export const STRATEGIES = Object.freeze(['fallback', 'weighted', 'least-latency'] as const);
 export type Strategy = (typeof STRATEGIES)[number];

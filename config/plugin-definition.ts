@@ -1,8 +1,8 @@
-import { DEFINITIONS } from '../core/contract/definitions.ts';
-import { isObject } from '../core/contract/json.ts';
-import { API_VERSION, PERMISSIONS, PLUGIN_KINDS, type Plugin, type PluginKind } from '../core/contract/plugin.ts';
+import { DEFINITIONS } from '../contract/definitions.ts';
+import { isObject } from '../contract/json.ts';
+import { didYouMean } from '../contract/nearest.ts';
+import { API_VERSION, PERMISSIONS, PLUGIN_KINDS, type Plugin, type PluginKind } from '../contract/plugin.ts';
 import { findMistakes } from './check-definition.ts';
-import { didYouMean } from './problems.ts';
 
 /** A plugin that cannot be imported; the message continues a sentence that begins with its place in the configuration. */
 export class PluginImportError extends Error {

@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { isObject } from '../core/contract/json.ts';
+import { isObject } from '../contract/json.ts';
+import { childPointer, formatPath, type ProblemAt } from '../contract/pointers.ts';
 
 /** One mistake in the configuration: where it is, what is wrong and what to do. Holds no secret. */
 interface ConfigProblem {
@@ -14,16 +15,6 @@ interface ConfigProblem {
   readonly message: string;
   /** What to do, as a full sentence. */
   readonly hint?: string;
-}
-
-/** What is known about a problem before its place in the file is looked up. */
-export interface ProblemAt {
-  /** A JSON pointer into the configuration. */
-  readonly pointer: string;
-  /** Whether the key itself is wrong (an unknown name) rather than its value. */
-  readonly atKey?: boolean;
-  readonly message: string;
-  readonly hint?: string | undefined;
 }
 
 /** Thrown with all problems at once; its message is the full report. Source: {@link formatProblem}. */
@@ -74,30 +65,6 @@ function placeOf({ file, line = 0, column = 0, path: at }: ConfigProblem): strin
 }
 
 /** JSON pointers (RFC 6901) name places in the configuration; people see them as `providers.openai.models[0]`. */
-
-/** The pointer of a child: `/server` and `port` give `/server/port`. */
-export function childPointer(pointer: string, key: string | number): string {
-  return `${pointer}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
-}
-
-/** The keys of a pointer: `/a~1b/0` gives `a/b` and `0`. */
-export function pointerKeys(pointer: string): readonly string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'));
-}
-
-/** A pointer as people write paths: `plans.free.providers.openai`, `models.smart[0]`, `providers["a b"]`. */
-export function formatPath(pointer: string): string {
-  let path = '';
-  for (const key of pointerKeys(pointer)) {
-    if (/^(0|[1-9]\d*)$/.test(key)) path += `[${key}]`;
-    else if (/^[\w$-]+$/.test(key)) path += path === '' ? key : `.${key}`;
-    else path += `[${JSON.stringify(key.slice(0, 60))}]`;
-  }
-  return path;
-}
 
 /** Counted from 1, as editors do. */
 export interface Position {
@@ -154,74 +121,6 @@ export function createLocator(text: string): (offset: number) => Position {
 }
 
 /** "Did you mean": the candidates that look most like a mistyped word. */
-
-const MAX_LENGTH = 80;
-
-/**
- * At most `max` candidates that resemble `word`, best first; none when nothing is near. Case, `-`, `_` and spaces do
- * not count, a candidate that begins with the word (or the other way round) counts as near. Words over 80 characters
- * resemble nothing, so that hostile input costs nothing.
- */
-export function nearest(word: string, candidates: Iterable<string>, max = 3): readonly string[] {
-  const wanted = normalise(word);
-  if (wanted === '' || word.length > MAX_LENGTH) return [];
-  const scored: { readonly candidate: string; readonly score: number }[] = [];
-  for (const candidate of new Set(candidates)) {
-    const score = rate(wanted, normalise(candidate));
-    if (score !== undefined) scored.push({ candidate, score });
-  }
-  return scored
-    .sort((a, b) => a.score - b.score || (a.candidate < b.candidate ? -1 : 1))
-    .slice(0, max)
-    .map(({ candidate }) => candidate);
-}
-
-/** `Did you mean "a" or "b"?` for the near candidates, or undefined. */
-export function didYouMean(word: string, candidates: Iterable<string>, max = 3): string | undefined {
-  const near = nearest(word, candidates, max).map((name) => `"${name}"`);
-  if (near.length === 0) return undefined;
-  const last = near.pop();
-  return `Did you mean ${near.length > 0 ? `${near.join(', ')} or ${last}` : last}?`;
-}
-
-function normalise(word: string): string {
-  return word.toLowerCase().replace(/[-_\s]/g, '');
-}
-
-/** 0 is the same word; undefined is not near. */
-function rate(wanted: string, candidate: string): number | undefined {
-  if (candidate === '' || candidate.length > MAX_LENGTH) return undefined;
-  const allowed = Math.max(1, Math.floor(Math.min(wanted.length, candidate.length) / 3));
-  const typos = distance(wanted, candidate);
-  if (typos <= allowed) return typos;
-  const isPrefix = wanted.length >= 3 && (candidate.startsWith(wanted) || wanted.startsWith(candidate));
-  return isPrefix && candidate.length >= 3
-    ? allowed + Math.abs(candidate.length - wanted.length) / MAX_LENGTH
-    : undefined;
-}
-
-/** Damerau-Levenshtein (optimal string alignment): insertions, deletions, substitutions, swapped neighbours. */
-function distance(a: string, b: string): number {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= a.length; row++) {
-    const current = [row];
-    for (let column = 1; column <= b.length; column++) {
-      const same = a[row - 1] === b[column - 1];
-      let cost = Math.min(at(last, column) + 1, at(current, column - 1) + 1, at(last, column - 1) + (same ? 0 : 1));
-      const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
-      if (swapped) cost = Math.min(cost, at(beforeLast, column - 2) + 1);
-      current.push(cost);
-    }
-    beforeLast = last;
-    last = current;
-  }
-  return at(last, b.length);
-}
-
-function at(row: readonly number[], column: number): number {
-  return row[column] ?? Number.POSITIVE_INFINITY;
-}
 
 /** Where each value stands, by JSON pointer, as `tollgate.config.yaml:3`; of a file in which no places are known (js, ts), the file. */
 export function linesOf(file: string, value: object, positions: Positions): readonly (readonly [string, string])[] {

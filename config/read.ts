@@ -2,26 +2,17 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { cosmiconfig, type Loader, type PublicExplorer } from 'cosmiconfig';
 import type { Got } from 'got';
-import { isObject, type Json, type JsonObject, parseJson as readJson, type Schema } from '../core/contract/json.ts';
-import { parseDuration, parseSize } from '../core/contract/units.ts';
-import { readBudget } from './budgets.ts';
-import { planOf } from './check-budgets.ts';
+import { readBudget } from '../contract/budget-rules.ts';
+import { planOf } from '../contract/check-budgets.ts';
+import { isObject, type Json, type JsonObject, parseJson as readJson, type Schema } from '../contract/json.ts';
+import { type ProblemAt, pointerKeys } from '../contract/pointers.ts';
+import { parseDuration, parseSize } from '../contract/units.ts';
 import type { CoreValues, GatewayConfig, InstanceRef, PluginInstance, ServerConfig } from './core-schema.ts';
 import { type EgressRules, readEgress, readEnvironment } from './egress.ts';
 import { createLookup, type Lookup, type SecretText, type SecretTexts } from './interpolate.ts';
 import { readModelRoute, targetNames } from './model-routes.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
-import {
-  ConfigError,
-  displayPath,
-  linesOf,
-  type Place,
-  type Positions,
-  type ProblemAt,
-  pointerKeys,
-  type Source,
-  SourceError,
-} from './problems.ts';
+import { ConfigError, displayPath, linesOf, type Place, type Positions, type Source, SourceError } from './problems.ts';
 import { mapLeaves } from './schema-at.ts';
 import { type Environment, envFiles, loadEnv, parseFile, parseYaml, toPlain } from './sources.ts';
 import { readTls } from './tls.ts';

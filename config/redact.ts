@@ -1,4 +1,5 @@
-import { isObject } from '../core/contract/json.ts';
+import { isObject } from '../contract/json.ts';
+import { REDACTED, secretPattern } from '../contract/secret-pattern.ts';
 import type { GatewayConfig } from './core-schema.ts';
 
 /** What has the shape of a credential of any vendor. */
@@ -11,8 +12,6 @@ export const CREDENTIAL_SHAPES: readonly RegExp[] = Object.freeze([
   /\b(?:AKIA|AIza|ya29\.)[\w-]{12,}/g,
 ]);
 
-export const REDACTED = '[redacted]';
-
 /** Makes what cuts these secrets, and all that looks like a credential, out of texts. */
 export function createRedactor(listSecrets: () => readonly string[]): (text: string) => string {
   let own: RegExp | null | undefined;
@@ -22,19 +21,6 @@ export function createRedactor(listSecrets: () => readonly string[]): (text: str
     for (const shape of CREDENTIAL_SHAPES) shown = shown.replace(shape, REDACTED);
     return shown;
   };
-}
-
-/**
- * What finds secrets of at least some length as they are, in a URL and in JSON, the longest first: one may begin with another.
- * Null where there are none.
- */
-export function secretPattern(secrets: readonly string[], flags: 'g' | 'gi', leastLength = 0): RegExp | null {
-  const forms = secrets
-    .flatMap((value) => [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)])
-    .filter(({ length }) => length >= leastLength);
-  if (forms.length === 0) return null;
-  const longest = [...new Set(forms)].sort((a, b) => b.length - a.length);
-  return new RegExp(longest.map((form) => form.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')).join('|'), flags);
 }
 
 /** Shorter values are words that any text may hold, and no secrets. */

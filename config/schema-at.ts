@@ -1,5 +1,5 @@
-import { isObject, type Schema } from '../core/contract/json.ts';
-import { childPointer, pointerKeys } from './problems.ts';
+import { isObject, type Schema } from '../contract/json.ts';
+import { childPointer, pointerKeys } from '../contract/pointers.ts';
 
 /** Finding one's way in a JSON Schema: the schemas that apply to a child, whatever combines them. */
 

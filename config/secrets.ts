@@ -1,6 +1,7 @@
-import type { SecretsReader } from '../core/contract/gateway.ts';
-import { isObject, type Json } from '../core/contract/json.ts';
-import type { Log, Plugin } from '../core/contract/plugin.ts';
+import type { SecretsReader } from '../contract/gateway.ts';
+import { isObject, type Json } from '../contract/json.ts';
+import { nearest } from '../contract/nearest.ts';
+import type { Log, Plugin } from '../contract/plugin.ts';
 import { sealPluginSchema } from './compose-schema.ts';
 import { coreOptionsOf } from './core-schema.ts';
 import { checkEgress, hostsOf, readEgress, readEnvironment } from './egress.ts';
@@ -8,7 +9,6 @@ import { type ImportOptions, importPlugin } from './import-plugin.ts';
 import { listInstances, type RawInstance } from './instances.ts';
 import { createLookup, interpolate, interpolateTree, type Lookup, type SecretText } from './interpolate.ts';
 import { PluginImportError } from './plugin-definition.ts';
-import { nearest } from './problems.ts';
 import type { Connect, RawConfig } from './read.ts';
 import { validateValue } from './validate.ts';
 

@@ -1,4 +1,4 @@
-import { isObject, type Schema } from '../core/contract/json.ts';
+import { isObject, type Schema } from '../contract/json.ts';
 
 /** Shorter options are written out: a reference would be no shorter. */
 const LEAST_LENGTH = 100;

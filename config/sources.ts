@@ -15,15 +15,14 @@ import {
   parseDocument,
   type YAMLError,
 } from 'yaml';
-import type { Json } from '../core/contract/json.ts';
+import type { Json } from '../contract/json.ts';
+import { childPointer, type ProblemAt } from '../contract/pointers.ts';
 import {
   ConfigError,
-  childPointer,
   createLocator,
   displayPath,
   type Place,
   type Position,
-  type ProblemAt,
   type Source,
   SourceError,
 } from './problems.ts';

@@ -1,8 +1,8 @@
-import { isObject, type Json, type JsonObject, type Schema } from '../core/contract/json.ts';
+import { isObject, type Json, type JsonObject, type Schema } from '../contract/json.ts';
+import type { ProblemAt } from '../contract/pointers.ts';
 import { CORE_PROPERTIES, type PluginSchema } from './core-schema.ts';
 import type { BuiltinName, RawInstance } from './instances.ts';
 import { interpolateTree, type Lookup } from './interpolate.ts';
-import type { ProblemAt } from './problems.ts';
 
 /** The store plugin that a configuration's `store:` value means, and that plugin's own config. */
 export interface StoreChoice {

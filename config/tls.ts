@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { type FromSchema, isObject, type Schema } from '../core/contract/json.ts';
+import { type FromSchema, isObject, type Schema } from '../contract/json.ts';
+import type { ProblemAt } from '../contract/pointers.ts';
 import type { Lookup } from './interpolate.ts';
-import type { ProblemAt } from './problems.ts';
 
 /** `server.tls` of a configuration: the files are read, their texts are PEM. */
 export interface TlsConfig {

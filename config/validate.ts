@@ -1,9 +1,10 @@
 import path from 'node:path';
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
-import { isObject, type Schema } from '../core/contract/json.ts';
+import { isObject, type Schema } from '../contract/json.ts';
+import { didYouMean } from '../contract/nearest.ts';
+import { childPointer, formatPath, type ProblemAt, pointerKeys } from '../contract/pointers.ts';
+import { FORMATS } from '../contract/schema-formats.ts';
 import { createAjv, createValidatorFinder, type SettingsContext } from './ajv.ts';
-import { FORMATS } from './formats.ts';
-import { childPointer, didYouMean, formatPath, type ProblemAt, pointerKeys } from './problems.ts';
 import { childSchemas, isSecret, propertyNames, schemasAt } from './schema-at.ts';
 
 const findValidator = createValidatorFinder('settings');

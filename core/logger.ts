@@ -1,7 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
-import { REDACTED } from '../config/redact.ts';
-import { WRITE_FIELDS } from './contract/log-fields.ts';
-import type { Log } from './contract/plugin.ts';
+import { WRITE_FIELDS } from '../contract/log-fields.ts';
+import { REDACTED } from '../contract/secret-pattern.ts';
 
 export interface LoggerOptions {
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';

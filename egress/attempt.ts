@@ -1,8 +1,8 @@
 import { getHeapStatistics } from 'node:v8';
-import { GatewayError, isGatewayError } from '../core/contract/errors.ts';
-import type { StreamProgress } from '../core/contract/events.ts';
-import { type Linked, LinkedList } from '../core/contract/linked-list.ts';
-import type { AttemptResponse } from '../core/contract/operation.ts';
+import { GatewayError, isGatewayError } from '../contract/errors.ts';
+import type { StreamProgress } from '../contract/events.ts';
+import { type Linked, LinkedList } from '../contract/linked-list.ts';
+import type { AttemptResponse } from '../contract/operation.ts';
 import type {
   FailureClass,
   HttpRequest,
@@ -10,7 +10,7 @@ import type {
   Timeouts,
   Transport,
   UpstreamPhase,
-} from '../core/contract/provider.ts';
+} from '../contract/provider.ts';
 
 /** What carries an attempt: a socket, or a provider's own transport. */
 export interface Source {

@@ -3,10 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { EgressRules } from '../config/egress.ts';
-import { GatewayError } from '../core/contract/errors.ts';
-import { isObject } from '../core/contract/json.ts';
-import type { Log } from '../core/contract/plugin.ts';
-import type { Endpoint, TransportResponse, Way } from '../core/contract/provider.ts';
+import { GatewayError } from '../contract/errors.ts';
+import { isObject } from '../contract/json.ts';
+import type { Log } from '../contract/plugin.ts';
+import type { Endpoint, TransportResponse, Way } from '../contract/provider.ts';
 import {
   type Cut,
   createCut,

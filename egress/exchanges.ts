@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { nearest } from '../config/problems.ts';
-import { CREDENTIAL_SHAPES, secretPattern } from '../config/redact.ts';
-import { isObject } from '../core/contract/json.ts';
-import type { Endpoint, HttpRequest } from '../core/contract/provider.ts';
+import { CREDENTIAL_SHAPES } from '../config/redact.ts';
+import { isObject } from '../contract/json.ts';
+import { nearest } from '../contract/nearest.ts';
+import type { Endpoint, HttpRequest } from '../contract/provider.ts';
+import { secretPattern } from '../contract/secret-pattern.ts';
 import { joinPath, parseBaseUrl } from './address.ts';
 import type { UpstreamError } from './attempt.ts';
 

@@ -1,8 +1,8 @@
 import type { CancelableRequest, Got } from 'got';
 import { VERSION } from '../config/package-root.ts';
 import type { Connect } from '../config/read.ts';
-import { parseJson } from '../core/contract/json.ts';
-import type { Credential, CredentialHeaders, CredentialRequest, Way } from '../core/contract/provider.ts';
+import { parseJson } from '../contract/json.ts';
+import type { Credential, CredentialHeaders, CredentialRequest, Way } from '../contract/provider.ts';
 import { agentsOf, createWay } from './way.ts';
 
 /** Opens that client for what is read before there are plugins: managers of secrets. */

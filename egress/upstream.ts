@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher } from 'undici';
-import type { SentBy } from '../core/contract/operation.ts';
-import type { Log } from '../core/contract/plugin.ts';
-import type { Credential, Endpoint, HttpRequest, ResponseHeaders, Timeouts, Way } from '../core/contract/provider.ts';
+import type { SentBy } from '../contract/operation.ts';
+import type { Log } from '../contract/plugin.ts';
+import type { Credential, Endpoint, HttpRequest, ResponseHeaders, Timeouts, Way } from '../contract/provider.ts';
 import { type Address, joinPath, parseBaseUrl } from './address.ts';
 import {
   Attempt,

@@ -5,8 +5,8 @@ import { BlockList, isIP, isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Agent, buildConnector, fetch as fetchByUndici } from 'undici';
 import type { EgressRules, ProxyAddress } from '../config/egress.ts';
-import { isPlain } from '../core/contract/json.ts';
-import type { Endpoint, Way } from '../core/contract/provider.ts';
+import { isPlain } from '../contract/json.ts';
+import type { Endpoint, Way } from '../contract/provider.ts';
 
 /** What went wrong at a proxy. Its message names neither the proxy nor its user. */
 export class ProxyError extends Error {

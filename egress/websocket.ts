@@ -1,8 +1,16 @@
-import { type RawData, WebSocket } from 'ws';
-import type { SentBy } from '../core/contract/operation.ts';
-import type { CredentialRequest, Endpoint, ResponseHeaders } from '../core/contract/provider.ts';
+import { createRequire } from 'node:module';
+import type { RawData, WebSocket } from 'ws';
+import type { SentBy } from '../contract/operation.ts';
+import type { CredentialRequest, Endpoint, ResponseHeaders } from '../contract/provider.ts';
 import type { Attempt, Source } from './attempt.ts';
 import { agentsOf } from './way.ts';
+
+const require = createRequire(import.meta.url);
+
+/** Loaded with the first websocket. */
+function loadWs(): typeof import('ws') {
+  return require('ws') as typeof import('ws');
+}
 
 /** A request that is to become a websocket, with the headers of its endpoint and its key. */
 interface WebsocketRequest extends Omit<CredentialRequest, 'url'> {
@@ -41,7 +49,7 @@ function connect(
   attempt: Attempt,
 ): void {
   const agent = agentsOf(way)?.[origin.startsWith('https:') ? 'https' : 'http'];
-  const socket = new WebSocket(origin.replace(/^http/, 'ws') + path, {
+  const socket = new (loadWs().WebSocket)(origin.replace(/^http/, 'ws') + path, {
     ...{ headers, maxPayload: maxMessageBytes, perMessageDeflate: false, followRedirects: false },
     ...(agent && { agent }),
   });

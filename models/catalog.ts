@@ -1,13 +1,14 @@
-import { priceAt } from '../config/price-rows.ts';
-import { nearest } from '../config/problems.ts';
-import type { ModelCatalog, Principal, Target } from '../core/contract/call.ts';
-import type { DialectDefinition, ListedModel } from '../core/contract/dialect.ts';
-import { GatewayError } from '../core/contract/errors.ts';
-import type { ModelRow } from '../core/contract/plugin.ts';
-import type { ModelInfo, ModelTable, Offer } from '../core/contract/provider.ts';
-import { hasEnded } from './model-ends.ts';
+import type { ModelCatalog, Principal, Target } from '../contract/call.ts';
+import type { DialectDefinition, ListedModel } from '../contract/dialect.ts';
+import { GatewayError } from '../contract/errors.ts';
+import { hasEnded } from '../contract/model-ends.ts';
+import { clip, isAllowed, splitModel } from '../contract/model-names.ts';
+import { nearest } from '../contract/nearest.ts';
+import type { ModelRow } from '../contract/plugin.ts';
+import { priceAt } from '../contract/price-rows.ts';
+import { type Prices, pricesOf } from '../contract/prices.ts';
+import type { ModelInfo, ModelTable, Offer } from '../contract/provider.ts';
 import { familyOf, loadModelTable, rowsOf } from './model-table.ts';
-import { type Prices, pricesOf } from './prices.ts';
 
 /** What is known of models, as far as their names go. */
 export type Catalog = Omit<ModelCatalog, 'learn' | 'use' | 'hasOwnPrice' | 'priceOf'> &
@@ -103,12 +104,6 @@ function unknownModel({ catalog, aliases, dialectAliases = {} }: ModelNames, mod
   );
 }
 
-/** Splits `provider/model` at the first slash; a name without one has an empty provider. */
-export function splitModel(name: string): Target {
-  const slash = name.indexOf('/');
-  return slash < 1 ? { provider: '', model: name } : { provider: name.slice(0, slash), model: name.slice(slash + 1) };
-}
-
 /** Refuses targets that the caller's key may not use; every way in goes through here. */
 export function assertAllowed(
   catalog: Pick<ModelCatalog, 'find'>,
@@ -127,33 +122,6 @@ export function assertAllowed(
   }
 }
 
-/**
- * Whether a principal's allow-lists let a target pass; `requested` is the alias it came by. An allowed model is an alias,
- * `provider/model`, `model`, `provider/*` or `*`; it also allows the dated variants that the catalog counts as that model, but
- * never a sibling: `gpt-5` does not allow `gpt-5-pro`.
- */
-export function isAllowed(
-  catalog: Pick<ModelCatalog, 'find'>,
-  principal: Pick<Principal, 'models' | 'providers'>,
-  target: Target,
-  requested?: string,
-): boolean {
-  const { providers, models } = principal;
-  if (providers && !providers.includes(target.provider)) return false;
-  if (!models) return true;
-  const listed = catalog.find(target.provider, target.model)?.id;
-  return models.some(
-    (allowed) =>
-      allowed === '*' ||
-      allowed === requested ||
-      allowed === `${target.provider}/*` ||
-      allowed === target.model ||
-      allowed === listed ||
-      allowed === `${target.provider}/${target.model}` ||
-      allowed === `${target.provider}/${listed}`,
-  );
-}
-
 function unsupportedModel(catalog: Catalog, provider: string, model: string): GatewayError {
   return new GatewayError(
     'unsupported_model',
@@ -166,13 +134,6 @@ function unsupportedModel(catalog: Catalog, provider: string, model: string): Ga
 
 function didYouMean(names: readonly string[]): string {
   return names.length === 0 ? '' : ` Did you mean ${names.map((name) => `"${name}"`).join(', ')}?`;
-}
-
-/** A caller's word for an error message: bounded, and without control characters. */
-export function clip(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
-  const clean = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
-  return clean.length > 80 ? `${clean.slice(0, 77)}…` : clean;
 }
 
 /** What may stand behind a listed name for both together to be the same model at some date. */

@@ -1,33 +1,12 @@
 import type { LoadedConfig } from '../config/load-config.ts';
 import { targetTexts } from '../config/model-routes.ts';
-import { childPointer, type ProblemAt } from '../config/problems.ts';
 import { mapLeaves } from '../config/schema-at.ts';
-import type { ModelCatalog, Target } from '../core/contract/call.ts';
-import { isObject } from '../core/contract/json.ts';
-import type { ModelInfo } from '../core/contract/provider.ts';
+import type { ModelCatalog, Target } from '../contract/call.ts';
+import { isObject } from '../contract/json.ts';
+import { nearEndOf } from '../contract/model-ends.ts';
+import { childPointer, type ProblemAt } from '../contract/pointers.ts';
 
 /** Models that their vendors shut down: which of those that a configuration names are near their end, or over. */
-
-/** How long before its end a model is warned of. */
-const SOON_MS = 30 * 86_400_000;
-
-/** The end of a model in Unix milliseconds, where it is within 30 days or over. */
-export function nearEndOf(model: ModelInfo | undefined, now = Date.now()): number | undefined {
-  const end = model?.shutdown === undefined ? Number.NaN : Date.parse(model.shutdown);
-  return end - now < SOON_MS ? end : undefined;
-}
-
-/** Whether a model's vendor has shut it down. */
-export function hasEnded(model: ModelInfo | undefined): boolean {
-  return (nearEndOf(model) ?? Number.POSITIVE_INFINITY) <= Date.now();
-}
-
-/** A day, and how long ago that is: `2026-11-23, 3 days ago`. */
-export function describeAge(date: string | undefined, now = Date.now()): string {
-  if (date === undefined) return 'an unknown day';
-  const days = Math.floor((now - Date.parse(date)) / 86_400_000);
-  return `${date}, ${days < 1 ? 'today' : days === 1 ? 'yesterday' : `${days} days ago`}`;
-}
 
 /** The models that a list of a provider's configuration names: `+name` adds one, `*` names no model. */
 function namesInList(models: unknown): readonly (readonly [name: string, index: number])[] {

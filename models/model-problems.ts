@@ -1,9 +1,9 @@
 import type { LoadedConfig } from '../config/load-config.ts';
-import { childPointer, formatPath, type ProblemAt } from '../config/problems.ts';
 import { mapLeaves } from '../config/schema-at.ts';
-import type { ModelCatalog, Target } from '../core/contract/call.ts';
-import { isObject } from '../core/contract/json.ts';
-import type { ModelProblem } from '../core/contract/plugin.ts';
+import type { ModelCatalog, Target } from '../contract/call.ts';
+import { isObject } from '../contract/json.ts';
+import type { ModelProblem } from '../contract/plugin.ts';
+import { childPointer, formatPath, type ProblemAt } from '../contract/pointers.ts';
 import { namedModels } from './model-ends.ts';
 
 /** What a configuration names and no call can use as it stands, with the cause and a remedy: for `tollgate check`, Home and Models. */

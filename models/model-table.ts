@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
-import { problemsOfRows } from '../config/price-rows.ts';
-import { formatPath } from '../config/problems.ts';
 import { validateValue } from '../config/validate.ts';
-import type { ListedModel } from '../core/contract/dialect.ts';
-import { readArray, type Schema } from '../core/contract/json.ts';
-import type { ModelFamily, ModelInfo, ModelTable, Offer } from '../core/contract/provider.ts';
-import { pricingOf } from './prices.ts';
+import type { ListedModel } from '../contract/dialect.ts';
+import { readArray, type Schema } from '../contract/json.ts';
+import { formatPath } from '../contract/pointers.ts';
+import { problemsOfRows } from '../contract/price-rows.ts';
+import { pricingOf } from '../contract/prices.ts';
+import type { ModelFamily, ModelInfo, ModelTable, Offer } from '../contract/provider.ts';
 
 /** The table of models and prices: what it holds, and the rows and rules of a vendor in it. */
 

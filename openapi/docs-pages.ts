@@ -4,8 +4,8 @@ import path from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { CODE_ROOT, IS_SOURCE } from '../config/package-root.ts';
-import { GatewayError } from '../core/contract/errors.ts';
-import type { Route } from '../core/contract/plugin.ts';
+import { GatewayError } from '../contract/errors.ts';
+import type { Route } from '../contract/plugin.ts';
 
 /** A gateway that runs from its sources shows the pages of the newest build. */
 const ASSETS = path.join(CODE_ROOT, IS_SOURCE ? 'dist/assets' : 'assets');

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { PACKAGE_ROOT } from '../config/package-root.ts';
-import type { CredentialKind } from '../core/contract/call.ts';
-import { ERRORS, type ErrorCode } from '../core/contract/errors.ts';
-import type { Json, Schema } from '../core/contract/json.ts';
-import type { Route } from '../core/contract/plugin.ts';
-import { kindsTaken, SESSION_COOKIE } from '../core/contract/route.ts';
+import type { CredentialKind } from '../contract/call.ts';
+import { ERRORS, type ErrorCode } from '../contract/errors.ts';
+import type { Json, Schema } from '../contract/json.ts';
+import type { Route } from '../contract/plugin.ts';
+import { kindsTaken, SESSION_COOKIE } from '../contract/route.ts';
 
 /** A route, and the plugin that registered it. */
 interface OwnedRoute {

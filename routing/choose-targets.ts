@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { GatewayConfig } from '../config/core-schema.ts';
 import type { ModelRoute, RouteTarget, Sticky } from '../config/model-routes.ts';
-import type { ModelCatalog, Target } from '../core/contract/call.ts';
-import type { ChatRequest } from '../core/contract/chat.ts';
-import type { PooledKey } from '../core/contract/provider.ts';
-import { steadyNow } from '../core/contract/units.ts';
-import { splitModel } from '../models/catalog.ts';
+import type { ModelCatalog, Target } from '../contract/call.ts';
+import type { ChatRequest } from '../contract/chat.ts';
+import { splitModel } from '../contract/model-names.ts';
+import type { PooledKey } from '../contract/provider.ts';
+import { steadyNow } from '../contract/units.ts';
 import { isSlowBeside, LEAST_SHARE } from './target-health.ts';
 
 /** The order in which the targets of an alias are asked, and what keeps a conversation at one of them. */

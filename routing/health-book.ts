@@ -1,6 +1,6 @@
-import type { OpenCause, RoutingState, Target, TargetReport } from '../core/contract/call.ts';
-import type { Counters } from '../core/contract/store.ts';
-import { steadyNow } from '../core/contract/units.ts';
+import type { OpenCause, RoutingState, Target, TargetReport } from '../contract/call.ts';
+import type { Counters } from '../contract/store.ts';
+import { steadyNow } from '../contract/units.ts';
 import { StickyTargets } from './choose-targets.ts';
 import { Hedges, RetryBudget } from './retries.ts';
 import {

@@ -1,6 +1,6 @@
 import type { HedgeRule } from '../config/model-routes.ts';
-import type { RetryState, Target } from '../core/contract/call.ts';
-import type { FailureClass, UpstreamPhase } from '../core/contract/provider.ts';
+import type { RetryState, Target } from '../contract/call.ts';
+import type { FailureClass, UpstreamPhase } from '../contract/provider.ts';
 
 /** What is known of an attempt that failed. */
 export interface FailureFacts {

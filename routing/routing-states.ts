@@ -1,4 +1,5 @@
-import type { RoutingState, TargetReport } from '../core/contract/call.ts';
+import type { RoutingState, TargetReport } from '../contract/call.ts';
+import { nameOf } from '../contract/target-rows.ts';
 
 /** The topic under which the processes of one gateway share what they know of targets. */
 export const ROUTING_TOPIC = 'core.routing';
@@ -56,48 +57,4 @@ function mergeReports(one: TargetReport, other: TargetReport): TargetReport {
     ...(firstTokenMs !== undefined && { firstTokenMs }),
     ...(latest && { lastError: latest }),
   };
-}
-
-/** A target as operators get it in JSON: ISO times, milliseconds, shares of 1. */
-export type TargetRow = ReturnType<typeof targetRow>;
-
-/** The rows of all targets, by name. */
-export function targetRows({ targets }: RoutingState): readonly TargetRow[] {
-  return targets.map(targetRow).sort((a, b) => (a.target < b.target ? -1 : a.target > b.target ? 1 : 0));
-}
-
-/** `provider/model`, or `provider#key/model` of one key. */
-function nameOf({ provider, key, model }: TargetReport): string {
-  return `${provider}${key === undefined ? '' : `#${key}`}/${model}`;
-}
-
-function targetRow(report: TargetReport) {
-  const { provider, model, key, state, cause, openUntil, lastError, errorRate, attempts } = report;
-  const { wholeMs, firstTokenMs } = report;
-  return {
-    ...{ target: nameOf(report), provider, model, state },
-    ...(key !== undefined && { key }),
-    ...(cause && state !== 'closed' && { cause }),
-    ...(openUntil !== undefined && state !== 'closed' && { open_until: iso(openUntil) }),
-    ...{ error_ratio: round(errorRate, 4), attempts },
-    ...(wholeMs !== undefined && { whole_ms: round(wholeMs, 1) }),
-    ...(firstTokenMs !== undefined && { first_token_ms: round(firstTokenMs, 1) }),
-    ...(lastError && {
-      last_error: {
-        ...{ at: iso(lastError.at), message: lastError.message },
-        ...(lastError.class && { class: lastError.class }),
-        ...(lastError.status !== undefined && { status: lastError.status }),
-        ...(lastError.errno !== undefined && { errno: lastError.errno }),
-        ...(lastError.requestId !== undefined && { request_id: lastError.requestId }),
-      },
-    }),
-  };
-}
-
-function iso(at: number): string {
-  return new Date(at).toISOString();
-}
-
-function round(value: number, places: number): number {
-  return Number(value.toFixed(places));
 }

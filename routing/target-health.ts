@@ -1,6 +1,6 @@
-import type { OpenCause, Target, TargetError, TargetState } from '../core/contract/call.ts';
-import { type Linked, LinkedList } from '../core/contract/linked-list.ts';
-import { steadyNow } from '../core/contract/units.ts';
+import type { OpenCause, Target, TargetError, TargetState } from '../contract/call.ts';
+import { type Linked, LinkedList } from '../contract/linked-list.ts';
+import { steadyNow } from '../contract/units.ts';
 
 /** What is known of one target, or of one provider. Never changed: every event makes another one. */
 export interface Health {

@@ -3,10 +3,10 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import type { RoutingState } from '../../core/contract/call.ts';
-import type { ReloadControl, ReloadReport } from '../../core/contract/gateway.ts';
-import { isObject, parseJson } from '../../core/contract/json.ts';
-import type { Log } from '../../core/contract/plugin.ts';
+import type { RoutingState } from '../../contract/call.ts';
+import type { ReloadControl, ReloadReport } from '../../contract/gateway.ts';
+import { isObject, parseJson } from '../../contract/json.ts';
+import type { Log } from '../../contract/plugin.ts';
 import type { ProcessState } from '../../core/plugins/gather.ts';
 import { systemUser } from '../io.ts';
 

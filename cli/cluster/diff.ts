@@ -1,8 +1,8 @@
 import type { GatewayConfig } from '../../config/core-schema.ts';
-import { childPointer, formatPath } from '../../config/problems.ts';
 import { firstCertificate, type TlsConfig } from '../../config/tls.ts';
-import type { ConfigChange } from '../../core/contract/gateway.ts';
-import { isObject } from '../../core/contract/json.ts';
+import type { ConfigChange } from '../../contract/gateway.ts';
+import { isObject } from '../../contract/json.ts';
+import { childPointer, formatPath } from '../../contract/pointers.ts';
 
 /** What belongs to the process, not to its configuration's generation. */
 const FIXED = /^\/(?:store|logging|server\/(?:host|port|workers|watch|basePath))(?:\/|$)/;

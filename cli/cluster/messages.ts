@@ -1,7 +1,7 @@
 import type { Worker } from 'node:cluster';
 import type { RawConfig } from '../../config/read.ts';
-import type { AuditActor, AuditChange } from '../../core/contract/audit.ts';
-import type { ReloadReport } from '../../core/contract/gateway.ts';
+import type { AuditActor, AuditChange } from '../../contract/audit.ts';
+import type { ReloadReport } from '../../contract/gateway.ts';
 import type { Gatherer, Readers } from '../../core/plugins/gather.ts';
 
 /** What the processes of one gateway send each other. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { INSTANCE_NAME } from '../../config/core-schema.ts';
-import { isObject, type Json } from '../../core/contract/json.ts';
+import { isObject, type Json } from '../../contract/json.ts';
 
 /** A map of a configuration. */
 export type Options = { readonly [key: string]: Json };

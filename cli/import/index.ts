@@ -4,9 +4,9 @@ import { stringify } from 'yaml';
 import { loadConfig } from '../../config/load-config.ts';
 import { ConfigError, SourceError } from '../../config/problems.ts';
 import { parseYaml } from '../../config/sources.ts';
-import { isObject } from '../../core/contract/json.ts';
+import { isObject } from '../../contract/json.ts';
+import type { CommandContext } from '../io.ts';
 import { CliError, createIo, EXIT } from '../io.ts';
-import type { CommandContext } from '../program.ts';
 import type { Fields, Finding, FindingKind, Imported } from './draft.ts';
 
 /** A gateway whose configuration can be read. */

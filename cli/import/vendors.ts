@@ -1,5 +1,5 @@
 import { listBuiltins } from '../../config/import-plugin.ts';
-import type { Json } from '../../core/contract/json.ts';
+import type { Json } from '../../contract/json.ts';
 import type { Options } from './draft.ts';
 
 /** A vendor of ours: the plugin, and the variable that usually holds its key. */

@@ -1,9 +1,9 @@
-import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
-import type { Target } from '../contract/call.ts';
-import { type ErrorCode, GatewayError, isGatewayError, rewordError } from '../contract/errors.ts';
-import type { AttemptReport } from '../contract/hooks.ts';
-import { deepFreeze, measureJson, parseErrorBody, RESPONSE_BOUNDS, readObject } from '../contract/json.ts';
-import type { SentBy } from '../contract/operation.ts';
+import type { Target } from '../../contract/call.ts';
+import { GatewayError, isGatewayError, rewordError } from '../../contract/errors.ts';
+import { FAILURES, failureToError } from '../../contract/failures.ts';
+import type { AttemptReport } from '../../contract/hooks.ts';
+import { deepFreeze, measureJson, parseErrorBody, RESPONSE_BOUNDS, readObject } from '../../contract/json.ts';
+import type { SentBy } from '../../contract/operation.ts';
 import {
   type CodecCall,
   type Endpoint,
@@ -14,21 +14,19 @@ import {
   StreamFailure,
   type UpstreamFailure,
   type UpstreamPhase,
-} from '../contract/provider.ts';
-import { formatUsd } from '../contract/units.ts';
+} from '../../contract/provider.ts';
+import { cutSecrets, redact } from '../../contract/redaction.ts';
+import { formatUsd } from '../../contract/units.ts';
+import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
 import { pluginError } from '../plugins/attribution.ts';
 import { type Call, type NotedAttempt, owedBy, withTrace } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isRefusal, isWebPage, webPageError } from './error-marks.ts';
 import { assertEffects, effectsFor, effectsOf } from './ingress.ts';
 import { refuseOwnToken, withOwnToken } from './own-token.ts';
-import { cutSecrets, redact } from './redaction.ts';
 
 /** The longest error body that is read, in bytes: enough for any vendor's words. */
 const MAX_ERROR_BYTES = 64 * 1024;
-
-/** The longest name of a field that an error shows. */
-const MAX_PARAM = 200;
 
 /** The largest whole response that is read, in bytes. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
@@ -337,66 +335,5 @@ export function attemptReport(
         ...(failed.class && { class: failed.class }),
       },
     }),
-  });
-}
-
-interface FailureRow {
-  /** What the caller gets when no attempt is left. */
-  readonly code: ErrorCode;
-  /** Whether the next target of a fallback list may do better. */
-  readonly failover: boolean;
-  /** What is said of the provider; undefined where the caller can mend it, so that the vendor's own words are shown. */
-  readonly says: string | undefined;
-}
-
-/** What follows from each class of upstream failure. */
-export const FAILURES = Object.freeze({
-  authentication: row('provider_auth_failed', 'did not accept the key it is configured with'),
-  billing: row('provider_quota_exhausted', 'reports that its account has no credit left'),
-  rate_limit: row('upstream_rate_limited', 'is over its own rate limit'),
-  overloaded: row('provider_overloaded', 'is overloaded'),
-  upstream_error: row('provider_unavailable', 'could not be reached or failed to answer'),
-  broken_off: row('provider_unavailable', undefined),
-  timeout: row('provider_timeout', 'did not answer in time'),
-  model_not_found: row('unsupported_model', undefined),
-  context_length: row('context_length_exceeded', undefined, false),
-  request_over_limit: row('request_too_large', undefined),
-  content_filter: row('content_filtered', undefined, false),
-  invalid_request: row('invalid_request', undefined, false),
-} as const satisfies Record<FailureClass, FailureRow>);
-
-function row(code: ErrorCode, says: string | undefined, failover = true): FailureRow {
-  return Object.freeze({ code, says, failover });
-}
-
-/** Shown when a vendor refuses without a word. */
-const SILENT_REFUSALS: Readonly<Partial<Record<FailureClass, string>>> = Object.freeze({
-  model_not_found: 'the model does not exist there.',
-  context_length: 'the messages do not fit into the context window of the model.',
-  request_over_limit: 'the request is larger than it takes at once.',
-  content_filter: 'the content was refused by its policy.',
-  invalid_request: 'the request was refused.',
-});
-
-/**
- * The error a caller gets for an upstream failure. `provider` is the instance's name in the configuration, the only name
- * shown. A vendor's words appear, redacted, for what the caller can mend; everything else is a fixed sentence.
- */
-export function failureToError(
-  failure: UpstreamFailure,
-  provider: string,
-  cause?: unknown,
-  endpoint?: Endpoint,
-): GatewayError {
-  const { code, says } = FAILURES[failure.class];
-  const words = redact(failure.message, endpoint);
-  const message =
-    says === undefined
-      ? `${provider}: ${words || SILENT_REFUSALS[failure.class]}`
-      : `The provider ${provider} ${says}.`;
-  return new GatewayError(code, message, {
-    ...(failure.param !== undefined && { param: redact(failure.param, endpoint).slice(0, MAX_PARAM) }),
-    ...(failure.retryAfterMs !== undefined && { retryAfterMs: failure.retryAfterMs }),
-    cause: cause ?? words,
   });
 }

@@ -1,14 +1,14 @@
 import type { ModelRoute } from '../../config/model-routes.ts';
+import type { ModelCatalog, Operation } from '../../contract/call.ts';
+import type { OperationDefinition } from '../../contract/operation.ts';
+import type { PlanFinder } from '../../contract/plans.ts';
+import type { Log } from '../../contract/plugin.ts';
+import type { Offer } from '../../contract/provider.ts';
 import type { Upstream } from '../../egress/upstream.ts';
 import type { Aliases } from '../../models/catalog.ts';
 import type { Routing } from '../../routing/health-book.ts';
-import type { ModelCatalog, Operation } from '../contract/call.ts';
-import type { OperationDefinition } from '../contract/operation.ts';
-import type { Log } from '../contract/plugin.ts';
-import type { Offer } from '../contract/provider.ts';
 import type { Pending } from '../plugins/attribution.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
-import type { PlanFinder } from './plans.ts';
 import type { Seals } from './seals.ts';
 
 /** What one operation works with in one generation. */

@@ -1,7 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { HedgeRule } from '../../config/model-routes.ts';
-import type { TargetAttempt } from '../../routing/health-book.ts';
 import type {
   CallAttempt,
   CallHook,
@@ -14,13 +13,14 @@ import type {
   Target,
   TraceContext,
   Units,
-} from '../contract/call.ts';
-import type { Usage } from '../contract/chat.ts';
-import type { GatewayError } from '../contract/errors.ts';
-import { deepFreeze } from '../contract/json.ts';
-import type { Metered } from '../contract/operation.ts';
-import type { CallContext } from '../contract/plugin.ts';
-import type { Endpoint, FailureClass, HttpRequest, Timeouts } from '../contract/provider.ts';
+} from '../../contract/call.ts';
+import type { Usage } from '../../contract/chat.ts';
+import type { GatewayError } from '../../contract/errors.ts';
+import { deepFreeze } from '../../contract/json.ts';
+import type { Metered } from '../../contract/operation.ts';
+import type { CallContext } from '../../contract/plugin.ts';
+import type { Endpoint, FailureClass, HttpRequest, Timeouts } from '../../contract/provider.ts';
+import type { TargetAttempt } from '../../routing/health-book.ts';
 import type { CompiledHooks } from '../plugins/compile-hooks.ts';
 import type { CallDeps } from './call-deps.ts';
 import type { Ingress, Lane } from './ingress.ts';

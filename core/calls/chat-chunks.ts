@@ -1,5 +1,5 @@
-import type { AssistantMessage, ChatChunk, ChatDelta, ChatResponse } from '../contract/chat.ts';
-import { usageChunk } from '../contract/chunks.ts';
+import type { AssistantMessage, ChatChunk, ChatDelta, ChatResponse } from '../../contract/chat.ts';
+import { usageChunk } from '../../contract/chunks.ts';
 
 /** A non-streaming response as the chunks of a stream: for vendors that answer a stream request with one JSON object. */
 export function chunksOfResponse(response: ChatResponse): readonly ChatChunk[] {

@@ -1,13 +1,13 @@
+import type { Target } from '../../contract/call.ts';
+import type { ChatChunk, Usage } from '../../contract/chat.ts';
+import { laterUsage, usageChunk } from '../../contract/chunks.ts';
+import { GatewayError } from '../../contract/errors.ts';
+import { createEventReader } from '../../contract/event-reader.ts';
+import type { SseEvent, StreamProgress } from '../../contract/events.ts';
+import type { CodecCall, StreamDecoder } from '../../contract/provider.ts';
+import { BYTES_PER_TOKEN } from '../../contract/units.ts';
 import { MEMORY_PER_BYTE } from '../../egress/attempt.ts';
-import { createEventReader } from '../../egress/event-reader.ts';
 import { UpstreamError, type UpstreamResponse } from '../../egress/upstream.ts';
-import type { Target } from '../contract/call.ts';
-import type { ChatChunk, Usage } from '../contract/chat.ts';
-import { laterUsage, usageChunk } from '../contract/chunks.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { SseEvent, StreamProgress } from '../contract/events.ts';
-import type { CodecCall, StreamDecoder } from '../contract/provider.ts';
-import { BYTES_PER_TOKEN } from '../contract/units.ts';
 import type { ChunkTransform } from '../plugins/compile-hooks.ts';
 import {
   forgetRefused,

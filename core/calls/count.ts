@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { InputCount, Target } from '../contract/call.ts';
-import type { ChatRequest } from '../contract/chat.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { ChatDraft } from '../contract/operation.ts';
-import { type HttpRequest, type NativeRow, type Provider, StreamFailure } from '../contract/provider.ts';
-import { maxEntries } from '../contract/units.ts';
+import type { InputCount, Target } from '../../contract/call.ts';
+import type { ChatRequest } from '../../contract/chat.ts';
+import { GatewayError } from '../../contract/errors.ts';
+import { factsOf } from '../../contract/facts.ts';
+import type { ChatDraft } from '../../contract/operation.ts';
+import { type HttpRequest, type NativeRow, type Provider, StreamFailure } from '../../contract/provider.ts';
+import { maxEntries } from '../../contract/units.ts';
 import {
   attemptReport,
   type FailedAttempt,
@@ -17,7 +18,6 @@ import {
 import type { Call, CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { planChat } from './chat.ts';
-import { factsOf } from './facts.ts';
 import { assertEffects, assertNeeds, assertPublicMedia, effectsOf, type Ingress, nativeRequest } from './ingress.ts';
 import { estimateChat } from './meter.ts';
 import { runCall } from './run-call.ts';

@@ -1,4 +1,4 @@
-import { GatewayError, isGatewayError } from '../contract/errors.ts';
+import { GatewayError, isGatewayError } from '../../contract/errors.ts';
 
 const REFUSAL = Symbol('refusal');
 

@@ -1,18 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { OpenCause, Target } from '../../contract/call.ts';
+import type { ChatRequest } from '../../contract/chat.ts';
+import { GatewayError, rewordError } from '../../contract/errors.ts';
+import type { AttemptReport } from '../../contract/hooks.ts';
+import type { Endpoint, FailureClass, PooledKey, Timeouts } from '../../contract/provider.ts';
+import { redact } from '../../contract/redaction.ts';
 import { chooseKey, conversationOf } from '../../routing/choose-targets.ts';
 import { type TargetAttempt, targetByKey } from '../../routing/health-book.ts';
 import { retryDelayMs } from '../../routing/retries.ts';
 import type { Verdict } from '../../routing/target-health.ts';
-import type { OpenCause, Target } from '../contract/call.ts';
-import type { ChatRequest } from '../contract/chat.ts';
-import { GatewayError, rewordError } from '../contract/errors.ts';
-import type { AttemptReport } from '../contract/hooks.ts';
-import type { Endpoint, FailureClass, PooledKey, Timeouts } from '../contract/provider.ts';
 import { attemptReport, type FailedAttempt, readFailedAttempt } from './attempt.ts';
 import type { Call, CallRecord } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { hedge, nameOf, type RunningAttempt, type SendTo, type Step } from './hedge.ts';
-import { redact } from './redaction.ts';
 
 /** Until something of the response is there, in milliseconds; providers and aliases may set others. */
 const DEFAULTS = Object.freeze({

@@ -2,6 +2,25 @@ import type { LoadedConfig } from '../../config/load-config.ts';
 import { aliasesOf, routesOf } from '../../config/model-routes.ts';
 import { VERSION } from '../../config/package-root.ts';
 import { createRedactor, listSecrets } from '../../config/redact.ts';
+import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation } from '../../contract/call.ts';
+import type { ChatChunk } from '../../contract/chat.ts';
+import { CHAT_REQUEST } from '../../contract/chat-schemas.ts';
+import { isGatewayError } from '../../contract/errors.ts';
+import { bodyFactsOf } from '../../contract/facts.ts';
+import type { GatewayView } from '../../contract/gateway.ts';
+import { isObject } from '../../contract/json.ts';
+import type { OperationDefinition } from '../../contract/operation.ts';
+import {
+  createBlockedUsers,
+  createPlanFinder,
+  type PlanFinder,
+  type RefuseBlocked,
+  USERS,
+  type UserRecord,
+} from '../../contract/plans.ts';
+import type { GatewaySettings, Log } from '../../contract/plugin.ts';
+import type { ModelInfo, Offer, Provider } from '../../contract/provider.ts';
+import type { Counters, Records, Store } from '../../contract/store.ts';
 import { createHttpClient, credentialHeaders } from '../../egress/http-client.ts';
 import { allModels, createCatalog, targetsOfRequest } from '../../models/catalog.ts';
 import { createModelProblems, type ModelProblems } from '../../models/model-problems.ts';
@@ -14,16 +33,6 @@ import {
   shareHealth,
 } from '../../routing/health-book.ts';
 import { gatherStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
-import { type CallHook, CHAT, COUNT, type ModelCatalog, type Operation } from '../contract/call.ts';
-import type { ChatChunk } from '../contract/chat.ts';
-import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
-import { isGatewayError } from '../contract/errors.ts';
-import type { GatewayView } from '../contract/gateway.ts';
-import { isObject } from '../contract/json.ts';
-import type { OperationDefinition } from '../contract/operation.ts';
-import type { GatewaySettings, Log } from '../contract/plugin.ts';
-import type { ModelInfo, Offer, Provider } from '../contract/provider.ts';
-import type { Counters, Records, Store } from '../contract/store.ts';
 import { CORE, noteOthers, Pending } from '../plugins/attribution.ts';
 import { type AuditLog, createAuditLog } from '../plugins/audit.ts';
 import { compileHooks } from '../plugins/compile-hooks.ts';
@@ -52,18 +61,9 @@ import type { Call, CallInput } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';
 import { completeChat } from './chat.ts';
 import { type ChatStream, streamChat } from './chat-stream.ts';
-import { bodyFactsOf } from './facts.ts';
 import { assertEffects, assertPublicMedia, effectsOf } from './ingress.ts';
 import { estimateCall, limitOutput } from './meter.ts';
 import { callOperation } from './operation.ts';
-import {
-  createBlockedUsers,
-  createPlanFinder,
-  type PlanFinder,
-  type RefuseBlocked,
-  USERS,
-  type UserRecord,
-} from './plans.ts';
 import { SHUTDOWN, showVerdict } from './run-call.ts';
 import { createSeals } from './seals.ts';
 

@@ -1,6 +1,6 @@
 import type { HedgeRule } from '../../config/model-routes.ts';
+import type { Target } from '../../contract/call.ts';
 import type { WaitingAttempt } from '../../routing/target-health.ts';
-import type { Target } from '../contract/call.ts';
 import { type Call, joinRecords, owedBy } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { meterUnfinished } from './meter.ts';

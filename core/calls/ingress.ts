@@ -1,15 +1,16 @@
-import { assertAllowed, clip } from '../../models/catalog.ts';
-import type { Call, Target } from '../contract/call.ts';
-import type { ChatRequest } from '../contract/chat.ts';
-import type { DialectNeed, NativeChange } from '../contract/dialect.ts';
-import { GatewayError } from '../contract/errors.ts';
-import { isObject, type JsonObject, readArray, readObject } from '../contract/json.ts';
-import type { Endpoint, HttpRequest, NativeBody, NativeRow, ProviderEffects } from '../contract/provider.ts';
+import type { Call, Target } from '../../contract/call.ts';
+import type { ChatRequest } from '../../contract/chat.ts';
+import type { DialectNeed, NativeChange } from '../../contract/dialect.ts';
+import { GatewayError } from '../../contract/errors.ts';
+import type { DisguisedField, MediaAddress, RequestFacts } from '../../contract/facts.ts';
+import { isPublicHttps } from '../../contract/hosts.ts';
+import { isObject, type JsonObject, readArray, readObject } from '../../contract/json.ts';
+import { clip } from '../../contract/model-names.ts';
+import { assertInPlan } from '../../contract/plans.ts';
+import type { Endpoint, HttpRequest, NativeBody, NativeRow, ProviderEffects } from '../../contract/provider.ts';
+import { assertAllowed } from '../../models/catalog.ts';
 import type { CallDeps } from './call-deps.ts';
-import { isPublicHttps } from './content.ts';
 import { atCallersPlace } from './error-marks.ts';
-import type { DisguisedField, MediaAddress, RequestFacts } from './facts.ts';
-import { assertInPlan } from './plans.ts';
 
 /**
  * How a request went to a target and its response back: `native`, in the caller's own format both ways; `mixed`, the response was

@@ -1,13 +1,21 @@
-import { costOf, type HostedTool, isCount, MAX_TOKENS, mostOf, reportedCost, type Share } from '../../models/prices.ts';
-import type { Call as CallView, CostPart, Target } from '../contract/call.ts';
-import type { ChatRequest, Usage } from '../contract/chat.ts';
-import { deepFreeze, readObject } from '../contract/json.ts';
-import type { Metered } from '../contract/operation.ts';
-import type { ModelInfo, Price } from '../contract/provider.ts';
-import { estimateTextTokens } from '../contract/units.ts';
+import type { Call as CallView, CostPart, Target } from '../../contract/call.ts';
+import type { ChatRequest, Usage } from '../../contract/chat.ts';
+import { factsOf } from '../../contract/facts.ts';
+import { deepFreeze, readObject } from '../../contract/json.ts';
+import type { Metered } from '../../contract/operation.ts';
+import {
+  costOf,
+  type HostedTool,
+  isCount,
+  MAX_TOKENS,
+  mostOf,
+  reportedCost,
+  type Share,
+} from '../../contract/prices.ts';
+import type { ModelInfo, Price } from '../../contract/provider.ts';
+import { estimateTextTokens } from '../../contract/units.ts';
 import { Call } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
-import { factsOf } from './facts.ts';
 
 /** What a response says of itself, by which it is charged: what was asked for may not be what was served. */
 export interface Told {

@@ -1,11 +1,11 @@
+import type { Operation, RequestOf, ResponseOf, Target } from '../../contract/call.ts';
+import { GatewayError } from '../../contract/errors.ts';
+import type { Attempt, CallResult, Metered, OperationDefinition, SentBy } from '../../contract/operation.ts';
+import type { OperationContext } from '../../contract/plugin.ts';
+import { MAX_TOKENS, reportedCost } from '../../contract/prices.ts';
+import type { HttpRequest, Offer } from '../../contract/provider.ts';
 import type { UpstreamResponse } from '../../egress/upstream.ts';
 import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
-import { MAX_TOKENS, reportedCost } from '../../models/prices.ts';
-import type { Operation, RequestOf, ResponseOf, Target } from '../contract/call.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { Attempt, CallResult, Metered, OperationDefinition, SentBy } from '../contract/operation.ts';
-import type { OperationContext } from '../contract/plugin.ts';
-import type { HttpRequest, Offer } from '../contract/provider.ts';
 import { codecCallOf, forgetRefused, readFailedAttempt, readJson, responseNotes, sendAttempt } from './attempt.ts';
 import type { Call, CallInput, Destination } from './call.ts';
 import type { CallDeps, OperationParts } from './call-deps.ts';

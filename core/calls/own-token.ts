@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Target } from '../contract/call.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { Endpoint, HttpRequest, Offer, UpstreamFailure } from '../contract/provider.ts';
+import type { Target } from '../../contract/call.ts';
+import { GatewayError } from '../../contract/errors.ts';
+import type { Endpoint, HttpRequest, Offer, UpstreamFailure } from '../../contract/provider.ts';
 import type { Call } from './call.ts';
 
 /** A caller's own token at a vendor, which goes there in place of the operator's key. */

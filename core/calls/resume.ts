@@ -2,21 +2,21 @@
  * Goes on with a stream that its vendor broke off, for an alias with `resume: true`: the next target whose vendor declares that it can is
  * sent the prompt with what was said so far, and says the rest. Text alone goes on; a call that needs none of this runs none of it.
  */
-import { CHAT, type Target } from '../contract/call.ts';
-import type { ChatChunk, ChatRequest, ChunkChoice, Usage } from '../contract/chat.ts';
-import type { ChunkHead } from '../contract/chunks.ts';
-import { readObject } from '../contract/json.ts';
-import { type Continuation, type Provider, StreamFailure } from '../contract/provider.ts';
-import { BYTES_PER_TOKEN } from '../contract/units.ts';
+import { CHAT, type Target } from '../../contract/call.ts';
+import type { ChatChunk, ChatRequest, ChunkChoice, Usage } from '../../contract/chat.ts';
+import type { ChunkHead } from '../../contract/chunks.ts';
+import { factsOf } from '../../contract/facts.ts';
+import { readObject } from '../../contract/json.ts';
+import { type Continuation, type Provider, StreamFailure } from '../../contract/provider.ts';
+import { redact } from '../../contract/redaction.ts';
+import { BYTES_PER_TOKEN } from '../../contract/units.ts';
 import { readFailedAttempt } from './attempt.ts';
 import { type Call, owedBy } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { isFinished } from './chat-chunks.ts';
-import { factsOf } from './facts.ts';
 import { reportBroken, tryTargets } from './failover.ts';
 import type { SendTo } from './hedge.ts';
 import { meterUnfinished } from './meter.ts';
-import { redact } from './redaction.ts';
 
 /** The longest text that another target is asked to go on with, in characters. */
 const MAX_SAID = 1_000_000;

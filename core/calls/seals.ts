@@ -1,8 +1,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { ChatRequest, ReasoningDetail } from '../contract/chat.ts';
-import type { Offer, Provider } from '../contract/provider.ts';
-import type { Sets } from '../contract/store.ts';
-import { factsOf } from './facts.ts';
+import type { ChatRequest, ReasoningDetail } from '../../contract/chat.ts';
+import { factsOf } from '../../contract/facts.ts';
+import type { Offer, Provider } from '../../contract/provider.ts';
+import type { Sets } from '../../contract/store.ts';
 
 /** What a sealed text turned out to be. */
 interface Opened {

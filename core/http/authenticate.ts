@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type Koa from 'koa';
+import type { CredentialKind, Principal } from '../../contract/call.ts';
+import type { DialectDefinition } from '../../contract/dialect.ts';
+import { GatewayError } from '../../contract/errors.ts';
+import type { AuthRequest } from '../../contract/hooks.ts';
+import type { Route } from '../../contract/plugin.ts';
+import { kindsTaken } from '../../contract/route.ts';
 import { type TokenRules, takeOwnToken } from '../calls/own-token.ts';
-import type { CredentialKind, Principal } from '../contract/call.ts';
-import type { DialectDefinition } from '../contract/dialect.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { AuthRequest } from '../contract/hooks.ts';
-import type { Route } from '../contract/plugin.ts';
-import { kindsTaken } from '../contract/route.ts';
 import { type FailedCredentials, UNLIMITED } from './failed-credentials.ts';
 import { refuseLacking } from './operator-rights.ts';
 import { RequestAborted } from './read-body.ts';

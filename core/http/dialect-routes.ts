@@ -1,19 +1,7 @@
 import type Koa from 'koa';
-import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
-import { type Call, type CallInput, createId } from '../calls/call.ts';
-import type { CallDeps } from '../calls/call-deps.ts';
-import { completeChat } from '../calls/chat.ts';
-import { normalChat } from '../calls/chat-form.ts';
-import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts';
-import { type Counter, createCounter, draftChat } from '../calls/count.ts';
-import { isAtCallersPlace } from '../calls/error-marks.ts';
-import { type BodyShape, bodyFactsOf, factsOf } from '../calls/facts.ts';
-import { nameOf } from '../calls/hedge.ts';
-import type { Ingress } from '../calls/ingress.ts';
-import { ownTokens } from '../calls/own-token.ts';
-import { deploymentOf } from '../calls/seals.ts';
-import type { Target } from '../contract/call.ts';
-import { CHAT_REQUEST } from '../contract/chat-schemas.ts';
+import type { Target } from '../../contract/call.ts';
+import { normalChat } from '../../contract/chat-form.ts';
+import { CHAT_REQUEST } from '../../contract/chat-schemas.ts';
 import type {
   DialectContext,
   DialectDefinition,
@@ -22,18 +10,30 @@ import type {
   DialectRequest,
   DialectRoute,
   DialectStream,
-} from '../contract/dialect.ts';
-import { GatewayError, isGatewayError, rewordError, toGatewayError } from '../contract/errors.ts';
-import { isObject } from '../contract/json.ts';
-import type { PluginApi, Route, RouteContext } from '../contract/plugin.ts';
-import type { RouteState } from '../contract/route.ts';
+} from '../../contract/dialect.ts';
+import { GatewayError, isGatewayError, rewordError, toGatewayError } from '../../contract/errors.ts';
+import { type BodyShape, bodyFactsOf, factsOf } from '../../contract/facts.ts';
+import { isObject } from '../../contract/json.ts';
+import type { PluginApi, Route, RouteContext } from '../../contract/plugin.ts';
+import type { RouteState } from '../../contract/route.ts';
+import { createSseWriter, type SseWriter } from '../../contract/sse-writer.ts';
+import { targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
+import { type Call, type CallInput, createId } from '../calls/call.ts';
+import type { CallDeps } from '../calls/call-deps.ts';
+import { completeChat } from '../calls/chat.ts';
+import { type Batch, type ChatStream, streamChat } from '../calls/chat-stream.ts';
+import { type Counter, createCounter, draftChat } from '../calls/count.ts';
+import { isAtCallersPlace } from '../calls/error-marks.ts';
+import { nameOf } from '../calls/hedge.ts';
+import type { Ingress } from '../calls/ingress.ts';
+import { ownTokens } from '../calls/own-token.ts';
+import { deploymentOf } from '../calls/seals.ts';
 import { own, ownerOf, runAs, runOwned } from '../plugins/attribution.ts';
 import type { Owned, RequestSchemas } from '../plugins/registry.ts';
 import { withoutCredentials } from './authenticate.ts';
 import { requestError } from './error-answer.ts';
 import type { RequestState } from './lifecycle.ts';
 import { BODY_BOUNDS, parseBody } from './read-body.ts';
-import { createSseWriter, type SseWriter } from './sse-writer.ts';
 
 /** The routes of all dialects, and which dialect each of them speaks. */
 interface DialectRoutes {

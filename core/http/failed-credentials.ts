@@ -1,8 +1,8 @@
-import { isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import type { Log } from '../contract/plugin.ts';
-import { maxEntries } from '../contract/units.ts';
+import { GatewayError, isGatewayError } from '../../contract/errors.ts';
+import { networkOf } from '../../contract/hosts.ts';
+import type { Log } from '../../contract/plugin.ts';
+import { maxEntries } from '../../contract/units.ts';
 
 /** Counts wrong credentials by the address that they come from, in this process. */
 export interface FailedCredentials {
@@ -72,22 +72,4 @@ function tooMany({ until }: Minute): GatewayError {
     'Too many wrong credentials came from this address, and this one is not known to be right. Check it, and try again in a minute.',
     { retryAfterMs: until - Date.now() },
   );
-}
-
-/** What one caller can choose its addresses from: of IPv6 the first 64 bits, of IPv4 the address. */
-export function networkOf(address: string): string {
-  const host = address.replace(/^\[|\]$/g, '').toLowerCase();
-  if (!isIPv6(host)) return host;
-  const [before = '', after] = host.split('::');
-  const groups = (text: string | undefined): readonly string[] => (text ? text.split(':') : []);
-  const [head, tail] = [groups(before), groups(after)];
-  const last = tail.at(-1) ?? head.at(-1) ?? '';
-  const isMapped = last.includes('.') && tail.length === 2 && tail[0] === 'ffff' && head.length === 0;
-  if (isMapped) return last;
-  const missing = after === undefined ? 0 : 8 - head.length - tail.length - (last.includes('.') ? 1 : 0);
-  const all = [...head, ...new Array<string>(missing).fill('0'), ...tail];
-  return `${all
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`;
 }

@@ -2,7 +2,7 @@ import http, { type IncomingMessage, type Server } from 'node:http';
 import https from 'node:https';
 import { type Duplex, duplexPair, Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import type { OwnRequest } from '../contract/route.ts';
+import type { OwnRequest } from '../../contract/route.ts';
 import type { RequestState } from './lifecycle.ts';
 
 /**

@@ -1,11 +1,11 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import net from 'node:net';
+import type { Call, Outcome, Principal, TraceContext } from '../../contract/call.ts';
+import type { DialectDefinition } from '../../contract/dialect.ts';
+import { type GatewayError, isGatewayError } from '../../contract/errors.ts';
+import { type Linked, LinkedList } from '../../contract/linked-list.ts';
+import type { ErrorNote, OwnRequest, UploadedFile } from '../../contract/route.ts';
 import { SHUTDOWN } from '../calls/run-call.ts';
-import type { Call, Outcome, Principal, TraceContext } from '../contract/call.ts';
-import type { DialectDefinition } from '../contract/dialect.ts';
-import { type GatewayError, isGatewayError } from '../contract/errors.ts';
-import { type Linked, LinkedList } from '../contract/linked-list.ts';
-import type { ErrorNote, OwnRequest, UploadedFile } from '../contract/route.ts';
 import type { CredentialPlaces } from './authenticate.ts';
 import type { Hold } from './memory.ts';
 

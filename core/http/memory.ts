@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
-import type { Principal } from '../contract/call.ts';
-import { GatewayError } from '../contract/errors.ts';
-import { type Linked, LinkedList } from '../contract/linked-list.ts';
-import type { Hold as CallerHold, RateWatch } from '../contract/route.ts';
-import { maxEntries } from '../contract/units.ts';
+import type { Principal } from '../../contract/call.ts';
+import { GatewayError } from '../../contract/errors.ts';
+import { type Linked, LinkedList } from '../../contract/linked-list.ts';
+import type { Hold as CallerHold, RateWatch } from '../../contract/route.ts';
+import { maxEntries } from '../../contract/units.ts';
 
 /** How fast the bytes of a body or message must come: so many in each span of time until it is complete. */
 export interface LeastRate {

@@ -1,15 +1,10 @@
 import { LRUCache } from 'lru-cache';
-import type { Principal } from '../contract/call.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { Route } from '../contract/route.ts';
+import type { Principal } from '../../contract/call.ts';
+import { GatewayError } from '../../contract/errors.ts';
+import type { Route } from '../../contract/route.ts';
+import { hasScope } from '../../contract/scopes.ts';
 
 /** What operators may do on their routes, and how often. */
-
-/** Whether an operator may do what needs a scope; `any` is what whichever scope opens, and what needs none is for admins. */
-export function hasScope({ isAdmin, scopes }: Pick<Principal, 'isAdmin' | 'scopes'>, scope: Route['scope']): boolean {
-  if (isAdmin === true || scopes === undefined) return isAdmin === true;
-  return scope === 'any' || (scope !== undefined && scopes.includes(scope));
-}
 
 /** Throws for a caller who may not do what needs a scope. */
 export function refuseLacking(principal: Principal, scope: Route['scope'], isForOperators: boolean): void {

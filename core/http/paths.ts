@@ -1,6 +1,6 @@
 import Router from '@koa/router';
+import type { Route } from '../../contract/plugin.ts';
 import { openApiPath } from '../../openapi/document.ts';
-import type { Route } from '../contract/plugin.ts';
 import { normalisePath } from './lifecycle.ts';
 
 /** What is known of paths that are not those of routes. */

@@ -4,10 +4,10 @@ import type { IncomingMessage } from 'node:http';
 import os from 'node:os';
 import { Readable, Transform } from 'node:stream';
 import type Koa from 'koa';
-import { type BodyShape, takeBody } from '../calls/facts.ts';
-import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import { type JsonBounds, measureJson, tooDeep } from '../contract/json.ts';
-import type { FormLimits, UploadedFile } from '../contract/plugin.ts';
+import { GatewayError, isGatewayError } from '../../contract/errors.ts';
+import { type BodyShape, takeBody } from '../../contract/facts.ts';
+import { type JsonBounds, measureJson, tooDeep } from '../../contract/json.ts';
+import type { FormLimits, UploadedFile } from '../../contract/plugin.ts';
 import { isSpecificType, SNIFFED_BYTES, typeOfBytes, typeOfName, withExtension } from './file-type.ts';
 import { HEAP_PER_BYTE, type Hold, type Memory, QUEUED_BYTES } from './memory.ts';
 

@@ -4,9 +4,9 @@ import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { TlsConfig } from '../../config/tls.ts';
+import { GatewayError } from '../../contract/errors.ts';
+import type { Log } from '../../contract/plugin.ts';
 import { requestIdOf } from '../calls/call.ts';
-import { GatewayError } from '../contract/errors.ts';
-import type { Log } from '../contract/plugin.ts';
 import { answerClientError } from './error-answer.ts';
 import { closeOwnPort, type Listener } from './lifecycle.ts';
 

@@ -1,13 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Principal } from '../../contract/call.ts';
+import type { DialectDefinition } from '../../contract/dialect.ts';
+import { errorHeaders, GatewayError, toGatewayError } from '../../contract/errors.ts';
+import type { Log } from '../../contract/plugin.ts';
+import type { CallerMemory, UpgradeHandler } from '../../contract/route.ts';
 import { requestIdOf } from '../calls/call.ts';
 import { shuttingDown } from '../calls/run-call.ts';
-import type { Principal } from '../contract/call.ts';
-import type { DialectDefinition } from '../contract/dialect.ts';
-import { errorHeaders, GatewayError, toGatewayError } from '../contract/errors.ts';
-import type { Log } from '../contract/plugin.ts';
-import type { CallerMemory, UpgradeHandler } from '../contract/route.ts';
 import { takeProtocolKey } from './authenticate.ts';
 import { endWithResponse } from './error-answer.ts';
 import { feedConnection, postLocally } from './inner-requests.ts';

@@ -2,8 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { PluginInstance } from '../../config/core-schema.ts';
 import { placeOfError, writePlace } from '../../config/import-plugin.ts';
 import type { LoadedConfig } from '../../config/load-config.ts';
-import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import { freezing } from '../contract/json.ts';
+import { GatewayError, isGatewayError } from '../../contract/errors.ts';
+import { freezing } from '../../contract/json.ts';
 
 /** The owner of core's code. */
 export const CORE = 'core';

@@ -1,8 +1,8 @@
-import type { AuditChange, AuditEntry, AuditPage, AuditQuery } from '../contract/audit.ts';
-import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import { isObject } from '../contract/json.ts';
-import type { Log } from '../contract/plugin.ts';
-import { cpuBudget } from '../contract/units.ts';
+import type { AuditChange, AuditEntry, AuditPage, AuditQuery } from '../../contract/audit.ts';
+import { GatewayError, isGatewayError } from '../../contract/errors.ts';
+import { isObject } from '../../contract/json.ts';
+import type { Log } from '../../contract/plugin.ts';
+import { cpuBudget } from '../../contract/units.ts';
 import type { InstanceStore } from './instance-store.ts';
 
 /** What operators changed: entries are added and read; nothing alters one, and only age removes them. */

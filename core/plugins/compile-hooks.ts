@@ -1,6 +1,6 @@
-import { type Call, COUNT, type Operation, type Outcome, type Principal, type Target } from '../contract/call.ts';
-import type { ChatChunk } from '../contract/chat.ts';
-import type { GatewayError } from '../contract/errors.ts';
+import { type Call, COUNT, type Operation, type Outcome, type Principal, type Target } from '../../contract/call.ts';
+import type { ChatChunk } from '../../contract/chat.ts';
+import type { GatewayError } from '../../contract/errors.ts';
 import {
   type Answered,
   type AttemptReport,
@@ -8,9 +8,9 @@ import {
   HOOKS,
   type HookName,
   type StreamTransform,
-} from '../contract/hooks.ts';
-import { deepFreeze } from '../contract/json.ts';
-import type { HttpRequest } from '../contract/provider.ts';
+} from '../../contract/hooks.ts';
+import { deepFreeze } from '../../contract/json.ts';
+import type { HttpRequest } from '../../contract/provider.ts';
 import { DEFAULT_RULES, HookBook, type HookRules } from './hook-guard.ts';
 import {
   type Check,

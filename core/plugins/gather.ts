@@ -1,5 +1,5 @@
-import { isGatewayError } from '../contract/errors.ts';
-import type { Store } from '../contract/store.ts';
+import { isGatewayError } from '../../contract/errors.ts';
+import type { Store } from '../../contract/store.ts';
 import type { HookBook, HookCounts } from './hook-guard.ts';
 
 /** What this process answers, by topic. */

@@ -1,4 +1,4 @@
-import type { HookName } from '../contract/hooks.ts';
+import type { HookName } from '../../contract/hooks.ts';
 
 /** How long an asynchronous hook may take where its instance says nothing. */
 export const HOOK_TIMEOUT_MS = 30_000;

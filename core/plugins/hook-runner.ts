@@ -1,9 +1,9 @@
-import type { CallHook, CredentialKind, Operation } from '../contract/call.ts';
-import { type GatewayError, isGatewayError } from '../contract/errors.ts';
-import type { HookName } from '../contract/hooks.ts';
-import { deepFreeze, isObject } from '../contract/json.ts';
-import { type Linked, LinkedList } from '../contract/linked-list.ts';
-import type { HttpRequest } from '../contract/provider.ts';
+import type { CallHook, CredentialKind, Operation } from '../../contract/call.ts';
+import { type GatewayError, isGatewayError } from '../../contract/errors.ts';
+import type { HookName } from '../../contract/hooks.ts';
+import { deepFreeze, isObject } from '../../contract/json.ts';
+import { type Linked, LinkedList } from '../../contract/linked-list.ts';
+import type { HttpRequest } from '../../contract/provider.ts';
 import { attribution, own, pluginError, runAs } from './attribution.ts';
 import {
   countFailure,

@@ -1,8 +1,8 @@
 import type { InstanceScope, PluginInstance } from '../../config/core-schema.ts';
-import { type Call, type CallHook, COUNT, type Principal } from '../contract/call.ts';
-import type { ChatRequest } from '../contract/chat.ts';
-import { isGatewayError } from '../contract/errors.ts';
-import type { HookName, StreamTransform } from '../contract/hooks.ts';
+import { type Call, type CallHook, COUNT, type Principal } from '../../contract/call.ts';
+import type { ChatRequest } from '../../contract/chat.ts';
+import { isGatewayError } from '../../contract/errors.ts';
+import type { HookName, StreamTransform } from '../../contract/hooks.ts';
 import { type Handler, type HookEntry, isPromise } from './hook-runner.ts';
 import { StreamChanges } from './stream-changes.ts';
 

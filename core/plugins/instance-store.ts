@@ -1,10 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type Keyv from 'keyv';
 import { LRUCache } from 'lru-cache';
-import { GatewayError, isGatewayError } from '../contract/errors.ts';
-import type { SharedDocuments } from '../contract/plugin.ts';
-import type { AccountDocuments, Counters, Records, RecordVersion, Sets, Store } from '../contract/store.ts';
-import { maxEntries } from '../contract/units.ts';
+import { GatewayError, isGatewayError } from '../../contract/errors.ts';
+import type { SharedDocuments } from '../../contract/plugin.ts';
+import type { AccountDocuments, Counters, Records, RecordVersion, Sets, Store } from '../../contract/store.ts';
+import { maxEntries } from '../../contract/units.ts';
+import { changedMeanwhile } from '../../contract/versions.ts';
 import { PluginError, type Registry } from './registry.ts';
 
 /** The group and name of an instance: `providers` and `openai`. */
@@ -179,14 +180,6 @@ export function createRecordBook(store: Pick<InstanceStore, 'keyv' | 'sets'>): <
   };
 }
 
-/** What a change is refused with whose `If-Match` names another version. */
-export function changedMeanwhile(): GatewayError {
-  return new GatewayError(
-    'precondition_failed',
-    'This was changed since it was read. Read it again, and send its new ETag in "If-Match"; without that header the change is made on top.',
-  );
-}
-
 /** Any text may be an id. */
 function hashId(id: string): string {
   return createHash('sha256').update(id).digest('base64url');
@@ -210,49 +203,4 @@ function unavailable(cause: unknown): GatewayError {
     retryAfterMs: 1000,
     cause,
   });
-}
-
-/** What the store said a moment ago. */
-interface FreshReads<T> {
-  /** At once when it was read within the time, else as a promise: one read for all who ask meanwhile. */
-  get(id: string): T | Promise<T>;
-  /** Reads it anew next time; a read that is under way is not remembered. */
-  forget(id: string): void;
-}
-
-/** Remembers reads for `freshMs`; by the clock that never jumps. A read that fails is not remembered. */
-export function createFreshReads<T>(read: (id: string) => Promise<T>, freshMs: number, max = 20_000): FreshReads<T> {
-  const known = new LRUCache<string, { readonly value: T; readonly at: number }>(maxEntries(max));
-  const pending = new Map<string, Promise<T>>();
-
-  const load = (id: string): Promise<T> => {
-    const at = performance.now();
-    const promise: Promise<T> = read(id).then(
-      (value) => {
-        if (pending.get(id) === promise) {
-          pending.delete(id);
-          known.set(id, { value, at });
-        }
-        return value;
-      },
-      (error) => {
-        if (pending.get(id) === promise) pending.delete(id);
-        throw error;
-      },
-    );
-    pending.set(id, promise);
-    return promise;
-  };
-
-  return {
-    get(id) {
-      const entry = known.get(id);
-      if (entry && performance.now() - entry.at < freshMs) return entry.value;
-      return pending.get(id) ?? load(id);
-    },
-    forget(id) {
-      known.delete(id);
-      pending.delete(id);
-    },
-  };
 }

@@ -1,7 +1,7 @@
-import { REDACTED } from '../../config/redact.ts';
-import type { Services } from '../contract/call.ts';
-import type { Permission, Plugin, PluginApi } from '../contract/plugin.ts';
-import type { Offer } from '../contract/provider.ts';
+import type { Services } from '../../contract/call.ts';
+import type { Permission, Plugin, PluginApi } from '../../contract/plugin.ts';
+import type { Offer } from '../../contract/provider.ts';
+import { REDACTED } from '../../contract/secret-pattern.ts';
 import { PluginError, type Registry } from './registry.ts';
 
 /** An instance whose definition says what it may use. */

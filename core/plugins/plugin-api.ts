@@ -1,7 +1,5 @@
 import { type EgressRules, hostsOf } from '../../config/egress.ts';
-import type { Egress } from '../../egress/egress.ts';
-import { createHttpClient } from '../../egress/http-client.ts';
-import { fetchBy } from '../../egress/way.ts';
+import { validateValue } from '../../config/validate.ts';
 import {
   type Call,
   CHAT,
@@ -11,15 +9,15 @@ import {
   type Principal,
   type RequestOf,
   type RoutingState,
-} from '../contract/call.ts';
-import type { ChatChunk, ChatRequest, ChatResponse } from '../contract/chat.ts';
-import type { Command } from '../contract/command.ts';
-import { DEFINITIONS } from '../contract/definitions.ts';
-import type { DialectDefinition } from '../contract/dialect.ts';
-import type { GatewayView } from '../contract/gateway.ts';
-import type { Hook, HookName, HookObject } from '../contract/hooks.ts';
-import { deepFreeze } from '../contract/json.ts';
-import type { CallResult, Metered, OperationDefinition } from '../contract/operation.ts';
+} from '../../contract/call.ts';
+import type { ChatChunk, ChatRequest, ChatResponse } from '../../contract/chat.ts';
+import type { Command } from '../../contract/command.ts';
+import { DEFINITIONS } from '../../contract/definitions.ts';
+import type { DialectDefinition } from '../../contract/dialect.ts';
+import type { GatewayView } from '../../contract/gateway.ts';
+import type { Hook, HookName, HookObject } from '../../contract/hooks.ts';
+import { deepFreeze } from '../../contract/json.ts';
+import type { CallResult, Metered, OperationDefinition } from '../../contract/operation.ts';
 import type {
   CallContext,
   GatewaySettings,
@@ -30,10 +28,14 @@ import type {
   PluginApi,
   Route,
   WholeApi,
-} from '../contract/plugin.ts';
-import type { Offer, Way } from '../contract/provider.ts';
-import type { Records, Store } from '../contract/store.ts';
-import type { StoreWatcher } from '../contract/units.ts';
+} from '../../contract/plugin.ts';
+import type { Offer, Way } from '../../contract/provider.ts';
+import type { Records, Store } from '../../contract/store.ts';
+import type { StoreWatcher } from '../../contract/units.ts';
+import type { Egress } from '../../egress/egress.ts';
+import { createHttpClient } from '../../egress/http-client.ts';
+import { fetchBy } from '../../egress/way.ts';
+import { loadModelTable, problemsOfModels, problemsOfTable } from '../../models/model-table.ts';
 import { callOwned, runOwned } from './attribution.ts';
 import type { AuditLog } from './audit.ts';
 import type { Gatherer } from './gather.ts';
@@ -41,6 +43,8 @@ import type { HookEntry } from './hook-runner.ts';
 import { createInstanceStore } from './instance-store.ts';
 import { boundFetch, type Permit, permit, servicesApi, withoutKeys } from './permissions.ts';
 import { assertDefinition, assertMembers, assertSchema, PluginError, type Registry } from './registry.ts';
+
+const MODEL_TABLES = Object.freeze({ shipped: loadModelTable, problemsOfTable, problemsOfModels });
 
 /** The API of one plugin instance; everything it registers is filed under the instance's name. */
 export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi {
@@ -63,6 +67,14 @@ export function createPluginApi(deps: ApiDeps, instance: ApiInstance): WholeApi 
     instance: name,
     settings,
     redact: deps.redact,
+    validate: (value, schema) =>
+      validateValue(value, schema, {
+        plugin: undefined,
+        pointer: '',
+        baseDir: settings.baseDir,
+        isHidden: () => false,
+      }),
+    modelTables: MODEL_TABLES,
     log: deps.log.child({ plugin: name }),
     agents: () => [...registry.agents.values()].map(({ value }) => value),
     aliases: () => Object.entries(aliases),

@@ -5,14 +5,15 @@ import { findMistakes } from '../../config/check-definition.ts';
 import type { GatewayConfig, PluginInstance } from '../../config/core-schema.ts';
 import { listVariables } from '../../config/interpolate.ts';
 import { type LoadedConfig, meets } from '../../config/load-config.ts';
-import { ConfigError, didYouMean } from '../../config/problems.ts';
-import { CHAT, COUNT, type OfferOf, type Operation } from '../contract/call.ts';
-import type { Members } from '../contract/definitions.ts';
-import type { DialectDefinition } from '../contract/dialect.ts';
-import type { PluginReport } from '../contract/gateway.ts';
-import { HOOKS } from '../contract/hooks.ts';
-import { isObject, type Schema } from '../contract/json.ts';
-import type { AgentDefinition, OperationDefinition } from '../contract/operation.ts';
+import { ConfigError } from '../../config/problems.ts';
+import { CHAT, COUNT, type OfferOf, type Operation } from '../../contract/call.ts';
+import type { Members } from '../../contract/definitions.ts';
+import type { DialectDefinition } from '../../contract/dialect.ts';
+import type { PluginReport } from '../../contract/gateway.ts';
+import { HOOKS } from '../../contract/hooks.ts';
+import { isObject, type Schema } from '../../contract/json.ts';
+import { didYouMean } from '../../contract/nearest.ts';
+import type { AgentDefinition, OperationDefinition } from '../../contract/operation.ts';
 import {
   type Announcement,
   API_VERSION,
@@ -26,9 +27,9 @@ import {
   type SignInLink,
   type UpgradeHandler,
   type UpgradeOptions,
-} from '../contract/plugin.ts';
-import type { Offer } from '../contract/provider.ts';
-import type { Figure, StoreWatcher } from '../contract/units.ts';
+} from '../../contract/plugin.ts';
+import type { Offer } from '../../contract/provider.ts';
+import type { Figure, StoreWatcher } from '../../contract/units.ts';
 import type { HookBook } from './hook-guard.ts';
 import type { HookEntry } from './hook-runner.ts';
 

@@ -1,4 +1,4 @@
-import type { ChatChunk } from '../contract/chat.ts';
+import type { ChatChunk } from '../../contract/chat.ts';
 
 /** Notices that a transform changes what a stream says. What it only holds back for a while, or cuts in other pieces, it does not change. */
 export class StreamChanges {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { type AuthRequest, GatewayError, type RouteContext } from '../../core/index.ts';
+import { type AuthRequest, GatewayError, type RouteContext } from '../../contract/index.ts';
 
 /** The routes of operators: where the console's cookie goes, and nowhere else. */
 export const ADMIN_PREFIX = '/api/core/admin/';

@@ -7,7 +7,7 @@ import {
   parseDuration,
   type Route,
   type RouteContext,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../policies/kit/index.ts';
 import { ADMIN_PREFIX, isLocal, readCookie, refuseOtherPages, writeCookie } from './browser.ts';
 import { pageRoutes } from './pages.ts';

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { GatewayError, type Route, type RouteContext } from '../../core/index.ts';
+import { GatewayError, type Route, type RouteContext } from '../../contract/index.ts';
 import { isLocal } from './browser.ts';
 
 /** Nothing but this origin, and no code or style that is not a file of it. */

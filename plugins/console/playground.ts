@@ -8,7 +8,7 @@ import {
   type Route,
   type RouteContext,
   toGatewayError,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { FOR_OPERATORS } from '../policies/kit/index.ts';
 
 /** A chat of a person who signed in: no key, the person's own name in the books, and the permissions of what the session was made with. */

@@ -1,4 +1,4 @@
-import { GatewayError, type PluginApi, type Principal } from '../../core/index.ts';
+import { GatewayError, type PluginApi, type Principal } from '../../contract/index.ts';
 import { createKeptDocuments, createUserDocuments, withStore } from '../auth/kit/documents.ts';
 import { hashId, randomId } from '../auth/kit/random-id.ts';
 

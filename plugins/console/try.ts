@@ -1,4 +1,4 @@
-import { GatewayError, type Principal, type Route, type RouteContext } from '../../core/index.ts';
+import { GatewayError, type Principal, type Route, type RouteContext } from '../../contract/index.ts';
 import { randomId } from '../auth/kit/random-id.ts';
 import { FOR_OPERATORS } from '../policies/kit/index.ts';
 import { ADMIN_PREFIX } from './browser.ts';

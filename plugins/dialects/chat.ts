@@ -1,4 +1,4 @@
-import { type ChatRequest, type DialectDefinition, definePlugin } from '../../core/index.ts';
+import { type ChatRequest, type DialectDefinition, definePlugin } from '../../contract/index.ts';
 import { readChatRequest } from '../formats/openai-chat/request.ts';
 import { CHAT_SHAPE } from './kit/chat-shape.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';

@@ -12,7 +12,7 @@ import {
   readArray,
   readObject,
   type Schema,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { geminiError } from '../formats/google/errors.ts';
 import { GEMINI_NATIVE } from '../formats/google/native.ts';
 import { readGemini, STREAM_METHOD } from '../formats/google/read-request.ts';
@@ -25,7 +25,7 @@ import {
   type GeminiBody,
 } from '../formats/google/types.ts';
 import { writeGemini } from '../formats/google/write-response.ts';
-import { type EmbeddingRequest, type EmbeddingResponse, invalid } from '../providers/kit/index.ts';
+import { type EmbeddingRequest, type EmbeddingResponse, invalid } from '../formats/kit/index.ts';
 import { modelNamesSchema, readModelNames } from './kit/model-names.ts';
 
 const DESCRIPTION =

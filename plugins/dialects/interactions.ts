@@ -10,7 +10,7 @@ import {
   readArray,
   readString,
   type Target,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { geminiError } from '../formats/google/errors.ts';
 import {
   INTERACTION_REQUEST,

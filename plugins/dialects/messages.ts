@@ -4,7 +4,7 @@ import {
   definePlugin,
   GatewayError,
   type ListedModel,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { messagesError } from '../formats/anthropic/errors.ts';
 import { MESSAGES_NATIVE } from '../formats/anthropic/native.ts';
 import { readMessages } from '../formats/anthropic/read-request.ts';

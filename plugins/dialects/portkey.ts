@@ -13,9 +13,9 @@ import {
   readObject,
   readString,
   type Schema,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
+import type { EmbeddingRequest } from '../formats/kit/index.ts';
 import { readChatRequest } from '../formats/openai-chat/request.ts';
-import type { EmbeddingRequest } from '../providers/kit/index.ts';
 import { CHAT_SHAPE } from './kit/chat-shape.ts';
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;

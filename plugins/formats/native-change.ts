@@ -1,4 +1,4 @@
-import type { ChatRequest, JsonObject } from '../../core/index.ts';
+import type { ChatRequest, JsonObject } from '../../contract/index.ts';
 
 /** What hooks made of a request that goes on in the caller's own format: what every format's `patch` asks of it. */
 

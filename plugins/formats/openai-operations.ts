@@ -10,7 +10,7 @@ import {
   readObject,
   readString,
   StreamFailure,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import {
   type BatchOffer,
   type FormFile,
@@ -25,7 +25,7 @@ import {
   readCost,
   type TranscriptionOffer,
   type TranscriptionRequest,
-} from '../providers/kit/index.ts';
+} from './kit/index.ts';
 import { classifyError } from './openai-chat/errors.ts';
 import { failureIn, readResponse, toldCost } from './openai-chat/response.ts';
 import type { Differences } from './openai-chat/types.ts';

@@ -1,4 +1,4 @@
-import type { ReasoningDetail } from '../../core/index.ts';
+import type { ReasoningDetail } from '../../contract/index.ts';
 
 /** How texts begin that core sealed for one account and one deployment; core alone can say whose they are. */
 export const SEAL = 'tg1.';

@@ -1,4 +1,4 @@
-import { type FinishReason, isObject, type NativeFinish, parseJson, StreamFailure } from '../../core/index.ts';
+import { type FinishReason, isObject, type NativeFinish, parseJson, StreamFailure } from '../../contract/index.ts';
 
 /** Parts of a message or a delta that a model writes. */
 const DELIVERED = Object.freeze([

@@ -1,4 +1,4 @@
-import { definePlugin, isObject, parseSize } from '../../core/index.ts';
+import { definePlugin, isObject, parseSize } from '../../contract/index.ts';
 import { type Judge, judgeTexts, SIDES, type Verdict } from './kit/index.ts';
 import { requestVerdict, SERVICE } from './kit/service.ts';
 

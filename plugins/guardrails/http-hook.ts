@@ -11,7 +11,7 @@ import {
   parseSize,
   type RequestOf,
   type StreamTransform,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { refuseBatches, refuseRealtime } from './kit/guard.ts';
 import { codedTextsOf, lengthOf } from './kit/judged-texts.ts';
 import { requestVerdict, SERVICE } from './kit/service.ts';

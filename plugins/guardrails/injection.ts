@@ -1,4 +1,4 @@
-import { definePlugin, GatewayError, parseSize } from '../../core/index.ts';
+import { definePlugin, GatewayError, parseSize } from '../../contract/index.ts';
 import { guardTexts, refusal, SIDES, textsOfRequest, textTransform } from './kit/index.ts';
 
 /** What a text does that tries to give a model other orders. */

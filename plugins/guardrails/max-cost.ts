@@ -6,7 +6,7 @@ import {
   GatewayError,
   type PluginApi,
   parseUsd,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 
 /** Whether the caller says how much the model may write. */
 function namesLimit({ request, client }: Call): boolean {

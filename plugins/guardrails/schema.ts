@@ -9,7 +9,7 @@ import {
   problemsOf,
   STANDARD_FORMATS,
   type StreamTransform,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { refuseBatches, refuseRealtime } from './kit/guard.ts';
 
 /** Formats that are checked; any other is a hint. */

@@ -8,7 +8,7 @@ import {
   type Principal,
   parseSize,
   problemsOf,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { type Judge, type JudgedText, judgeTexts, SIDES } from './kit/index.ts';
 
 interface Topics {

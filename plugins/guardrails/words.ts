@@ -1,4 +1,4 @@
-import { definePlugin, OptionError, problemsOf } from '../../core/index.ts';
+import { definePlugin, OptionError, problemsOf } from '../../contract/index.ts';
 import { guardTexts, refusal, SIDES, type TextSearch, textTransform } from './kit/index.ts';
 
 /** Letters that words begin with, and what may follow them: five thousand words take the time of one. */

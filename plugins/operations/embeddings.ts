@@ -13,8 +13,8 @@ import {
   type RouteContext,
   type Schema,
   type Target,
-} from '../../core/index.ts';
-import { type EmbeddingRequest, type EmbeddingResponse, readCost } from '../providers/kit/index.ts';
+} from '../../contract/index.ts';
+import { type EmbeddingRequest, type EmbeddingResponse, readCost } from '../formats/kit/index.ts';
 import { callContext } from './kit/model-routes.ts';
 
 const EMBEDDING_REQUEST: Schema & { readonly $id: string } = Object.freeze({

@@ -18,8 +18,8 @@ import {
   type Schema,
   StreamFailure,
   type UploadedFile,
-} from '../../core/index.ts';
-import { type FormFile, type ImageRequest, type ImageResponse, readCost } from '../providers/kit/index.ts';
+} from '../../contract/index.ts';
+import { type FormFile, type ImageRequest, type ImageResponse, readCost } from '../formats/kit/index.ts';
 import { isEventStream, missingFile, readEvents, readWhole, sendEvents } from './kit/event-stream.ts';
 import { addModelRoutes, callContext } from './kit/model-routes.ts';
 

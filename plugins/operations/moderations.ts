@@ -8,8 +8,8 @@ import {
   type Price,
   readCount,
   type Schema,
-} from '../../core/index.ts';
-import { type ModerationRequest, type ModerationResponse, readCost } from '../providers/kit/index.ts';
+} from '../../contract/index.ts';
+import { type ModerationRequest, type ModerationResponse, readCost } from '../formats/kit/index.ts';
 import { addModelRoutes } from './kit/model-routes.ts';
 
 /** OpenAI's own default. */

@@ -7,8 +7,8 @@ import {
   type Metered,
   type Price,
   type Schema,
-} from '../../core/index.ts';
-import { type RerankRequest, type RerankResponse, readCost } from '../providers/kit/index.ts';
+} from '../../contract/index.ts';
+import { type RerankRequest, type RerankResponse, readCost } from '../formats/kit/index.ts';
 import { addModelRoutes } from './kit/model-routes.ts';
 
 const REQUEST: Schema & { readonly $id: string } = Object.freeze({

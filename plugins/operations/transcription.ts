@@ -17,8 +17,8 @@ import {
   type Schema,
   StreamFailure,
   type UploadedFile,
-} from '../../core/index.ts';
-import { invalid, readCost, type TranscriptionRequest, type TranscriptionResponse } from '../providers/kit/index.ts';
+} from '../../contract/index.ts';
+import { invalid, readCost, type TranscriptionRequest, type TranscriptionResponse } from '../formats/kit/index.ts';
 import { isEventStream, missingFile, readEvents, readWhole, sendEvents } from './kit/event-stream.ts';
 import { callContext } from './kit/model-routes.ts';
 

@@ -7,7 +7,7 @@ import {
   type Outcome,
   type PluginApi,
   type Principal,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { CALL_FIELDS, type CallFieldType, type CallSummary, describeHooks, logFields, summaryOf } from './kit/index.ts';
 
 /** What core leaves in the Koa context of a request. */

@@ -1,4 +1,4 @@
-import { type Call, type ChatRequest, definePlugin, OptionError } from '../../core/index.ts';
+import { type Call, type ChatRequest, definePlugin, OptionError } from '../../contract/index.ts';
 
 /** What calls of one alias are sent with. */
 interface Parameters {

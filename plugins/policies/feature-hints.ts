@@ -1,4 +1,4 @@
-import { definePlugin, GatewayError, type Route } from '../../core/index.ts';
+import { definePlugin, GatewayError, type Route } from '../../contract/index.ts';
 
 /** Features that exist and that this configuration has not switched on: their routes say how, instead of being unknown. */
 const FEATURES: readonly {

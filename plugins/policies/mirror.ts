@@ -12,7 +12,7 @@ import {
   type Principal,
   type Target,
   toGatewayError,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { assertTarget, createModelCheck, splitName } from './kit/model-names.ts';
 import { listAction } from './kit/resource.ts';
 

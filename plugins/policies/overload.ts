@@ -1,6 +1,6 @@
 import { Session } from 'node:inspector';
 import { getHeapStatistics } from 'node:v8';
-import { definePlugin, GatewayError, parseDuration, type RouteState } from '../../core/index.ts';
+import { definePlugin, GatewayError, parseDuration, type RouteState } from '../../contract/index.ts';
 
 /** How often the event loop and the heap are measured. */
 const TICK_MS = 100;

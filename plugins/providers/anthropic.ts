@@ -9,7 +9,7 @@ import {
   problemsOf,
   readArray,
   readObject,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { anthropicFailure, anthropicRateLimits } from '../formats/anthropic/errors.ts';
 import { anthropicResponse, anthropicStream } from '../formats/anthropic/read-response.ts';
 import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS, anthropicTraits, isClaudeToken } from '../formats/anthropic/tables.ts';

@@ -1,4 +1,4 @@
-import { OptionError, type PluginApi } from '../../core/index.ts';
+import { OptionError, type PluginApi } from '../../contract/index.ts';
 import { ENTRA_HOSTS, ENTRA_OPTION, type EntraOptions, entraCredential, readEntra } from './kit/index.ts';
 import { OPENAI_EFFECTS, OPENAI_MODELS, openaiCompatible } from './openai-compatible.ts';
 

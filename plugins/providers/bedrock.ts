@@ -5,7 +5,7 @@ import {
   type Provider,
   type ProviderEffects,
   problemsOf,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';
 import { CLAUDE as CLAUDE_CODEC, isClaude } from '../formats/bedrock/claude.ts';
 import { createFrameReader } from '../formats/bedrock/event-stream.ts';

@@ -5,7 +5,7 @@ import {
   isObject,
   readArray,
   readObject,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { withPrefix } from '../formats/openai-chat/continue.ts';
 import { withThinking } from '../formats/openai-chat/messages.ts';
 import {

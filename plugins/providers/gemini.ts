@@ -13,7 +13,7 @@ import {
   readObject,
   readString,
   StreamFailure,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { geminiFailure } from '../formats/google/errors.ts';
 import { geminiResponse } from '../formats/google/read-response.ts';
 import { geminiStream } from '../formats/google/stream.ts';

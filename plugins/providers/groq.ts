@@ -1,4 +1,4 @@
-import type { ChatRequest } from '../../core/index.ts';
+import type { ChatRequest } from '../../contract/index.ts';
 import {
   drop,
   type Emulation,

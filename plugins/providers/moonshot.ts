@@ -1,4 +1,4 @@
-import type { ChatRequest } from '../../core/index.ts';
+import type { ChatRequest } from '../../contract/index.ts';
 import { withThinking } from '../formats/openai-chat/messages.ts';
 import {
   drop,

@@ -1,4 +1,4 @@
-import { type ChatMessage, type ChatRequest, GatewayError } from '../../core/index.ts';
+import { type ChatMessage, type ChatRequest, GatewayError } from '../../contract/index.ts';
 import { TEMPLATE_ORDER } from './kit/index.ts';
 import {
   drop,

@@ -12,7 +12,7 @@ import {
   readString,
   type Schema,
   StreamFailure,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { CONTINUE_OPTION, continuesAs } from '../formats/openai-chat/continue.ts';
 import { classifyError } from '../formats/openai-chat/errors.ts';
 import { MEDIA_PARTS, NO_FILES, TOOL_IDS } from '../formats/openai-chat/messages.ts';

@@ -1,4 +1,4 @@
-import { type JsonObject, readArray, readObject } from '../../core/index.ts';
+import { type JsonObject, readArray, readObject } from '../../contract/index.ts';
 import { CONTINUE_OPTION, continuesAs } from '../formats/openai-chat/continue.ts';
 import { drop, openaiCompatible, pass, RELAY_EFFECTS } from './openai-compatible.ts';
 

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, readArray, readObject, readString } from '../../core/index.ts';
+import { isObject, type JsonObject, readArray, readObject, readString } from '../../contract/index.ts';
 import { drop, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, refuse, rename } from './openai-compatible.ts';
 
 /** Sources: docs.perplexity.ai/api-reference/sonar-post (2026-10), perplexityai/api-docs. Each call searches the web and says what it cost. */

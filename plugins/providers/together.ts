@@ -1,4 +1,4 @@
-import type { ChatRequest, JsonObject } from '../../core/index.ts';
+import type { ChatRequest, JsonObject } from '../../contract/index.ts';
 import { drop, emulate, nearestEffort, OPENAI_ONLY, openaiCompatible, pass, rename } from './openai-compatible.ts';
 
 /** Sources: togethercomputer/openapi (2026-04), docs.together.ai. */

@@ -9,7 +9,7 @@ import {
   type ResponseHeaders,
   readObject,
   type UpstreamFailure,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { anthropicFailure } from '../formats/anthropic/errors.ts';
 import { anthropicResponse, anthropicStream } from '../formats/anthropic/read-response.ts';
 import { ANTHROPIC_EFFECTS, ANTHROPIC_FIELDS } from '../formats/anthropic/tables.ts';

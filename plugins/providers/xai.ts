@@ -1,4 +1,4 @@
-import type { ChatRequest, JsonObject } from '../../core/index.ts';
+import type { ChatRequest, JsonObject } from '../../contract/index.ts';
 import {
   drop,
   type Effort,

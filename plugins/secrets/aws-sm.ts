@@ -1,4 +1,4 @@
-import { definePlugin, isObject, parseJson, problemsOf, readString } from '../../core/index.ts';
+import { definePlugin, isObject, parseJson, problemsOf, readString } from '../../contract/index.ts';
 import { AWS_HOSTS, AWS_OPTION, awsCredential, readAws } from '../providers/kit/index.ts';
 import { pickField, REFRESH_OPTION, readRefresh, splitReference } from './kit/reference.ts';
 

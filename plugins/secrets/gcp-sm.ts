@@ -1,4 +1,4 @@
-import { definePlugin, isObject, parseJson, problemsOf, readString } from '../../core/index.ts';
+import { definePlugin, isObject, parseJson, problemsOf, readString } from '../../contract/index.ts';
 import { GOOGLE_OPTION, googleCredential, LIVE_HOSTS, readGoogle } from '../providers/kit/index.ts';
 import { pickField, REFRESH_OPTION, readRefresh, splitReference } from './kit/reference.ts';
 

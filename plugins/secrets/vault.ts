@@ -11,7 +11,7 @@ import {
   readString,
   type Secret,
   type SecretsContext,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { fieldOf, REFRESH_OPTION, readRefresh, splitReference } from './kit/reference.ts';
 
 const TEXT = { type: 'string', minLength: 1 } as const;

@@ -8,8 +8,8 @@ import {
   readObject,
   readString,
   type UpstreamFailure,
-} from '../../core/index.ts';
-import { failureOfStatus } from '../providers/kit/index.ts';
+} from '../../contract/index.ts';
+import { failureOfStatus } from '../formats/kit/index.ts';
 import {
   checkApiKeys,
   convertPcm,

@@ -9,8 +9,8 @@ import {
   type SseEvent,
   StreamFailure,
   type UpstreamFailure,
-} from '../../core/index.ts';
-import { failureOfStatus } from '../providers/kit/index.ts';
+} from '../../contract/index.ts';
+import { failureOfStatus } from '../formats/kit/index.ts';
 import {
   type AudioDecoder,
   checkApiKeys,

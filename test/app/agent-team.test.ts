@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { GatewayError } from '../../core/index.ts';
+import { GatewayError } from '../../contract/index.ts';
 import { type ModelServer, startModelServer } from '../support/agents/model-server.ts';
 import { gate, type Rule } from '../support/agents/scripted-model.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';

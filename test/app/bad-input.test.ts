@@ -2,7 +2,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { ERRORS } from '../../core/contract/errors.ts';
+import { ERRORS } from '../../contract/errors.ts';
 import { corpusJson, jsonTestSuite } from '../support/corpus.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 

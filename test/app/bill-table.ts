@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import type { Price } from '../../core/index.ts';
+import type { Price } from '../../contract/index.ts';
 import { CASES, HELD, LOWERED, SMALL_CALLS } from './vendor-bills.ts';
 
 /** The tables of docs/money.md of all cases, and of the prices that they are charged by, with their sources. `npm run bills` writes them. */

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import type { CallRow, Store } from '../../core/index.ts';
+import type { CallRow, Store } from '../../contract/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
 import { type FaultRig, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import type { LedgerEntry, Store } from '../../core/index.ts';
+import type { LedgerEntry, Store } from '../../contract/index.ts';
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';
 import { describeWith, type TestServer } from '../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgres-server.ts';

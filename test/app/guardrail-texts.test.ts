@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isObject, type JsonObject, readObject } from '../../core/index.ts';
+import { isObject, type JsonObject, readObject } from '../../contract/index.ts';
 import { EXEMPT_FIELDS } from '../../plugins/guardrails/kit/text-transform.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';

@@ -2,7 +2,8 @@ import { readdirSync } from 'node:fs';
 import Anthropic from '@anthropic-ai/sdk';
 import { expect } from 'chai';
 import OpenAI from 'openai';
-import { createGateway, definePlugin, type Gateway, GatewayError, type Plugin } from '../../core/index.ts';
+import { definePlugin, GatewayError, type Plugin } from '../../contract/index.ts';
+import { createGateway, type Gateway } from '../../core/gateway.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { framesOf } from '../support/plugins/plugin-file.ts';
 

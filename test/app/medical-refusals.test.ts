@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
 const PATH = '/api/core/agent/medical';
-const CORE = pathToFileURL(new URL('../../core/index.ts', import.meta.url).pathname).href;
+const CORE = pathToFileURL(new URL('../../contract/index.ts', import.meta.url).pathname).href;
 
 /** Refuses with the code that a header names, before any route. */
 const REFUSER = `

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import type { CallRow } from '../../core/index.ts';
+import type { CallRow } from '../../contract/index.ts';
 import { openSqlite } from '../../plugins/stores/sqlite/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';

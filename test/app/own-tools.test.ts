@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import type { ChatRequest } from '../../contract/index.ts';
 import { effectsOf } from '../../core/calls/ingress.ts';
-import type { ChatRequest } from '../../core/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type BuiltInProvider, loadProviders } from '../support/plugins/all-providers.ts';
 import { AMAZON_HEAD, amazonEvent, amazonStream } from '../support/vendors/amazon-frames.ts';

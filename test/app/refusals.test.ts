@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { AuditChange } from '../../core/index.ts';
+import type { AuditChange } from '../../contract/index.ts';
 import { createRefusals, type Refusal } from '../../plugins/policies/kit/refusals.ts';
 import { type Operator, startOperator } from '../support/gateways/operator.ts';
 import { eventually } from '../support/wait.ts';

@@ -1,8 +1,8 @@
 /** The end of a stream is what its wire declares, not the end of the vendor's socket: every wire × way in, before a vendor that never closes. */
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import type { CodecCall, StreamProgress } from '../../core/index.ts';
-import { createEventReader } from '../../egress/event-reader.ts';
+import { createEventReader } from '../../contract/event-reader.ts';
+import type { CodecCall, StreamProgress } from '../../contract/index.ts';
 import { CLAUDE } from '../../plugins/formats/bedrock/claude.ts';
 import { settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';

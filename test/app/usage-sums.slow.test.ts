@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { parseUsd } from '../../core/index.ts';
+import { parseUsd } from '../../contract/index.ts';
 import { BY_WORDS, type By, isTimeUnit } from '../../plugins/policies/usage/dimensions.ts';
 import { readBalance, settledBooks } from '../support/clients/books.ts';
 import { type GatewayProcess, type Installation, installGateway } from '../support/gateways/gateway-process.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { LedgerEntry } from '../../core/index.ts';
+import type { LedgerEntry } from '../../contract/index.ts';
 import { chargesOf, findWrongCharges } from './charges.ts';
 import type { Tried } from './client.ts';
 import type { Served } from './vendor.ts';

@@ -1,4 +1,4 @@
-import type { LedgerEntry } from '../../core/index.ts';
+import type { LedgerEntry } from '../../contract/index.ts';
 import { RESERVED_OUTPUT, type Tried } from './client.ts';
 import type { Served } from './vendor.ts';
 

@@ -1,4 +1,4 @@
-import type { LedgerEntry, Store } from '../../core/index.ts';
+import type { LedgerEntry, Store } from '../../contract/index.ts';
 import { chargesOf, findWrongCharges, type WrongCharge } from './charges.ts';
 import type { Tried } from './client.ts';
 import type { Done } from './deeds.ts';

@@ -1,5 +1,5 @@
-import { factsOf } from '../../core/calls/facts.ts';
-import type { ChatRequest } from '../../core/index.ts';
+import { factsOf } from '../../contract/facts.ts';
+import type { ChatRequest } from '../../contract/index.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {
   answer,

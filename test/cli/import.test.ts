@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { runImport } from '../../cli/import/index.ts';
 import { CliError } from '../../cli/io.ts';
 import { parseYaml } from '../../config/sources.ts';
-import { readObject } from '../../core/index.ts';
+import { readObject } from '../../contract/index.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { captureTerminal } from '../support/processes/plugin-command.ts';

@@ -2,7 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { composeSchema } from '../../config/compose-schema.ts';
 import type { PluginSchema } from '../../config/core-schema.ts';
-import { FORMATS } from '../../config/formats.ts';
+import { FORMATS } from '../../contract/schema-formats.ts';
 import { removeFolders } from '../support/folders.ts';
 import { PLUGINS, problemLines } from './config-plugins.ts';
 

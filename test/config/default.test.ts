@@ -4,14 +4,14 @@ import path from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import { parse } from 'yaml';
+import { renderConfigPage } from '../../cli/generate/config-page.ts';
 import { composeSchema } from '../../config/compose-schema.ts';
-import { renderConfigPage } from '../../config/config-page.ts';
 import type { GatewayConfig } from '../../config/core-schema.ts';
-import { FORMATS } from '../../config/formats.ts';
 import { loadConfig, readBuiltinSchemas } from '../../config/load-config.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { compileSettings } from '../../config/validate.ts';
-import type { Schema } from '../../core/contract/json.ts';
+import type { Schema } from '../../contract/json.ts';
+import { FORMATS } from '../../contract/schema-formats.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { runCli } from '../support/processes/cli.ts';
 

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { type Builtin, importPlugin } from '../../config/import-plugin.ts';
 import { PluginImportError } from '../../config/plugin-definition.ts';
-import type { PluginKind } from '../../core/contract/plugin.ts';
+import type { PluginKind } from '../../contract/plugin.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 
 const plugin = (fields = ''): string =>

@@ -8,7 +8,7 @@ import type {
   AgentTask,
   ChatMessage,
   ChatResponse,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { findRunner, type WithRunner } from './runner.ts';
 import { watchedAsync } from './watched.ts';
 

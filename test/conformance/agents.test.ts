@@ -1,4 +1,4 @@
-import type { AgentDefinition } from '../../core/index.ts';
+import type { AgentDefinition } from '../../contract/index.ts';
 import { SPECIALISTS } from '../../plugins/agents/team/members.ts';
 import { testAgent } from './agent.ts';
 

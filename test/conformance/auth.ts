@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type AuthRequest, GatewayError, isGatewayError, type Principal } from '../../core/index.ts';
+import { type AuthRequest, GatewayError, isGatewayError, type Principal } from '../../contract/index.ts';
 import { testDefinition } from './plugin.ts';
 import { type PluginKit, type PluginSubject, setUpPlugin } from './plugin-subject.ts';
 import { findRunner, nameOf, requirePlugin } from './runner.ts';

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { importPlugin, listBuiltins } from '../../config/import-plugin.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { definePlugin, type Plugin, type PluginApi } from '../../core/index.ts';
+import { definePlugin, type Plugin, type PluginApi } from '../../contract/index.ts';
 import { createKey } from '../../plugins/auth/api-key/format.ts';
 import { readPeppers } from '../../plugins/auth/api-key/peppers.ts';
 import { createRecords } from '../../plugins/auth/api-key/records.ts';

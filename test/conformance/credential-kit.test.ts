@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type Credential, StreamFailure } from '../../core/index.ts';
+import { type Credential, StreamFailure } from '../../contract/index.ts';
 import { createRenewed, fetchCredential, readToken, tokenCredential } from '../../plugins/providers/kit/index.ts';
 import { runKit } from '../support/plugins/run-kit.ts';
 import { type CredentialApi, testCredential } from './credential.ts';

@@ -5,7 +5,7 @@ import {
   type CredentialRequest,
   isStreamFailure,
   type PluginApi,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import {
   assertHides,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { ERRORS, type ErrorCode } from '../../core/contract/errors.ts';
-import { GatewayError } from '../../core/index.ts';
+import { ERRORS, type ErrorCode } from '../../contract/errors.ts';
+import { GatewayError } from '../../contract/index.ts';
 import { valuesAt } from './dialect-format.ts';
 import { askFor, type DialectSubject, type ErrorFixture, readEvents } from './dialect-subject.ts';
 import { plain } from './dialect-writing.ts';

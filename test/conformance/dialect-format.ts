@@ -1,4 +1,4 @@
-import type { FinishReason } from '../../core/index.ts';
+import type { FinishReason } from '../../contract/index.ts';
 
 /** What `format.json` of a dialect's fixtures says: how its streams are ordered and where things stand in its JSON. */
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isGatewayError } from '../../core/index.ts';
+import { isGatewayError } from '../../contract/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { bodyCheck } from './dialect-requests.ts';
 import { SAMPLES, type Sample } from './dialect-samples.ts';

@@ -9,7 +9,7 @@ import {
   type DialectStream,
   definePlugin,
   GatewayError,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { type KitFailure, runKit } from '../support/plugins/run-kit.ts';
 import { type DialectKit, testDialect } from './dialect.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { ChatRequest, DialectNative, NativeBody, NativeChange } from '../../core/index.ts';
+import type { ChatRequest, DialectNative, NativeBody, NativeChange } from '../../contract/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { askFor, type DialectSubject, inputOf, type RequestFixture, readEvents } from './dialect-subject.ts';
 import { plain } from './dialect-writing.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { ChatChunk, ChatCodec, CodecCall } from '../../core/index.ts';
-import { createEventReader } from '../../egress/event-reader.ts';
+import { createEventReader } from '../../contract/event-reader.ts';
+import type { ChatChunk, ChatCodec, CodecCall } from '../../contract/index.ts';
 import { without } from './dialect-format.ts';
 import { askFor, contextOf, type DialectSubject, inputOf, readEvents, writeAll } from './dialect-subject.ts';
 import { assertOrder, plain } from './dialect-writing.ts';

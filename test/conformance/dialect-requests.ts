@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { DialectInput, Schema } from '../../core/index.ts';
+import type { DialectInput, Schema } from '../../contract/index.ts';
 import { createRequestSchemas } from '../../core/plugins/registry.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { valuesAt } from './dialect-format.ts';

@@ -1,4 +1,4 @@
-import type { ChatChunk, ChatDelta, ChatResponse, FinishReason, ToolCall } from '../../core/index.ts';
+import type { ChatChunk, ChatDelta, ChatResponse, FinishReason, ToolCall } from '../../contract/index.ts';
 
 /** What a model may say, in the canonical shape: every dialect has to write each of them, whole and streamed. */
 export interface Sample {

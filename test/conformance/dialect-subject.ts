@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createEventReader } from '../../contract/event-reader.ts';
 import type {
   ChatChunk,
   ChatRequest,
@@ -10,8 +11,7 @@ import type {
   Plugin,
   Provider,
   SseEvent,
-} from '../../core/index.ts';
-import { createEventReader } from '../../egress/event-reader.ts';
+} from '../../contract/index.ts';
 import { type DialectFormat, type EventRow, valuesAt } from './dialect-format.ts';
 import { problemsOf } from './dialect-format-check.ts';
 import { readJson } from './provider-subject.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChatChunk, type ChatResponse, GatewayError } from '../../core/index.ts';
+import { type ChatChunk, type ChatResponse, GatewayError } from '../../contract/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { compileOrder, type DialectFormat, type Held, type Streamed, valuesAt } from './dialect-format.ts';
 import { chunksOf, INTERLEAVED, INTERLEAVING, SAMPLES, type Sample } from './dialect-samples.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { importPlugin, listBuiltins } from '../../config/import-plugin.ts';
-import type { Plugin } from '../../core/index.ts';
+import type { Plugin } from '../../contract/index.ts';
 import { dialectOptions } from '../support/formats/dialect-kits.ts';
 import { COPIES_VARIABLE, copyOf } from '../support/plugins/plugin-copies.ts';
 import { testDialect } from './dialect.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import https from 'node:https';
 import { type Duplex, duplexPair } from 'node:stream';
-import type { PluginApi } from '../../core/index.ts';
+import type { PluginApi } from '../../contract/index.ts';
 
 /** How long a test waits for what has to be there at once. */
 export const SOON_MS = 1500;

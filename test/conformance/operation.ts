@@ -11,7 +11,7 @@ import {
   type OperationDefinition,
   type Plugin,
   StreamFailure,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { createRequestSchemas } from '../../core/plugins/registry.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { testDefinition } from './plugin.ts';

@@ -9,7 +9,7 @@ import {
   type Operation,
   type Plugin,
   type PluginApi,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { runKit } from '../support/plugins/run-kit.ts';
 import { type AuthKit, testAuth } from './auth.ts';
 import { type OperationKit, testOperation } from './operation.ts';

@@ -1,5 +1,4 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { FORMATS } from '../../config/formats.ts';
 import type {
   AgentDefinition,
   Call,
@@ -14,7 +13,8 @@ import type {
   Principal,
   Route,
   WholeApi,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
+import { FORMATS } from '../../contract/schema-formats.ts';
 import { createRecordBook } from '../../core/plugins/instance-store.ts';
 import { createCatalog } from '../../models/catalog.ts';
 import { openMemory } from '../../plugins/stores/memory/index.ts';

@@ -1,4 +1,4 @@
-import type { ChatChunk, ChatDelta, ChatResponse } from '../../core/index.ts';
+import type { ChatChunk, ChatDelta, ChatResponse } from '../../contract/index.ts';
 import type { Said } from './plugin-subject.ts';
 
 /** A place of a response where a model may say something. */

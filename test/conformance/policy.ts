@@ -11,7 +11,7 @@ import {
   GatewayError,
   isGatewayError,
   type Outcome,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { testDefinition } from './plugin.ts';
 import { callOf, type PluginKit, type PluginSubject, responseOf, setUpPlugin } from './plugin-subject.ts';

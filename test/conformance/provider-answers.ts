@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChatResponse, StreamFailure } from '../../core/index.ts';
+import { type ChatResponse, StreamFailure } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
 import { type FixtureFeature, testFixtureFeature } from './provider-features.ts';
 import { assertIncludes, assertResponse } from './provider-shape.ts';

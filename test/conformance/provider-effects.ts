@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import type { ChatRequest, HttpRequest } from '../../core/index.ts';
+import type { ChatRequest, HttpRequest } from '../../contract/index.ts';
 import { SAMPLES } from './provider-samples.ts';
 import { CALL, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';

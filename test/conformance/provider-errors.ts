@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { FailureClass, ResponseHeaders } from '../../core/index.ts';
+import type { FailureClass, ResponseHeaders } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
 import { lackOf } from './provider-features.ts';
 import { assertIncludes } from './provider-shape.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isObject, StreamFailure } from '../../core/index.ts';
+import { isObject, StreamFailure } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
 import { readErrorCases } from './provider-errors.ts';
 import { lackOf, testLack } from './provider-features.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type AnswerFeature, isGatewayError } from '../../core/index.ts';
+import { type AnswerFeature, isGatewayError } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
 import { SAMPLES } from './provider-samples.ts';
 import { CALL, type Fixture, type ProviderSubject } from './provider-subject.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { type ChatCodec, type ChatRequest, definePlugin, type Plugin, type Provider } from '../../core/index.ts';
+import { type ChatCodec, type ChatRequest, definePlugin, type Plugin, type Provider } from '../../contract/index.ts';
 import {
   type CompatibleRules,
   drop,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { StreamFailure } from '../../core/index.ts';
+import { StreamFailure } from '../../contract/index.ts';
 import { base64ToFloats } from '../../plugins/providers/kit/index.ts';
 import { itShows } from './cells.ts';
 import { testOpenCell } from './provider-features.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChatMessage, isGatewayError } from '../../core/index.ts';
+import { type ChatMessage, isGatewayError } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
 import { CALL, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';

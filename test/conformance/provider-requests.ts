@@ -7,7 +7,7 @@ import {
   type FieldTable,
   type HttpRequest,
   isGatewayError,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { type Cell, itShows } from './cells.ts';
 import { valuesAt } from './dialect-format.ts';
 import { SAMPLES, type Sample } from './provider-samples.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { ChatChunk, ChatResponse, ToolCallDelta, Usage } from '../../core/index.ts';
+import type { ChatChunk, ChatResponse, ToolCallDelta, Usage } from '../../contract/index.ts';
 
 const FINISH = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call']);
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { StreamFailure } from '../../core/index.ts';
-import { createEventReader } from '../../egress/event-reader.ts';
+import { createEventReader } from '../../contract/event-reader.ts';
+import { StreamFailure } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
 import { type FixtureFeature, testFixtureFeature } from './provider-features.ts';
 import { assertIncludes, type Outcome, readChunks } from './provider-shape.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import type { ApiOfKind, ChatChunk, CodecCall, Offer, Plugin, Provider, StreamProgress } from '../../core/index.ts';
-import { createEventReader } from '../../egress/event-reader.ts';
+import { createEventReader } from '../../contract/event-reader.ts';
+import type { ApiOfKind, ChatChunk, CodecCall, Offer, Plugin, Provider, StreamProgress } from '../../contract/index.ts';
 import type { EmbeddingCodec, EmbeddingOffer } from '../../plugins/providers/kit/index.ts';
 import type { WithRunner } from './runner.ts';
 

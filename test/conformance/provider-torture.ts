@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { StreamFailure } from '../../core/index.ts';
-import { createEventReader } from '../../egress/event-reader.ts';
+import { createEventReader } from '../../contract/event-reader.ts';
+import { StreamFailure } from '../../contract/index.ts';
 import { itShows } from './cells.ts';
 import { OPENAI_ERROR } from './provider-failures.ts';
 import { readChunks } from './provider-shape.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { FORMATS } from '../../config/formats.ts';
+import { FORMATS } from '../../contract/schema-formats.ts';
 import { testAnswers } from './provider-answers.ts';
 import { testEffects } from './provider-effects.ts';
 import { testErrors } from './provider-errors.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { definePlugin, type SecretsContext, type SecretsReader } from '../../core/index.ts';
+import { definePlugin, type SecretsContext, type SecretsReader } from '../../contract/index.ts';
 import { runKit } from '../support/plugins/run-kit.ts';
 import { testSecrets } from './secrets.ts';
 

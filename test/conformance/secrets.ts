@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { PluginApi, Secret, SecretsReader } from '../../core/index.ts';
+import type { PluginApi, Secret, SecretsReader } from '../../contract/index.ts';
 import { deepFreeze } from './deep-freeze.ts';
 import { assertHides, type Issuer, type IssuerAnswer, type IssuerRequest, openIssuer, soon } from './issuer.ts';
 import { testDefinition } from './plugin.ts';

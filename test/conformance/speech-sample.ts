@@ -6,7 +6,7 @@ import {
   type ResponseHeaders,
   StreamFailure,
   type WholeApi,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 import { checkSpeech } from '../../plugins/operations/speech/check.ts';
 import { runSpeech } from '../../plugins/operations/speech/operation.ts';
 import type { SpeechFormat, SpeechProvider } from '../../plugins/tts/kit/index.ts';

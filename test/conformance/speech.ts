@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type GatewayError, isGatewayError } from '../../core/index.ts';
+import { type GatewayError, isGatewayError } from '../../contract/index.ts';
 import { checkSpeech } from '../../plugins/operations/speech/check.ts';
 import type { SpeechRequest } from '../../plugins/tts/kit/index.ts';
 import { deepFreeze } from './deep-freeze.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Reservation } from '../../core/index.ts';
+import type { Reservation } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { budget, DAYS, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { CallFacts, CallQuery, CallRow } from '../../core/index.ts';
+import type { CallFacts, CallQuery, CallRow } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { FACTS, NOW, reservation, type StoreUnderTest, settlement } from './store.ts';
 

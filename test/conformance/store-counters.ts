@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Window } from '../../core/index.ts';
+import type { Window } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { NOW, type StoreUnderTest } from './store.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Reservation, ReserveResult } from '../../core/index.ts';
+import type { Reservation, ReserveResult } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { DAYS, NOW, reservation, type StoreUnderTest, settlement, sums } from './store.ts';
 

@@ -1,5 +1,5 @@
 /** The process that `testStore` kills: opens a store by a module, writes, says so, and waits. */
-import type { Store } from '../../core/index.ts';
+import type { Store } from '../../contract/index.ts';
 import { write } from './store-processes.ts';
 
 const [module = '', name = ''] = process.argv.slice(2);

@@ -3,7 +3,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Store } from '../../core/index.ts';
+import type { Store } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { NOW, reservation, type StoreKit, type StoreUnderTest, settlement, sums } from './store.ts';
 

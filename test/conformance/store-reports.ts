@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { CallFacts, ReportDimension, ReportRow } from '../../core/index.ts';
+import type { CallFacts, ReportDimension, ReportRow } from '../../contract/index.ts';
 import { findRunner } from './runner.ts';
 import { DAYS, FACTS, NOW, reservation, type StoreUnderTest, settlement } from './store.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { AccountBalance, CallFacts, Reservation, ReserveResult, Settlement, Store } from '../../core/index.ts';
+import type { AccountBalance, CallFacts, Reservation, ReserveResult, Settlement, Store } from '../../contract/index.ts';
 import { findRunner, type WithRunner } from './runner.ts';
 import { testBooks } from './store-books.ts';
 import { testBudgets } from './store-budgets.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { logFields } from '../../core/contract/log-fields.ts';
+import { logFields } from '../../contract/log-fields.ts';
 import { createLogger } from '../../core/logger.ts';
 
 const FIELDS = { request_id: 'req_1', status: 200, dur_ms: 1.25, stream: false, model: 'a"b\\c\u0007\u202eé' };

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
 import { expect } from 'chai';
-import { createSseWriter } from '../../core/http/sse-writer.ts';
-import { createEventReader, readEvents } from '../../egress/event-reader.ts';
+import { createEventReader, readEvents } from '../../contract/event-reader.ts';
+import { createSseWriter } from '../../contract/sse-writer.ts';
 import { createUpstream, type Upstream } from '../../egress/upstream.ts';
 import { createSilentLog } from '../support/log.ts';
 import {

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
-import type { Plugin } from '../../core/index.ts';
+import type { Plugin } from '../../contract/index.ts';
 import { testProvider } from '../conformance/provider.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';

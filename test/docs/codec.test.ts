@@ -4,7 +4,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { importPlugin } from '../../config/import-plugin.ts';
-import type { Plugin } from '../../core/index.ts';
+import type { Plugin } from '../../contract/index.ts';
 import { testProvider } from '../conformance/provider.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';

@@ -24,7 +24,7 @@ for (const kit of RUN) {
   const { text = '' } = blocks.find((block) => block.text.includes(`\n${kit}(`)) ?? {};
   const file = path.join(folder, `${kit}.mts`);
   const own = text
-    .replaceAll("from 'tollgate'", `from ${at('core/index.ts')}`)
+    .replaceAll("from 'tollgate'", `from ${at('contract/index.ts')}`)
     .replaceAll("'tollgate/codec'", at('plugins/providers/kit/index.ts'))
     .replaceAll("'tollgate/conformance'", at('test/conformance/index.ts'));
   writeFileSync(file, own);

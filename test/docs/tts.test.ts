@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import type { Plugin } from '../../core/index.ts';
+import type { Plugin } from '../../contract/index.ts';
 import { checkSpeech } from '../../plugins/operations/speech/check.ts';
 import { SPEECH_BODY } from '../../plugins/operations/speech/schemas.ts';
 import cartesia from '../../plugins/tts/cartesia.ts';

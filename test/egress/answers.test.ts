@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { UpstreamPhase } from '../../core/contract/provider.ts';
+import type { UpstreamPhase } from '../../contract/provider.ts';
 import { failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';
 import { answer, head, type Script, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Timeouts, UpstreamPhase } from '../../core/contract/provider.ts';
+import type { Timeouts, UpstreamPhase } from '../../contract/provider.ts';
 import { createUpstream } from '../../egress/upstream.ts';
 import { createSilentLog } from '../support/log.ts';
 import { drip, failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { StreamProgress } from '../../core/contract/events.ts';
+import type { StreamProgress } from '../../contract/events.ts';
 import { drip, failsUpstream, givenUpstream } from '../support/vendors/given-upstream.ts';
 import { chunk, LAST_CHUNK, type Script, SSE_HEAD, type Wire } from '../support/vendors/scripted-upstream.ts';
 import { until } from '../support/wait.ts';

@@ -2,7 +2,8 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import OpenAI from 'openai';
-import { createGateway, definePlugin, type Gateway, type GatewayOptions, type Plugin } from '../../core/index.ts';
+import { definePlugin, type Plugin } from '../../contract/index.ts';
+import { createGateway, type Gateway, type GatewayOptions } from '../../core/gateway.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Endpoint } from '../../core/contract/provider.ts';
+import type { Endpoint } from '../../contract/provider.ts';
 import { joinPath, parseBaseUrl } from '../../egress/address.ts';
 import { bindCredential } from '../../egress/upstream.ts';
 import { corpusJson } from '../support/corpus.ts';

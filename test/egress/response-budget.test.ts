@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
-import { isGatewayError } from '../../core/contract/errors.ts';
+import { isGatewayError } from '../../contract/errors.ts';
+import { createEventReader } from '../../contract/event-reader.ts';
 import { createResponseBudget, MEMORY_PER_BYTE } from '../../egress/attempt.ts';
-import { createEventReader } from '../../egress/event-reader.ts';
 import { createUpstream, type Upstream, type UpstreamResponse } from '../../egress/upstream.ts';
 import { createSilentLog } from '../support/log.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';

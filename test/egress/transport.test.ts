@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Endpoint, HttpRequest } from '../../core/contract/provider.ts';
+import type { Endpoint, HttpRequest } from '../../contract/provider.ts';
 import { failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';
 
 describe('a transport in place of the network', () => {

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import type { Endpoint } from '../../core/contract/provider.ts';
+import type { Endpoint } from '../../contract/provider.ts';
 import { failsUpstream, givenUpstream, SHORT } from '../support/vendors/given-upstream.ts';
 import { type RealtimeVendor, startRealtimeVendor } from '../support/vendors/realtime-vendor.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import type { CallFacts } from '../../core/index.ts';
+import type { CallFacts } from '../../contract/index.ts';
 import { createKey } from '../../plugins/auth/api-key/format.ts';
 import { closeDatabase, openDatabase } from '../../plugins/stores/sqlite/index.ts';
 import { openSqliteLedger } from '../../plugins/stores/sqlite/ledger.ts';

@@ -128,7 +128,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = Object.freeze({
     ONCE,
     ODD,
     ANSWERS,
-    'test/egress/event-reader.test.ts#at every split',
+    'test/contract/event-reader.test.ts#at every split',
   ),
   U33: row('sends an event without end', '503 `provider_unavailable` after 4 MiB', PROMPT, CASES),
   U34: row('sends an answer without end', '503 `provider_unavailable` after 32 MiB', PROMPT, CASES),

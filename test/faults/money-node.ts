@@ -1,7 +1,7 @@
+import type { Ledger, Provider, Store } from '../../contract/index.ts';
 import type { CallDeps } from '../../core/calls/call-deps.ts';
 import { createServices } from '../../core/calls/generation.ts';
 import { createSeals } from '../../core/calls/seals.ts';
-import type { Ledger, Provider, Store } from '../../core/index.ts';
 import { Pending } from '../../core/plugins/attribution.ts';
 import { compileHooks } from '../../core/plugins/compile-hooks.ts';
 import type { CallServices } from '../../core/plugins/plugin-api.ts';

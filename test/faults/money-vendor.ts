@@ -5,7 +5,7 @@ import {
   type Provider,
   StreamFailure,
   type TransportResponse,
-} from '../../core/index.ts';
+} from '../../contract/index.ts';
 
 /** What a provider does with one attempt. */
 export type Deed = 'answers' | 'fails' | 'limits' | 'breaks' | 'errs inside';

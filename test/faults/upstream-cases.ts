@@ -1,5 +1,5 @@
 /** What a provider may do instead of responding, and what becomes of the call: in every form in which it can happen. */
-import type { ErrorCode } from '../../core/index.ts';
+import type { ErrorCode } from '../../contract/index.ts';
 import { PROMPT_COST } from '../support/gateways/fault-rig.ts';
 import { completion, delta, events } from '../support/vendors/openai-vendor.ts';
 import { answer, chunk, head, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';

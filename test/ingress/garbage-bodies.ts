@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { ERRORS, type ErrorCode, isObject } from '../../core/index.ts';
+import { ERRORS, type ErrorCode, isObject } from '../../contract/index.ts';
 import { dialectFixtures } from '../support/formats/dialect-kits.ts';
 import { type IngressRig, MODEL_OF } from '../support/gateways/ingress-rig.ts';
 

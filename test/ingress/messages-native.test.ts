@@ -1,6 +1,6 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { expect } from 'chai';
-import type { JsonObject } from '../../core/index.ts';
+import type { JsonObject } from '../../contract/index.ts';
 import { LOOK, postMessages, receiveMessage } from '../support/clients/post-messages.ts';
 import { fixture } from '../support/formats/codec.ts';
 import { readMessagesStream } from '../support/formats/messages-grammar.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../core/index.ts';
+import type { JsonObject } from '../../contract/index.ts';
 import { postMessages, receiveMessage } from '../support/clients/post-messages.ts';
 import { readSse } from '../support/formats/codec.ts';
 import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import type { JsonObject } from '../../core/index.ts';
+import type { JsonObject } from '../../contract/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { amazonEvent } from '../support/vendors/amazon-frames.ts';
 import { responsesBody, responsesEvents, responsesText } from '../support/vendors/responses-wire.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../core/index.ts';
+import type { JsonObject } from '../../contract/index.ts';
 import { openResponses } from '../support/clients/responses-client.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { parse } from 'yaml';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { ERRORS } from '../../core/contract/errors.ts';
+import { ERRORS } from '../../contract/errors.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import type { Offer } from '../../core/contract/provider.ts';
+import type { Offer } from '../../contract/provider.ts';
 import { createCatalog } from '../../models/catalog.ts';
 import { loadModelTable } from '../../models/model-table.ts';
 

@@ -8,9 +8,9 @@ import { COMMANDS } from '../../cli/program.ts';
 import { listBuiltins } from '../../config/import-plugin.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { ERRORS } from '../../core/contract/errors.ts';
-import { HOOKS } from '../../core/contract/hooks.ts';
-import type { Plugin } from '../../core/contract/plugin.ts';
+import { ERRORS } from '../../contract/errors.ts';
+import { HOOKS } from '../../contract/hooks.ts';
+import type { Plugin } from '../../contract/plugin.ts';
 import { NOTICES } from '../../plugins/policies/kit/notices.ts';
 import { makeFolder, removeFolders, useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
@@ -40,7 +40,7 @@ async function commandsOfPlugins(): Promise<readonly { readonly name: string; re
 }
 
 describe('the tables of the docs', () => {
-  it('docs/http.md lists every error as core/contract/errors.ts has it', () => {
+  it('docs/http.md lists every error as contract/errors.ts has it', () => {
     const expected = Object.entries(ERRORS).map(([code, { status, type, when }]) => [
       String(status),
       `\`${code}\``,
@@ -100,7 +100,7 @@ describe('the tables of the docs', () => {
   it('the schema of the configuration is as npm run schema writes it', async () => {
     const { stderr } = await run(
       process.execPath,
-      ['--import', import.meta.resolve('tsx/esm'), 'config/generate.ts', '--check'],
+      ['--import', import.meta.resolve('tsx/esm'), 'cli/generate/generate.ts', '--check'],
       { cwd: PACKAGE_ROOT },
     );
     expect(stderr).to.equal('');

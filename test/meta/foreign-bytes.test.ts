@@ -8,10 +8,7 @@ import { readSources } from './source-tree.ts';
 /** The calls by which bytes of others come in; what they are made of is their own. */
 const READS =
   /(?<!function\* |function )\b(?:createHttpClient|api\.http|createEventReader|readEvents|readAll|fetch|WebSocket|EventSource|https?\.(?:get|request)|net\.connect|tls\.connect)\(/;
-const MAKERS = [
-  ...['egress/event-reader.ts', 'egress/http-client.ts', 'egress/attempt.ts'],
-  'core/contract/operation.ts',
-];
+const MAKERS = [...['contract/event-reader.ts', 'egress/http-client.ts', 'egress/attempt.ts'], 'contract/operation.ts'];
 /** Readers of what this project's own processes and stores send, and of texts: names that mean something else there. */
 const OWN = [
   ...['cli/cluster/control.ts', 'plugins/stores/', 'plugins/agents/medical/run-medical.ts'],
@@ -28,7 +25,17 @@ describe('bytes of others', () => {
   const named = (cell = ''): readonly string[] => [...cell.matchAll(/`([\w/.-]+\.ts)`/g)].map(([, file = '']) => file);
 
   it('are read in places that docs/security.md has a row for', () => {
-    const readers = readSources('core', 'config', 'routing', 'egress', 'models', 'openapi', 'cli', 'plugins')
+    const readers = readSources(
+      'contract',
+      'core',
+      'config',
+      'routing',
+      'egress',
+      'models',
+      'openapi',
+      'cli',
+      'plugins',
+    )
       .filter(({ code }) => READS.test(code))
       .map(({ name }) => name)
       .filter((name) => !MAKERS.includes(name) && !OWN.some((own) => name.startsWith(own)));

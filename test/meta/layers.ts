@@ -4,14 +4,13 @@
  */
 export const LAYERS: readonly { readonly name: string; readonly what: string; readonly modules: readonly string[] }[] =
   Object.freeze([
-    { name: 'contract', what: 'what a plugin sees: shapes, errors, hooks', modules: ['contract/'] },
     { name: 'plugins', what: 'import, registry, set-up and closing, hooks compiled', modules: ['plugins/'] },
     { name: 'calls', what: 'the life of a call', modules: ['calls/'] },
     { name: 'http', what: 'Koa, routes, bodies, errors, event streams', modules: ['http/'] },
     {
       name: 'entries',
-      what: 'a gateway, its log, the public entries',
-      modules: ['app', 'logger', 'index', 'operators'],
+      what: 'a gateway, its log, the entry of programs that embed it',
+      modules: ['app', 'logger', 'gateway'],
     },
   ]);
 
@@ -47,5 +46,5 @@ export const VENDORS: readonly string[] = Object.freeze([
 
 /** Where core says such a word all the same, and why. */
 export const VENDOR_EXCEPTIONS: Readonly<Record<string, string>> = Object.freeze({
-  'core/calls/attempt.ts': 'prefixes of keys that are cut out of vendors’ messages',
+  'contract/redaction.ts': 'prefixes of keys that are cut out of vendors’ messages',
 });

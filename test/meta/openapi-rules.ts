@@ -1,4 +1,4 @@
-import type { Schema } from '../../core/contract/json.ts';
+import type { Schema } from '../../contract/json.ts';
 
 /**
  * The structure of an OpenAPI 3.1 document, after https://spec.openapis.org/oas/v3.1.1 (the objects that ours has). The

@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import { ERRORS } from '../../core/contract/errors.ts';
+import { ERRORS } from '../../contract/errors.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { OPENAPI_RULES } from './openapi-rules.ts';
 

@@ -1,8 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import { FORMATS } from '../../config/formats.ts';
 import { listBuiltins } from '../../config/import-plugin.ts';
-import { API_VERSION, type Plugin, type Schema } from '../../core/index.ts';
+import { API_VERSION, type Plugin, type Schema } from '../../contract/index.ts';
+import { FORMATS } from '../../contract/schema-formats.ts';
 
 /** Every built-in plugin is tested by being in its folder. */
 describe('every built-in plugin', () => {

@@ -20,6 +20,7 @@ const ROOT = [
   'cli',
   'config',
   'CONTRIBUTING.md',
+  'contract',
   'core',
   'deploy',
   'docs',

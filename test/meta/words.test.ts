@@ -9,7 +9,7 @@ interface Found {
   readonly say: string;
 }
 
-const found = readSources('core', 'config', 'cli', 'egress', 'models', 'openapi', 'plugins', 'routing')
+const found = readSources('contract', 'core', 'config', 'cli', 'egress', 'models', 'openapi', 'plugins', 'routing')
   .filter(({ name }) => SCANNED.some((path) => name.startsWith(path)))
   .flatMap(({ name, text }) => findRetired(name, text));
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { problemsOfRows } from '../../config/price-rows.ts';
-import type { ModelInfo, ModelTable, Price, Provider } from '../../core/contract/provider.ts';
+import { problemsOfRows } from '../../contract/price-rows.ts';
+import type { ModelInfo, ModelTable, Price, Provider } from '../../contract/provider.ts';
 import { createCatalog, listModels, modelsOf } from '../../models/catalog.ts';
 import { loadModelTable, problemsOfTable } from '../../models/model-table.ts';
 

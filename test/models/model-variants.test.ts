@@ -1,7 +1,8 @@
 import { expect } from 'chai';
-import type { Principal } from '../../core/contract/call.ts';
-import type { Offer } from '../../core/contract/provider.ts';
-import { createCatalog, isAllowed } from '../../models/catalog.ts';
+import type { Principal } from '../../contract/call.ts';
+import { isAllowed } from '../../contract/model-names.ts';
+import type { Offer } from '../../contract/provider.ts';
+import { createCatalog } from '../../models/catalog.ts';
 import { loadModelTable } from '../../models/model-table.ts';
 
 function offer(vendor: string, more: Partial<Offer> = {}): Offer {

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { Usage } from '../../contract/chat.ts';
+import { costOf, mostOf } from '../../contract/prices.ts';
+import type { Price } from '../../contract/provider.ts';
+import { picoRate } from '../../contract/units.ts';
 import { estimateChat } from '../../core/calls/meter.ts';
-import type { Usage } from '../../core/contract/chat.ts';
-import type { Price } from '../../core/contract/provider.ts';
-import { picoRate } from '../../core/contract/units.ts';
-import { costOf, mostOf } from '../../models/prices.ts';
 
 function usage(prompt: number, completion: number, cached = 0, written = 0): Usage {
   return {

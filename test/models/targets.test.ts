@@ -1,14 +1,8 @@
 import { expect } from 'chai';
-import type { Principal } from '../../core/contract/call.ts';
-import type { GatewayError } from '../../core/contract/errors.ts';
-import {
-  assertAllowed,
-  type Catalog,
-  isAllowed,
-  splitModel,
-  targetOfPath,
-  targetsOfRequest,
-} from '../../models/catalog.ts';
+import type { Principal } from '../../contract/call.ts';
+import type { GatewayError } from '../../contract/errors.ts';
+import { isAllowed, splitModel } from '../../contract/model-names.ts';
+import { assertAllowed, type Catalog, targetOfPath, targetsOfRequest } from '../../models/catalog.ts';
 
 const MODELS: Readonly<Record<string, readonly string[]>> = {
   alpha: ['big', 'big-mini', 'vendor/slashed', 'twice'],

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
+import type { ChatRequest } from '../../contract/chat.ts';
+import { costOf, pricedTier, reportedCost } from '../../contract/prices.ts';
+import type { Price } from '../../contract/provider.ts';
 import { estimateChat } from '../../core/calls/meter.ts';
-import type { ChatRequest } from '../../core/contract/chat.ts';
-import type { Price } from '../../core/contract/provider.ts';
-import { costOf, pricedTier, reportedCost } from '../../models/prices.ts';
 
 const PRICE: Price = {
   input: 2,

@@ -24,8 +24,8 @@ export const BILL: readonly MutatedFile[] = [
   {
     ...{
       room,
-      file: 'core/calls/facts.ts',
-      tests: ['test/ingress/responses-native.test.ts', 'test/core/calls/facts.test.ts'],
+      file: 'contract/facts.ts',
+      tests: ['test/ingress/responses-native.test.ts', 'test/contract/facts.test.ts'],
     },
     mutants: [
       [
@@ -36,7 +36,7 @@ export const BILL: readonly MutatedFile[] = [
     ],
   },
   {
-    ...{ room, file: 'models/prices.ts', tests: BILLS },
+    ...{ room, file: 'contract/prices.ts', tests: BILLS },
     mutants: [
       ['E3: the tier that served is charged as the list price', ': base?.services.get(tier);', ': base;'],
       ['E4: searches cost nothing', 'const quantity = units[unit] ?? 0;', 'const quantity = 0;'],
@@ -84,7 +84,7 @@ export const BILL: readonly MutatedFile[] = [
     ],
   },
   {
-    ...{ room, file: 'core/contract/units.ts', tests: ['test/app/metering.test.ts', ...BILLS] },
+    ...{ room, file: 'contract/units.ts', tests: ['test/app/metering.test.ts', ...BILLS] },
     mutants: [
       [
         'E10: each call is rounded up to a micro-dollar',
@@ -126,13 +126,13 @@ export const BILL: readonly MutatedFile[] = [
     ],
   },
   {
-    ...{ room, file: 'plugins/providers/kit/efforts.ts', tests: ['test/plugins/formats/google.test.ts'] },
+    ...{ room, file: 'plugins/formats/kit/efforts.ts', tests: ['test/plugins/formats/google.test.ts'] },
     mutants: [['E15: the greatest effort thinks least', 'xhigh: 32_768, max: 32_768 }', 'xhigh: 32_768, max: 1024 }']],
   },
   {
     ...{
       room,
-      file: 'models/model-ends.ts',
+      file: 'contract/model-ends.ts',
       tests: ['test/app/model-lists.test.ts', 'test/models/model-catalog.test.ts'],
     },
     mutants: [
@@ -144,7 +144,7 @@ export const BILL: readonly MutatedFile[] = [
     ],
   },
   {
-    ...{ room, file: 'config/price-rows.ts', tests: ['test/app/price-times.test.ts'] },
+    ...{ room, file: 'contract/price-rows.ts', tests: ['test/app/price-times.test.ts'] },
     mutants: [['E17: the first row of a price holds for ever', 'if (at < from || at >= until ||', 'if (at < 0 ||']],
   },
   {

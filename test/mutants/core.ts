@@ -65,8 +65,8 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'facts of a request',
-    file: 'core/calls/facts.ts',
-    tests: ['test/core/calls/facts.test.ts'],
+    file: 'contract/facts.ts',
+    tests: ['test/contract/facts.test.ts'],
     mutants: [
       ['`__proto__` is a name like any', "if (name === '__proto__') throw", "if (name === '__prot__') throw"],
       ['1e400 is taken', '&& !Number.isFinite(value))', '&& Number.isNaN(value))'],
@@ -74,7 +74,7 @@ export const CORE: readonly MutatedFile[] = [
         'a field in the guise of another is not noticed',
         'return field.toUpperCase().toLowerCase();',
         'return field;',
-        ['test/core/calls/disguised-fields.test.ts', 'test/core/calls/facts.test.ts'],
+        ['test/core/calls/disguised-fields.test.ts', 'test/contract/facts.test.ts'],
       ],
       [
         'addresses are not looked for',
@@ -85,7 +85,7 @@ export const CORE: readonly MutatedFile[] = [
         'fields that act at the vendor are not noted',
         'this.#notes.needs.push({ ...effect, param: toParam(place, at) });',
         'return;',
-        ['test/core/calls/facts.test.ts', 'test/ingress/messages-native.test.ts'],
+        ['test/contract/facts.test.ts', 'test/ingress/messages-native.test.ts'],
       ],
       [
         'tools cost nothing',
@@ -97,8 +97,8 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'facts of a request',
-    file: 'core/contract/json.ts',
-    tests: ['test/core/contract/json-bounds.test.ts'],
+    file: 'contract/json.ts',
+    tests: ['test/contract/json-bounds.test.ts'],
     mutants: [
       ['depth has no bound', "if (depth > maxDepth) exceeded = 'depth';", ''],
       ['an escaped quote ends a text', 'if ((quote - first) % 2 === 0) return at;', 'if (quote >= first) return at;'],
@@ -150,8 +150,8 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'gate of effects',
-    file: 'core/calls/content.ts',
-    tests: ['test/core/calls/facts.test.ts'],
+    file: 'contract/hosts.ts',
+    tests: ['test/contract/facts.test.ts'],
     mutants: [
       ['link-local addresses are public', "'127.0.0.0/8', '169.254.0.0/16', ", "'127.0.0.0/8', "],
       ['E35: 6to4 addresses are public', "'2002::/16', ", ''],
@@ -198,13 +198,18 @@ export const CORE: readonly MutatedFile[] = [
         'if (minute.failed <= limit) throw error;',
         'if (minute.failed >= 0) throw error;',
       ],
-      ['each address of an IPv6 network counts alone', '.slice(0, 4)', '.slice(0, 8)'],
       [
         'an address over the limit looks keys up for ever',
         'if (minute.lookups >= limit * LOOKUPS) throw tooMany(minute);',
         '',
       ],
     ],
+  },
+  {
+    room: 'paths and credentials',
+    file: 'contract/hosts.ts',
+    tests: ['test/core/http/failed-credentials.test.ts', 'test/app/failed-credentials.test.ts'],
+    mutants: [['each address of an IPv6 network counts alone', '.slice(0, 4)', '.slice(0, 8)']],
   },
   {
     room: 'paths and credentials',
@@ -216,7 +221,7 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'paths and credentials',
-    file: 'core/http/operator-rights.ts',
+    file: 'contract/scopes.ts',
     tests: ['test/core/http/operator-rights.test.ts'],
     mutants: [
       ['E41: any scope opens any route', "return scope === 'any' || (", 'return scope !== undefined || ('],
@@ -232,12 +237,6 @@ export const CORE: readonly MutatedFile[] = [
     file: 'config/redact.ts',
     tests: ['test/core/plugins/redact-text.test.ts'],
     mutants: [
-      ['a secret in a URL is shown', 'encodeURIComponent(value), ', ''],
-      [
-        'of two secrets the shorter one is cut first',
-        'sort((a, b) => b.length - a.length)',
-        'sort((a, b) => a.length - b.length)',
-      ],
       [
         'keys of vendors are shown',
         'for (const shape of CREDENTIAL_SHAPES) shown = shown.replace(shape, REDACTED);',
@@ -247,7 +246,20 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'redaction',
-    file: 'core/calls/redaction.ts',
+    file: 'contract/secret-pattern.ts',
+    tests: ['test/core/plugins/redact-text.test.ts'],
+    mutants: [
+      ['a secret in a URL is shown', 'encodeURIComponent(value), ', ''],
+      [
+        'of two secrets the shorter one is cut first',
+        'sort((a, b) => b.length - a.length)',
+        'sort((a, b) => a.length - b.length)',
+      ],
+    ],
+  },
+  {
+    room: 'redaction',
+    file: 'contract/redaction.ts',
     tests: ['test/core/calls/failures.test.ts', 'test/faults/secrets.test.ts'],
     mutants: [
       [
@@ -264,8 +276,8 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'prices',
-    file: 'config/price-rows.ts',
-    tests: ['test/config/price-rows.test.ts'],
+    file: 'contract/price-rows.ts',
+    tests: ['test/contract/price-rows.test.ts'],
     mutants: [
       [
         'a price holds at the moment at which it ends',
@@ -282,7 +294,7 @@ export const CORE: readonly MutatedFile[] = [
   },
   {
     room: 'prices',
-    file: 'models/prices.ts',
+    file: 'contract/prices.ts',
     tests: ['test/models/pricing.test.ts'],
     mutants: [
       [

@@ -138,15 +138,22 @@ export const ROUTING: readonly MutatedFile[] = [
     tests: ['test/core/calls/failures.test.ts'],
     mutants: [
       [
-        'what one vendor’s policy refused is sent to the next',
-        "content_filter: row('content_filtered', undefined, false)",
-        "content_filter: row('content_filtered', undefined)",
-      ],
-      [
         'E28: an answer is parsed however many values it holds',
         'if (exceeded !== undefined) throw invalidResponse(EXCEEDED[exceeded]);',
         '',
         ['test/app/vendor-answers.test.ts'],
+      ],
+    ],
+  },
+  {
+    room: 'retries and failover',
+    file: 'contract/failures.ts',
+    tests: ['test/core/calls/failures.test.ts'],
+    mutants: [
+      [
+        'what one vendor’s policy refused is sent to the next',
+        "content_filter: row('content_filtered', undefined, false)",
+        "content_filter: row('content_filtered', undefined)",
       ],
     ],
   },

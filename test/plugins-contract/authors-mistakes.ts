@@ -285,7 +285,7 @@ export const FILES: readonly Mistake[] = [
       'node_modules/tollgate-plugin-acme/package.json': `{ "type": "module", "exports": "./index.mjs", "peerDependencies": { "tollgate": "^9.0.0" } }`,
       'node_modules/tollgate-plugin-acme/index.mjs': define(DEFINITION),
     },
-    says: 'policies.probe: the plugin "tollgate-plugin-acme" is made for Tollgate ^9.0.0, and this is 0.1.0. Install a version of the plugin for Tollgate 0.1.0, or the Tollgate that it is made for.',
+    says: 'policies.probe: the plugin "tollgate-plugin-acme" is made for Tollgate ^9.0.0, and this is 0.2.0. Install a version of the plugin for Tollgate 0.2.0, or the Tollgate that it is made for.',
   },
   {
     what: 'comes in a package for another Node.js',

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { HOOKS, type HookName } from '../../core/index.ts';
+import { HOOKS, type HookName } from '../../contract/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CHAT, chatOf, pluginFile, startProbe } from '../support/plugins/plugin-file.ts';
 

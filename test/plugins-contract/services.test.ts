@@ -1,12 +1,13 @@
 import { expect } from 'chai';
-import { createGateway, definePlugin, type Gateway, type Plugin } from '../../core/index.ts';
+import { definePlugin, type Plugin } from '../../contract/index.ts';
+import { createGateway, type Gateway } from '../../core/gateway.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 
 interface Clock {
   hour(): string;
 }
 
-declare module '../../core/contract/call.ts' {
+declare module '../../contract/call.ts' {
   interface Services {
     readonly clock: Clock;
     readonly bell: Clock;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { loadConfig } from '../../config/load-config.ts';
-import { GatewayError } from '../../core/index.ts';
+import { GatewayError } from '../../contract/index.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { CHAT, chatOf, type PluginText, pluginFile, startError, startProbe } from '../support/plugins/plugin-file.ts';

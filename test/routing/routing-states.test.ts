@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { TargetReport } from '../../core/index.ts';
+import type { TargetReport } from '../../contract/index.ts';
 import { mergeStates } from '../../routing/routing-states.ts';
 
 const report = (model: string, more: Partial<TargetReport> = {}): TargetReport => ({

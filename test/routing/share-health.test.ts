@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Counters } from '../../core/index.ts';
+import type { Counters } from '../../contract/index.ts';
 import { createLocalCounters } from '../../plugins/policies/kit/index.ts';
 import { HealthBook, shareHealth } from '../../routing/health-book.ts';
 import { eventually } from '../support/wait.ts';

@@ -1,6 +1,6 @@
 /** What some work is refused with. */
 import { expect } from 'chai';
-import { type GatewayError, isGatewayError, toGatewayError } from '../../core/index.ts';
+import { type GatewayError, isGatewayError, toGatewayError } from '../../contract/index.ts';
 
 /** The code of the GatewayError that a promise rejects with. */
 export async function codeOf(promise: Promise<unknown>): Promise<string> {

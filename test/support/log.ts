@@ -1,4 +1,4 @@
-import type { Log } from '../../core/contract/plugin.ts';
+import type { Log } from '../../contract/plugin.ts';
 
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error';

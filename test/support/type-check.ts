@@ -10,7 +10,8 @@ const at = (file: string): string[] => [path.join(PACKAGE_ROOT, file)];
 
 const COMPILER_OPTIONS = {
   paths: {
-    tollgate: at('core/index.ts'),
+    tollgate: at('contract/index.ts'),
+    'tollgate/gateway': at('core/gateway.ts'),
     'tollgate/operators': at('plugins/policies/kit/index.ts'),
     'tollgate/guardrails': at('plugins/guardrails/kit/index.ts'),
     'tollgate/codec': at('plugins/providers/kit/index.ts'),

@@ -1,4 +1,4 @@
-import { type AgentAction, GatewayError, isObject, type Schema } from '../../../core/index.ts';
+import { type AgentAction, GatewayError, isObject, type Schema } from '../../../contract/index.ts';
 import type { Checked, CheckedSchema, SchemaReader } from './response-model.ts';
 
 /** Always allowed where an action must be named: no model is forced into a wrong one. */

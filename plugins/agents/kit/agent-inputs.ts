@@ -1,4 +1,4 @@
-import { type ContentPart, GatewayError, type ImagePart, type Json } from '../../../core/index.ts';
+import { type ContentPart, GatewayError, type ImagePart, type Json } from '../../../contract/index.ts';
 
 /** What a caller may send along; images count apart from the text. */
 export const INPUT_LIMITS = Object.freeze({ characters: 200_000, images: 16, depth: 32 });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { PersonalData, PluginApi, Principal } from '../../../core/index.ts';
+import type { PersonalData, PluginApi, Principal } from '../../../contract/index.ts';
 import {
   listSession,
   type MemoryLimits,

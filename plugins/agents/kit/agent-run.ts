@@ -1,4 +1,4 @@
-import { GatewayError, type Principal } from '../../../core/index.ts';
+import { GatewayError, type Principal } from '../../../contract/index.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
 import type { ModelCalls } from './model-calls.ts';
 import { type ModeMemory, modesOf, type StructuredDeps } from './request-structured.ts';

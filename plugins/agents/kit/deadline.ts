@@ -1,4 +1,4 @@
-import { GatewayError, isGatewayError } from '../../../core/index.ts';
+import { GatewayError, isGatewayError } from '../../../contract/index.ts';
 
 export interface Deadline {
   /** Fires at the deadline, or when the parent fires. */

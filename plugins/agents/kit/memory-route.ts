@@ -1,4 +1,4 @@
-import type { Principal, Route } from '../../../core/index.ts';
+import type { Principal, Route } from '../../../contract/index.ts';
 
 const QUERY = {
   type: 'object',

@@ -1,4 +1,12 @@
-import type { Call, CallContext, ChatRequest, ChatResponse, Outcome, PluginApi, Usage } from '../../../core/index.ts';
+import type {
+  Call,
+  CallContext,
+  ChatRequest,
+  ChatResponse,
+  Outcome,
+  PluginApi,
+  Usage,
+} from '../../../contract/index.ts';
 import { untilAborted } from './deadline.ts';
 
 /** What one request may spend over all its agents. */

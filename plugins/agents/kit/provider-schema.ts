@@ -1,4 +1,4 @@
-import type { Schema } from '../../../core/index.ts';
+import type { Schema } from '../../../contract/index.ts';
 
 /** Formats that strict mode knows; others are an error there. */
 const STRICT_FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid']);

@@ -1,4 +1,4 @@
-import { GatewayError } from '../../../core/index.ts';
+import { GatewayError } from '../../../contract/index.ts';
 
 /**
  * A message as it came; throws `invalid_request` for one of spaces and invisible characters only, which would cost model

@@ -8,7 +8,7 @@ import {
   isGatewayError,
   type ResponseFormat,
   type Schema,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { toProviderSchema } from './provider-schema.ts';
 import type { Checked } from './response-model.ts';
 

@@ -1,4 +1,4 @@
-import { createSseWriter, formatUsd, type RouteContext, toGatewayError } from '../../../core/index.ts';
+import { createSseWriter, formatUsd, type RouteContext, toGatewayError } from '../../../contract/index.ts';
 import { startDeadline, untilAborted } from './deadline.ts';
 import type { Emit } from './trace.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import type { Ajv2020, ErrorObject, Options } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
-import { GatewayError, isObject, readObject, type Schema, STANDARD_FORMATS } from '../../../core/index.ts';
+import { GatewayError, isObject, readObject, type Schema, STANDARD_FORMATS } from '../../../contract/index.ts';
 import { isJsonSchema, objectToSchema } from './shape-schema.ts';
 
 export type Checked =

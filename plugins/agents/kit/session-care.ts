@@ -1,4 +1,4 @@
-import type { Log } from '../../../core/index.ts';
+import type { Log } from '../../../contract/index.ts';
 import type { OpenSession } from './agent-memory.ts';
 import type { ModelCalls } from './model-calls.ts';
 import type { Turn } from './session-store.ts';

@@ -1,4 +1,4 @@
-import type { AccountDocuments, Counters, Sets } from '../../../core/index.ts';
+import type { AccountDocuments, Counters, Sets } from '../../../contract/index.ts';
 
 /** One exchange, as later calls see it. */
 export interface Turn {

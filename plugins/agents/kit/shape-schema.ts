@@ -1,4 +1,4 @@
-import { GatewayError, isObject, type Schema } from '../../../core/index.ts';
+import { GatewayError, isObject, type Schema } from '../../../contract/index.ts';
 
 /** Words of the plain shape and the schema each stands for. */
 const TYPES: Readonly<Record<string, Schema>> = Object.freeze({

@@ -1,4 +1,4 @@
-import { isGatewayError } from '../../../core/index.ts';
+import { isGatewayError } from '../../../contract/index.ts';
 import { BudgetSpent } from './model-calls.ts';
 
 export type TraceStatus = 'ok' | 'failed' | 'late' | 'skipped';

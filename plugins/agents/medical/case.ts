@@ -1,4 +1,4 @@
-import type { ChatMessage } from '../../../core/index.ts';
+import type { ChatMessage } from '../../../contract/index.ts';
 import type { AgentRun } from '../kit/agent-run.ts';
 import { type Quoted, quoteData } from '../kit/quote-data.ts';
 import type { ResultTarget } from '../kit/request-structured.ts';

@@ -1,4 +1,4 @@
-import type { Schema } from '../../../core/index.ts';
+import type { Schema } from '../../../contract/index.ts';
 import { structuredDeps } from '../kit/agent-run.ts';
 import type { Quoted } from '../kit/quote-data.ts';
 import { type ResultTarget, requestStructured } from '../kit/request-structured.ts';

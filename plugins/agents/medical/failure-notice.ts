@@ -1,4 +1,4 @@
-import { GatewayError, toGatewayError } from '../../../core/index.ts';
+import { GatewayError, toGatewayError } from '../../../contract/index.ts';
 import type { Notices } from './notices.ts';
 import type { Rule } from './rules/index.ts';
 

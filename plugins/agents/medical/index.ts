@@ -6,7 +6,7 @@ import {
   parseDuration,
   type RefusedRequest,
   type RouteContext,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { type AgentMemory, createAgentMemory, personalMemories } from '../kit/agent-memory.ts';
 import { memoryRoute } from '../kit/memory-route.ts';
 import { createModelCalls } from '../kit/model-calls.ts';

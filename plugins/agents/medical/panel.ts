@@ -1,4 +1,4 @@
-import { isGatewayError } from '../../../core/index.ts';
+import { isGatewayError } from '../../../contract/index.ts';
 import { runInTime, structuredDeps } from '../kit/agent-run.ts';
 import { BudgetSpent } from '../kit/model-calls.ts';
 import { requestStructured } from '../kit/request-structured.ts';

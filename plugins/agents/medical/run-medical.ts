@@ -6,7 +6,7 @@ import {
   readArray,
   readString,
   type Usage,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { runInTime, structuredDeps } from '../kit/agent-run.ts';
 import { requestStructured } from '../kit/request-structured.ts';
 import type { TraceEntry } from '../kit/trace.ts';

@@ -1,4 +1,4 @@
-import type { Principal } from '../../../core/index.ts';
+import type { Principal } from '../../../contract/index.ts';
 
 /** Who may find passages of a folder. */
 export interface AccessRule {

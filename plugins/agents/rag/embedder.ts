@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { type CallContext, GatewayError, isGatewayError, type PluginApi, type Principal } from '../../../core/index.ts';
-import { base64ToFloats } from '../../providers/kit/index.ts';
+import {
+  type CallContext,
+  GatewayError,
+  isGatewayError,
+  type PluginApi,
+  type Principal,
+} from '../../../contract/index.ts';
+import { base64ToFloats } from '../../formats/kit/index.ts';
 import type { EmbedTexts } from './embed-pending.ts';
 
 /** Who the index's own embeddings are charged to. */

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isGatewayError, type Log } from '../../../core/index.ts';
+import { isGatewayError, type Log } from '../../../contract/index.ts';
 import type { EmbedTexts } from './embed-pending.ts';
 import type { Embedder } from './embedder.ts';
 import { type Listing, listFiles } from './files.ts';

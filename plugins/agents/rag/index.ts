@@ -13,7 +13,7 @@ import {
   problemsOf,
   type Route,
   type RouteState,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { createPlanBook, findAccount } from '../../policies/kit/index.ts';
 import { type AccessRule, type AccessRules, createAccess } from './access.ts';
 import { type Database, openIndex } from './database.ts';

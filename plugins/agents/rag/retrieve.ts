@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type CallContext, isGatewayError, type PluginApi } from '../../../core/index.ts';
+import { type CallContext, isGatewayError, type PluginApi } from '../../../contract/index.ts';
 import type { Access, Scope } from './access.ts';
 import type { Embedder } from './embedder.ts';
 import type { IndexReader, Passage, VectorRow } from './index-reader.ts';

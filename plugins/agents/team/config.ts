@@ -1,4 +1,4 @@
-import type { PluginConfig } from '../../../core/index.ts';
+import type { PluginConfig } from '../../../contract/index.ts';
 
 const MODEL = {
   type: 'string',

@@ -9,7 +9,7 @@ import {
   type RouteContext,
   type Schema,
   type Usage,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { FOR_OPERATORS } from '../../policies/kit/index.ts';
 import { type AgentMemory, createAgentMemory, personalMemories } from '../kit/agent-memory.ts';
 import { structuredDeps } from '../kit/agent-run.ts';

@@ -1,4 +1,4 @@
-import type { ChatMessage } from '../../../core/index.ts';
+import type { ChatMessage } from '../../../contract/index.ts';
 import type { ActionSet } from '../kit/action-set.ts';
 import { userContent } from '../kit/agent-inputs.ts';
 import type { AgentRun } from '../kit/agent-run.ts';

@@ -1,4 +1,4 @@
-import { type AgentDefinition, OptionError } from '../../../core/index.ts';
+import { type AgentDefinition, OptionError } from '../../../contract/index.ts';
 import type { TeamConfig } from './config.ts';
 
 /** Who may work on a request. */

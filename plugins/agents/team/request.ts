@@ -1,4 +1,4 @@
-import type { AgentAction, PluginConfig, Schema } from '../../../core/index.ts';
+import type { AgentAction, PluginConfig, Schema } from '../../../contract/index.ts';
 import { type ActionSet, checkActions, NO_ACTION, nameActions, readActions } from '../kit/action-set.ts';
 import { type AgentInputs, readInputs } from '../kit/agent-inputs.ts';
 import { readMessage } from '../kit/read-message.ts';

@@ -1,5 +1,5 @@
-import type { AgentContext, AgentDefinition, AgentFinding, Schema } from '../../../core/index.ts';
-import { GatewayError } from '../../../core/index.ts';
+import type { AgentContext, AgentDefinition, AgentFinding, Schema } from '../../../contract/index.ts';
+import { GatewayError } from '../../../contract/index.ts';
 import { runInTime, structuredDeps } from '../kit/agent-run.ts';
 import { toProviderSchema } from '../kit/provider-schema.ts';
 import { type ResultTarget, requestStructured } from '../kit/request-structured.ts';

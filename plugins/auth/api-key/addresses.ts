@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import { GatewayError } from '../../../core/index.ts';
+import { GatewayError } from '../../../contract/index.ts';
 
 /** One address, or a network as CIDR: `203.0.113.7`, `10.0.0.0/8`, `2001:db8::/32`. */
 interface Network {

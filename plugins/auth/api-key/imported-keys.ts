@@ -8,7 +8,7 @@ import {
   type PluginApi,
   type Principal,
   type Subcommand,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { maxEntries } from '../../policies/kit/index.ts';
 import { printable } from '../../policies/kit/printable.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';

@@ -1,4 +1,4 @@
-import { definePlugin, isGatewayError, type PluginApi, problemsOf, type UserRecord } from '../../../core/index.ts';
+import { definePlugin, isGatewayError, type PluginApi, problemsOf, type UserRecord } from '../../../contract/index.ts';
 import { createPlanBook, KEY_ORIGINS, type KeyOrigin, USERS } from '../../policies/kit/index.ts';
 import { KEY_PATTERN } from './format.ts';
 import { createImportedKeys } from './imported-keys.ts';

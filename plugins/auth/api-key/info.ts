@@ -1,4 +1,4 @@
-import { formatUsd, type Ledger, type PluginConfig } from '../../../core/index.ts';
+import { formatUsd, type Ledger, type PluginConfig } from '../../../contract/index.ts';
 import { keyBudgetId } from '../../policies/kit/index.ts';
 import { printable } from '../../policies/kit/printable.ts';
 import { prefixOf } from './format.ts';

@@ -5,7 +5,7 @@ import {
   GatewayError,
   type Ledger,
   type PluginConfig,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   checkBudget,
   keyWindowPrefix,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Sets } from '../../../core/index.ts';
+import type { Sets } from '../../../contract/index.ts';
 import { isOfOperator, type KeyRecord, withStore } from './records.ts';
 
 export interface Page {

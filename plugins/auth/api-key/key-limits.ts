@@ -1,4 +1,4 @@
-import { formatUsd, GatewayError, type PluginApi, type Principal } from '../../../core/index.ts';
+import { formatUsd, GatewayError, type PluginApi, type Principal } from '../../../contract/index.ts';
 import { createModelNames, type ModelNamesApi, refuseTag } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import type { KeyLimits } from './records.ts';

@@ -5,7 +5,7 @@ import {
   OptionError,
   type PluginApi,
   parseDuration,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   daysBefore,
   findMissing,

@@ -4,7 +4,7 @@ import {
   type PluginApi,
   parseDuration,
   type Subcommand,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { printable } from '../../policies/kit/printable.ts';
 import {
   type Action,

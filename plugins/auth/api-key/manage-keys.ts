@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { GatewayError, type Ledger, type UserLimits } from '../../../core/index.ts';
+import { GatewayError, type Ledger, type UserLimits } from '../../../contract/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { createKey, prefixOf } from './format.ts';
 import { type ApiKeyInfo, describeKey, describeNewKey } from './info.ts';

@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { link, mkdir, open, readFile, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OptionError, type Sets } from '../../../core/index.ts';
+import { OptionError, type Sets } from '../../../contract/index.ts';
 import { findSecretWeakness } from '../kit/secret-strength.ts';
 import { withStore } from './records.ts';
 

@@ -7,7 +7,7 @@ import {
   type PluginApi,
   type RecordVersion,
   type UserLimits,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import type { Role, Scope } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 

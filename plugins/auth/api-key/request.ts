@@ -5,7 +5,7 @@ import {
   type PluginConfig,
   parseDuration,
   parseUsd,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { MAX_TAGS, tagName } from '../../policies/kit/index.ts';
 import { textOf } from '../../policies/kit/resource.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';

@@ -6,7 +6,7 @@ import {
   type Principal,
   type RouteContext,
   type UserLimits,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { auditActor } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { prefixOf, readKeyId } from './format.ts';

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { type CommandOption, GatewayError, type PersonalData } from '../../../core/index.ts';
+import { type CommandOption, GatewayError, type PersonalData } from '../../../contract/index.ts';
 import { cpuBudget, ROLES } from '../../policies/kit/index.ts';
 import { textOf } from '../../policies/kit/resource.ts';
 import type { KeyIndex, Page } from './key-index.ts';

@@ -1,4 +1,4 @@
-import { GatewayError, type PluginApi } from '../../../core/index.ts';
+import { GatewayError, type PluginApi } from '../../../contract/index.ts';
 import {
   auditActor,
   beyondTeam,

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type AuthRequest, GatewayError, type Log, type Principal } from '../../../core/index.ts';
+import { type AuthRequest, GatewayError, type Log, type Principal } from '../../../contract/index.ts';
 import { maxEntries } from '../../policies/kit/index.ts';
 import { omitUndefined } from '../kit/omit-undefined.ts';
 import { createAddressCheck } from './addresses.ts';

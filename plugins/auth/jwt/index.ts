@@ -13,7 +13,7 @@ import {
   type Problem,
   parseUsd,
   problemsOf,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { maxEntries } from '../../policies/kit/index.ts';
 import { fetchDiscovery, readEndpoint } from '../kit/discovery.ts';
 import { type Fetch, fetchJson } from '../kit/fetch-json.ts';

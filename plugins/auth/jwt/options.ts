@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { OptionError, type PluginConfig, parseDuration } from '../../../core/index.ts';
+import { OptionError, type PluginConfig, parseDuration } from '../../../contract/index.ts';
 import { discoveryUrl } from '../kit/discovery.ts';
 import { parseSafeUrl } from '../kit/fetch-json.ts';
 import { findSecretWeakness } from '../kit/secret-strength.ts';

@@ -1,4 +1,4 @@
-import { type AuthRequest, GatewayError } from '../../../core/index.ts';
+import { type AuthRequest, GatewayError } from '../../../contract/index.ts';
 import { SESSION_COOKIE } from '../../policies/kit/index.ts';
 import { DEVICE_PATH } from './introductions.ts';
 

@@ -5,7 +5,7 @@ import {
   isGatewayError,
   type PersonalData,
   type Sets,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { hashId } from './random-id.ts';
 
 /** Documents that end by themselves, on a store whose failures are never taken for absence. */

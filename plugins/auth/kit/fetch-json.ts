@@ -1,4 +1,4 @@
-import { isLoopback, OptionError, parseJson } from '../../../core/index.ts';
+import { isLoopback, OptionError, parseJson } from '../../../contract/index.ts';
 
 /** A URL that keys and tokens may be fetched from: over https, or on this machine; undefined for others. */
 export function parseSafeUrl(text: string): URL | undefined {

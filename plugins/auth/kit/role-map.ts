@@ -1,4 +1,4 @@
-import type { Principal } from '../../../core/index.ts';
+import type { Principal } from '../../../contract/index.ts';
 import { type Rights, ROLES, type Role, rightsOf, SCOPE_NAMES, type Scope } from '../../policies/kit/index.ts';
 import { readClaim, splitWords } from './read-claim.ts';
 

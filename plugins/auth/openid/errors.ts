@@ -1,4 +1,4 @@
-import { GatewayError } from '../../../core/index.ts';
+import { GatewayError } from '../../../contract/index.ts';
 import { LOGIN_PATH } from './paths.ts';
 
 const RETRY_MS = 5000;

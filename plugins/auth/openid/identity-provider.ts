@@ -1,5 +1,5 @@
 import type { JWTVerifyGetKey } from 'jose';
-import { isObject, parseJson } from '../../../core/index.ts';
+import { isObject, parseJson } from '../../../contract/index.ts';
 import { type DiscoveryDocument, fetchDiscovery, readEndpoint } from '../kit/discovery.ts';
 import { type Fetch, type Fetched, fetchBounded, fetchJson } from '../kit/fetch-json.ts';
 import { createKeySource } from '../kit/key-source.ts';

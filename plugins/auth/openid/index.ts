@@ -6,7 +6,7 @@ import {
   type Principal,
   type Route,
   type RouteContext,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { createLocalCounters, createRefusals, FOR_OPERATORS, listScopes, networkOf } from '../../policies/kit/index.ts';
 import { type Cookies, createCookies, escapeHtml, refuseOtherOrigin } from '../kit/cookies.ts';
 import { createDocuments, createKeptDocuments, createUserDocuments, type Documents } from '../kit/documents.ts';

@@ -1,4 +1,4 @@
-import { OptionError, type PluginConfig, type Problem, parseDuration, problemsOf } from '../../../core/index.ts';
+import { OptionError, type PluginConfig, type Problem, parseDuration, problemsOf } from '../../../contract/index.ts';
 import { discoveryUrl } from '../kit/discovery.ts';
 import { parseSafeUrl, readPublicUrl } from '../kit/fetch-json.ts';
 import type { RoleMap } from '../kit/role-map.ts';

@@ -1,4 +1,4 @@
-import { type Counters, GatewayError } from '../../../core/index.ts';
+import { type Counters, GatewayError } from '../../../contract/index.ts';
 import { type Documents, withStore } from '../kit/documents.ts';
 import { deriveSecret, hashId, isSame, randomId } from '../kit/random-id.ts';
 import { LOGIN_PATH } from './paths.ts';

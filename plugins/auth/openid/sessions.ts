@@ -1,4 +1,4 @@
-import type { Counters } from '../../../core/index.ts';
+import type { Counters } from '../../../contract/index.ts';
 import { type KeptDocuments, type UserDocuments, withStore } from '../kit/documents.ts';
 import { hashId, randomId } from '../kit/random-id.ts';
 

@@ -1,5 +1,5 @@
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
-import { GatewayError, isGatewayError, type PluginApi, type UserRecord } from '../../../core/index.ts';
+import { GatewayError, isGatewayError, type PluginApi, type UserRecord } from '../../../contract/index.ts';
 import { USERS } from '../../policies/kit/index.ts';
 import type { IntroducedPerson } from '../kit/introductions.ts';
 import { isSame } from '../kit/random-id.ts';

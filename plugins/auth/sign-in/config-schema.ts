@@ -1,4 +1,4 @@
-import { OptionError, type PluginConfig, type Problem, parseDuration, problemsOf } from '../../../core/index.ts';
+import { OptionError, type PluginConfig, type Problem, parseDuration, problemsOf } from '../../../contract/index.ts';
 import { readPublicUrl } from '../kit/fetch-json.ts';
 
 const WORDS = {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { GatewayError, isGatewayError, type Route, type RouteContext } from '../../../core/index.ts';
+import { GatewayError, isGatewayError, type Route, type RouteContext } from '../../../contract/index.ts';
 import { type Cookies, escapeHtml, refuseOtherOrigin } from '../kit/cookies.ts';
 import { DEVICE_PATH, type Introduction } from '../kit/introductions.ts';
 import { deriveSecret, hashId, isSame } from '../kit/random-id.ts';

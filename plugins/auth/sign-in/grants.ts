@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import type { Counters } from '../../../core/index.ts';
+import type { Counters } from '../../../contract/index.ts';
 import { type Documents, withStore } from '../kit/documents.ts';
 import type { IntroducedPerson } from '../kit/introductions.ts';
 import { hashId, randomId } from '../kit/random-id.ts';

@@ -1,4 +1,10 @@
-import { definePlugin, GatewayError, type PluginApi, type Principal, type UserRecord } from '../../../core/index.ts';
+import {
+  definePlugin,
+  GatewayError,
+  type PluginApi,
+  type Principal,
+  type UserRecord,
+} from '../../../contract/index.ts';
 import { USERS } from '../../policies/kit/index.ts';
 import { createCookies } from '../kit/cookies.ts';
 import { createDocuments, createKeptDocuments, createUserDocuments, withStore } from '../kit/documents.ts';

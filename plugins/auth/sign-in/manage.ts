@@ -1,4 +1,4 @@
-import { GatewayError, type PluginApi } from '../../../core/index.ts';
+import { GatewayError, type PluginApi } from '../../../contract/index.ts';
 import { type Resource, resource, textOf, WITHIN } from '../../policies/kit/resource.ts';
 import type { FoundSignIn, SignIns } from './sign-ins.ts';
 

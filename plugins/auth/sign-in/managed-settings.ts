@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isObject, type Route, type RouteContext } from '../../../core/index.ts';
+import { isObject, type Route, type RouteContext } from '../../../contract/index.ts';
 import type { SignInConfig } from './config-schema.ts';
 import { ACCESS_PREFIX, type SignIns } from './sign-ins.ts';
 

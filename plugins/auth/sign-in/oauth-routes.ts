@@ -1,5 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { GatewayError, isGatewayError, type PluginApi, type Route, type RouteContext } from '../../../core/index.ts';
+import {
+  GatewayError,
+  isGatewayError,
+  type PluginApi,
+  type Route,
+  type RouteContext,
+} from '../../../contract/index.ts';
 import { createLocalCounters, networkOf } from '../../policies/kit/index.ts';
 import { DEVICE_PATH } from '../kit/introductions.ts';
 import type { SignInOptions } from './config-schema.ts';

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Counters } from '../../../core/index.ts';
+import type { Counters } from '../../../contract/index.ts';
 import { maxEntries } from '../../policies/kit/index.ts';
 import { type KeptDocuments, type UserDocuments, withStore } from '../kit/documents.ts';
 import type { IntroducedPerson } from '../kit/introductions.ts';

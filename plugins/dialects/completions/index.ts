@@ -16,8 +16,8 @@ import {
   readObject,
   readString,
   type Schema,
-} from '../../../core/index.ts';
-import { invalid } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { invalid } from '../../formats/kit/index.ts';
 import { fillIn } from '../kit/fill-in.ts';
 
 /** Fields that mean the same in both of OpenAI's formats. */

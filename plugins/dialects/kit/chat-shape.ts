@@ -4,7 +4,7 @@ import {
   type ChatRequest,
   type DialectDefinition,
   type Schema,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { writeChatChunk, writeChatResponse } from '../../formats/openai-chat/response.ts';
 
 const USAGE: Schema = {

@@ -1,4 +1,4 @@
-import type { ChatMessage } from '../../../core/index.ts';
+import type { ChatMessage } from '../../../contract/index.ts';
 
 /** What a chat model is told when it is to write what belongs between two texts. */
 const FILL_IN =

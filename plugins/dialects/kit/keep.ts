@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Principal, parseDuration } from '../../../core/index.ts';
+import { type Principal, parseDuration } from '../../../contract/index.ts';
 
 /** Whether what was answered is kept for requests that continue it: not at all, for an hour, or for `retention`. */
 export type StoreMode = 'off' | 'short' | 'on';

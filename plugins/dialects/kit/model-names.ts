@@ -1,4 +1,4 @@
-import { isObject, type Schema } from '../../../core/index.ts';
+import { isObject, type Schema } from '../../../contract/index.ts';
 
 /** The option `models` of a dialect: names that its clients insist on. `example` is one of them. */
 export function modelNamesSchema(example: string): Schema {

@@ -19,8 +19,8 @@ import {
   readString,
   type Schema,
   type Usage,
-} from '../../../core/index.ts';
-import { readDataUrl } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { readDataUrl } from '../../formats/kit/index.ts';
 import { modelNamesSchema, readModelNames } from '../kit/model-names.ts';
 import { isGenerate, OLLAMA_CHAT, OLLAMA_GENERATE, type OllamaBody, readOllama } from './read.ts';
 

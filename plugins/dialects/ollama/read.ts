@@ -12,8 +12,8 @@ import {
   type Schema,
   type Tool,
   type ToolCall,
-} from '../../../core/index.ts';
-import { invalid } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { invalid } from '../../formats/kit/index.ts';
 import { fillIn } from '../kit/fill-in.ts';
 
 export type OllamaBody = JsonObject;

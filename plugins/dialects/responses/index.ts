@@ -6,7 +6,7 @@ import {
   GatewayError,
   type PluginApi,
   type RouteContext,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { COMPACT, withTrigger } from '../../formats/openai-responses/compaction.ts';
 import { RESPONSES_NATIVE } from '../../formats/openai-responses/native.ts';
 import { readResponsesRequest } from '../../formats/openai-responses/read-request.ts';

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WebSocket } from 'ws';
+import { createEventReader } from '../../../contract/event-reader.ts';
 import {
-  createEventReader,
   type DialectDefinition,
   type ErrorCode,
   GatewayError,
@@ -14,7 +14,7 @@ import {
   type RateWatch,
   toGatewayError,
   type Upgrade,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 
 /** Messages in a row that are no requests, after which the socket is closed. */
 const MAX_BAD = 5;

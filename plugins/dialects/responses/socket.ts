@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { GatewayError, isObject, type JsonObject, readArray, readString } from '../../../core/index.ts';
+import { GatewayError, isObject, type JsonObject, readArray, readString } from '../../../contract/index.ts';
 import { inputItems } from '../../formats/openai-responses/tables.ts';
 import type { Item, ResponsesBody } from '../../formats/openai-responses/types.ts';
 import { responseObject } from '../../formats/openai-responses/write-response.ts';

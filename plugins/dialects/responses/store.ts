@@ -8,7 +8,7 @@ import {
   readArray,
   readString,
   type Target,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { sinceCompaction } from '../../formats/openai-responses/compaction.ts';
 import { inputItems } from '../../formats/openai-responses/tables.ts';
 import type { Item, ResponsesBody } from '../../formats/openai-responses/types.ts';

@@ -1,4 +1,5 @@
-import { type WebSocket, WebSocketServer } from 'ws';
+import { createRequire } from 'node:module';
+import type { WebSocket, WebSocketServer } from 'ws';
 import {
   type DialectDefinition,
   GatewayError,
@@ -7,8 +8,15 @@ import {
   type PluginApi,
   toGatewayError,
   type Upgrade,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { type DialectSocket, SocketSession } from './socket-session.ts';
+
+const require = createRequire(import.meta.url);
+
+/** Loaded with the first websocket. */
+function loadWs(): typeof import('ws') {
+  return require('ws') as typeof import('ws');
+}
 
 /** The bounds and clocks of websockets, in milliseconds where they are times; `docs/http.md` lists them. */
 export const SOCKET_LIMITS = Object.freeze({
@@ -82,7 +90,7 @@ export class Websockets {
     const { keyId, userId } = upgrade.principal;
     const key = keyId ?? userId;
     this.#assertRoom(key, userId);
-    this.#acceptor ??= new WebSocketServer({
+    this.#acceptor ??= new (loadWs().WebSocketServer)({
       noServer: true,
       perMessageDeflate: false,
       maxPayload: upgrade.maxBytes,

@@ -6,8 +6,8 @@ import {
   readObject,
   readString,
   type UpstreamFailure,
-} from '../../../core/index.ts';
-import { readRetryAfter } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { readRetryAfter } from '../kit/index.ts';
 
 interface ErrorRow {
   readonly type: string;

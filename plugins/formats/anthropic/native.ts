@@ -15,8 +15,8 @@ import {
   readString,
   type SseEvent,
   type Tool,
-} from '../../../core/index.ts';
-import { tellDropped, textOf } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { tellDropped, textOf } from '../kit/index.ts';
 import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { anthropicCallId, anthropicTraits } from './tables.ts';
 import { fitThinking, isThinkingBlock, openThinking, sealBlock, takesThinking } from './thinking.ts';

@@ -13,7 +13,7 @@ import {
   readString,
   type Tool,
   type ToolCall,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { cacheControlOf, isUsualOrder, opaqueOf } from './tables.ts';
 import { isThinkingBlock, readEffort, readThinking } from './thinking.ts';
 import type { Block, MessagesMessage, MessagesRequest, MessagesTool } from './types.ts';

@@ -22,8 +22,8 @@ import {
   type StreamProgress,
   type ToolCall,
   usageChunk,
-} from '../../../core/index.ts';
-import { ANSWER_TOOL } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { ANSWER_TOOL } from '../kit/index.ts';
 import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import { anthropicFailure } from './errors.ts';
 import { isUsualOrder, opaqueOf, readFinish } from './tables.ts';

@@ -6,8 +6,8 @@ import {
   type NativeFinish,
   type ProviderEffects,
   readObject,
-} from '../../../core/index.ts';
-import { LEGACY_FUNCTIONS, toolCallId } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { LEGACY_FUNCTIONS, toolCallId } from '../kit/index.ts';
 
 /** Types of `thinking`: with an effort, with a number of tokens, only in short notes between tool calls, not at all. */
 export type ThinkingType = 'adaptive' | 'enabled' | 'between_tools' | 'disabled';

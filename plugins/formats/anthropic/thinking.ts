@@ -7,7 +7,7 @@ import {
   readArray,
   readObject,
   readString,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   type Conversation,
   EFFORTS,
@@ -18,7 +18,7 @@ import {
   isEffort,
   THINKING_TOKENS,
   tellDropped,
-} from '../../providers/kit/index.ts';
+} from '../kit/index.ts';
 import { SEAL } from '../sealed-reasoning.ts';
 import { type AnthropicTraits, THINKING_TYPES, type ThinkingType } from './tables.ts';
 import type { Block } from './types.ts';

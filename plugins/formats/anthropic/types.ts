@@ -1,4 +1,4 @@
-import { type JsonObject, MAX_MESSAGES, MAX_PARTS, type Schema } from '../../../core/index.ts';
+import { type JsonObject, MAX_MESSAGES, MAX_PARTS, type Schema } from '../../../contract/index.ts';
 
 /** The wire of the Messages API: known fields only. Source: https://platform.claude.com/docs/en/api/messages */
 

@@ -6,7 +6,7 @@ import {
   readObject,
   readString,
   type Usage,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 
 /** What a message used, both ways. Sources: https://platform.claude.com/docs/en/api/messages, …/about-claude/pricing, …/build-with-claude/refusals-and-fallback */
 

@@ -9,7 +9,7 @@ import {
   readObject,
   readString,
   type Schema,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   ANSWER_TOOL,
   type AnswerFormat,
@@ -28,7 +28,7 @@ import {
   tellDropped,
   textOf,
   urlOf,
-} from '../../providers/kit/index.ts';
+} from '../kit/index.ts';
 import { type AnthropicTraits, anthropicCallId, cacheControlOf, valueOfOpaque } from './tables.ts';
 import { isThinkingBlock, placedThinking } from './thinking.ts';
 import type { AnthropicMessage, AnthropicRequest, Block, MessagesTool, TextBlock } from './types.ts';

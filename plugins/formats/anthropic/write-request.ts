@@ -10,8 +10,8 @@ import {
   readCount,
   readObject,
   readString,
-} from '../../../core/index.ts';
-import { applyFieldRules, invalid, mergeExtraBody, readConversation, tellDropped } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { applyFieldRules, invalid, mergeExtraBody, readConversation, tellDropped } from '../kit/index.ts';
 import { anthropicResponse, anthropicStream } from './read-response.ts';
 import { ANTHROPIC_FIELDS, type AnthropicTraits, anthropicTraits, cacheControlOf } from './tables.ts';
 import { hasThinking, isThinking, planThinking, wantsThinking } from './thinking.ts';

@@ -8,8 +8,8 @@ import {
   type ReasoningDetail,
   readArray,
   readObject,
-} from '../../../core/index.ts';
-import { parseArguments, transcriptOf } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { parseArguments, transcriptOf } from '../kit/index.ts';
 import { anthropicCallId, valueOfOpaque, writeFinish } from './tables.ts';
 import { writeThinking } from './thinking.ts';
 import type { Block, MessagesRequest } from './types.ts';

@@ -11,8 +11,8 @@ import {
   type ReasoningDetail,
   type ToolCallDelta,
   type Usage,
-} from '../../../core/index.ts';
-import { transcriptOf } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { transcriptOf } from '../kit/index.ts';
 import { messagesError } from './errors.ts';
 import { writeFinish } from './tables.ts';
 import { signatureOf, writeThinking } from './thinking.ts';

@@ -7,7 +7,7 @@ import {
   type SseEvent,
   type StreamDecoder,
   StreamFailure,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { anthropicResponse, anthropicStream } from '../anthropic/read-response.ts';
 import { anthropicRequest, betaNames } from '../anthropic/write-request.ts';
 import { assertNoException } from './read-response.ts';

@@ -7,7 +7,7 @@ import {
   type SseReader,
   type SseReaderOptions,
   StreamFailure,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 
 /** Two lengths and their checksum. */
 const PRELUDE_BYTES = 12;

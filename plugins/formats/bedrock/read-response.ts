@@ -22,8 +22,8 @@ import {
   type UpstreamFailure,
   type Usage,
   usageChunk,
-} from '../../../core/index.ts';
-import { failureOfStatus, toolCallId } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { failureOfStatus, toolCallId } from '../kit/index.ts';
 import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import { CLASS_BY_ERROR, CLASS_BY_TEXT, HINTS, meaningOf, OWN_REASONS } from './tables.ts';
 

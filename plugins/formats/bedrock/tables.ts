@@ -1,5 +1,5 @@
-import type { FailureClass, FieldTable, FinishReason } from '../../../core/index.ts';
-import { LEGACY_FUNCTIONS } from '../../providers/kit/index.ts';
+import type { FailureClass, FieldTable, FinishReason } from '../../../contract/index.ts';
+import { LEGACY_FUNCTIONS } from '../kit/index.ts';
 
 type Meaning = FinishReason | { readonly failure: FailureClass };
 

@@ -7,7 +7,7 @@ import {
   readObject,
   readString,
   type Schema,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   applyFieldRules,
   type Conversation,
@@ -30,7 +30,7 @@ import {
   toolCallId,
   toolsOfHistory,
   urlOf,
-} from '../../providers/kit/index.ts';
+} from '../kit/index.ts';
 import { CONVERSE_FIELDS } from './tables.ts';
 
 type Block = JsonObject;

@@ -10,8 +10,8 @@ import {
   readObject,
   readString,
   type UpstreamFailure,
-} from '../../../core/index.ts';
-import { readRetryAfter } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { readRetryAfter } from '../kit/index.ts';
 
 /** Google's canonical status names. Source: https://cloud.google.com/apis/design/errors */
 const CLASS_BY_STATUS: Readonly<Record<string, FailureClass>> = Object.freeze({

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, readArray, readCount, readObject, readString } from '../../../core/index.ts';
+import { isObject, type JsonObject, readArray, readCount, readObject, readString } from '../../../contract/index.ts';
 
 /**
  * What a candidate's text is grounded in, as OpenAI's citations: pages and places as `url_citation`, documents of a file search store as

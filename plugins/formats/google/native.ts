@@ -12,8 +12,8 @@ import {
   readObject,
   readString,
   type Tool,
-} from '../../../core/index.ts';
-import { readParts, textOf, toolCallId } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { readParts, textOf, toolCallId } from '../kit/index.ts';
 import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { geminiError } from './errors.ts';
 import { PLAIN_FIELDS } from './read-request.ts';

@@ -7,8 +7,8 @@ import {
   readObject,
   readString,
   type ToolCall,
-} from '../../../core/index.ts';
-import { invalid } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { invalid } from '../kit/index.ts';
 import { isPacked, sealedIn, signatureField, unpackReasoning } from './signatures.ts';
 import { AUDIO_FORMAT, isUsualOrder } from './tables.ts';
 import { fieldOf, listOf, nameIn, othersOf, type Reading } from './types.ts';

@@ -9,8 +9,8 @@ import {
   MAX_MESSAGES,
   readString,
   type Schema,
-} from '../../../core/index.ts';
-import { invalid } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { invalid } from '../kit/index.ts';
 import { isReference } from './read-contents.ts';
 import { readGemini } from './read-request.ts';
 import { isPacked } from './signatures.ts';

@@ -11,8 +11,8 @@ import {
   readString,
   type Schema,
   type Tool,
-} from '../../../core/index.ts';
-import { invalid } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { invalid } from '../kit/index.ts';
 import { contentOf, partsOf, readContents } from './read-contents.ts';
 import { readThinking } from './tables.ts';
 import {

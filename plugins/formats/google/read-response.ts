@@ -13,8 +13,8 @@ import {
   StreamFailure,
   type ToolCall,
   type Usage,
-} from '../../../core/index.ts';
-import { ANSWER_TOOL } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { ANSWER_TOOL } from '../kit/index.ts';
 import { brokenOff, type ChoiceEnd, unmappedEnd } from '../unmapped-end.ts';
 import { geminiFailure } from './errors.ts';
 import { readGrounding } from './grounding.ts';

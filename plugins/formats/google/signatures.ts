@@ -1,5 +1,5 @@
-import { isObject, type JsonObject, parseJson, type ReasoningDetail } from '../../../core/index.ts';
-import { toolCallId } from '../../providers/kit/index.ts';
+import { isObject, type JsonObject, parseJson, type ReasoningDetail } from '../../../contract/index.ts';
+import { toolCallId } from '../kit/index.ts';
 import { readSealedDetail, SEAL, sealDetail } from '../sealed-reasoning.ts';
 
 /**

@@ -25,7 +25,7 @@ import {
   type ToolCallDelta,
   type Usage,
   usageChunk,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { geminiError, geminiFailure } from './errors.ts';
 import { writeGrounding } from './grounding.ts';
 import {

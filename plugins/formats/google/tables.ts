@@ -7,7 +7,7 @@ import {
   type JsonObject,
   type ProviderEffects,
   readString,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   EFFORTS,
   type Effort,
@@ -17,7 +17,7 @@ import {
   isEffort,
   LEGACY_FUNCTIONS,
   THINKING_TOKENS,
-} from '../../providers/kit/index.ts';
+} from '../kit/index.ts';
 import { fieldOf, type GeminiThinking } from './types.ts';
 
 /**

@@ -5,8 +5,8 @@ import {
   MAX_MESSAGES,
   readArray,
   type Schema,
-} from '../../../core/index.ts';
-import { invalid } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { invalid } from '../kit/index.ts';
 
 /** The wire of generateContent: only the fields we write or read. Source: https://ai.google.dev/api/generate-content */
 

@@ -7,7 +7,7 @@ import {
   readArray,
   readObject,
   readString,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   type CalledTool,
   type Conversation,
@@ -19,7 +19,7 @@ import {
   type ToolResult,
   textOf,
   urlOf,
-} from '../../providers/kit/index.ts';
+} from '../kit/index.ts';
 import { readCallId, SKIP_SIGNATURE, signatureOf } from './signatures.ts';
 import { AUDIO_TYPE, type GeminiTraits } from './tables.ts';
 import type { GeminiContent, GeminiPart } from './types.ts';

@@ -9,7 +9,7 @@ import {
   readString,
   type Schema,
   type Usage,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { geminiError } from './errors.ts';
 import { type InteractionBody, type Step, wantsSummaries } from './read-interactions.ts';
 import { createCandidateWriter } from './stream.ts';

@@ -12,7 +12,7 @@ import {
   readObject,
   readString,
   type Schema,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   ANSWER_TOOL,
   type AnswerFormat,
@@ -25,7 +25,7 @@ import {
   readTools,
   type ToolMode,
   tellDropped,
-} from '../../providers/kit/index.ts';
+} from '../kit/index.ts';
 import { GEMINI_FIELDS, type GeminiTraits, geminiTraits, readEffort, readThinking, writeThinking } from './tables.ts';
 import {
   fieldOf,

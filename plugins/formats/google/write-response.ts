@@ -14,8 +14,8 @@ import {
   readString,
   type ToolCall,
   type Usage,
-} from '../../../core/index.ts';
-import { readDataUrl } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { readDataUrl } from '../kit/index.ts';
 import { writeGrounding } from './grounding.ts';
 import { hiddenReasoning, packReasoning, plainCallId, type Seal, signatureOf } from './signatures.ts';
 import { writeFinish } from './tables.ts';

@@ -1,5 +1,5 @@
 /** How vendors with OpenAI's chat completions go on with an answer that was begun. */
-import { type Continuation, type HttpRequest, readArray, readObject, type Schema } from '../../../core/index.ts';
+import { type Continuation, type HttpRequest, readArray, readObject, type Schema } from '../../../contract/index.ts';
 import type { Differences } from './types.ts';
 
 /** The request with `prefix: true` at the answer that was begun, as DeepSeek and Mistral have it. */

@@ -4,8 +4,8 @@ import {
   type ResponseHeaders,
   readString,
   type UpstreamFailure,
-} from '../../../core/index.ts';
-import { readRetryAfter } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { readRetryAfter } from '../kit/index.ts';
 import type { ErrorRules, VendorError } from './types.ts';
 
 /** Classes by code or type. `invalid_request_error` and the like are not here: some vendors say so for everything. */

@@ -8,8 +8,8 @@ import {
   readObject,
   readString,
   type ToolCall,
-} from '../../../core/index.ts';
-import { invalid, readDataUrl, textOfDetails, writeRelayDetails } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { invalid, readDataUrl, textOfDetails, writeRelayDetails } from '../kit/index.ts';
 import type { Differences, FileRules, RoleRules, Variant } from './types.ts';
 
 type ToolIds = NonNullable<Differences['toolIds']>;

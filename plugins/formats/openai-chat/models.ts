@@ -1,5 +1,5 @@
-import type { ChatRequest } from '../../../core/index.ts';
-import { type Effort, nearestEffort } from '../../providers/kit/index.ts';
+import type { ChatRequest } from '../../../contract/index.ts';
+import { type Effort, nearestEffort } from '../kit/index.ts';
 import { drop, emulate, PRICED_CACHE, RESPONSES_API, refuse, rename } from './tables.ts';
 import type { CompatibleRules, Emulation, Variant } from './types.ts';
 

@@ -15,7 +15,7 @@ import {
   readArray,
   readObject,
   readString,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   alternateTurns,
   fitCacheMarks,
@@ -23,7 +23,7 @@ import {
   readRelayDetails,
   tellDropped,
   toolsOfHistory,
-} from '../../providers/kit/index.ts';
+} from '../kit/index.ts';
 import { writeResponsesRequest } from '../openai-responses/write-request.ts';
 import { hasSealedSignature, readSealedDetail } from '../sealed-reasoning.ts';
 import { fitTools, mapMessages, messageRules, plainTools } from './messages.ts';

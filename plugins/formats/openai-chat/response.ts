@@ -16,8 +16,8 @@ import {
   StreamFailure,
   type UpstreamFailure,
   type Usage,
-} from '../../../core/index.ts';
-import { readRelayDetails, textOfDetails } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { readRelayDetails, textOfDetails } from '../kit/index.ts';
 import { sealDetail } from '../sealed-reasoning.ts';
 import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import { classifyError } from './errors.ts';

@@ -17,8 +17,8 @@ import {
   StreamFailure,
   type ToolCallDelta,
   type Usage,
-} from '../../../core/index.ts';
-import { readRelayDetails } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { readRelayDetails } from '../kit/index.ts';
 import { type ChoiceEnd, hasDelivered, unmappedEnd } from '../unmapped-end.ts';
 import {
   count,

@@ -1,4 +1,4 @@
-import type { ChatRequest, FailureClass, FinishReason, ProviderEffects } from '../../../core/index.ts';
+import type { ChatRequest, FailureClass, FinishReason, ProviderEffects } from '../../../contract/index.ts';
 import { MIN_OUTPUT_TOKENS, pricedCache } from '../openai-responses/tables.ts';
 import type { CompatibleRule, CompatibleRules, Emulation } from './types.ts';
 

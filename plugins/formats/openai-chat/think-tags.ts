@@ -1,4 +1,4 @@
-import type { ChatCodec, ChatResponse, ChunkChoice } from '../../../core/index.ts';
+import type { ChatCodec, ChatResponse, ChunkChoice } from '../../../contract/index.ts';
 
 const OPEN = '<think>';
 const CLOSE = '</think>';

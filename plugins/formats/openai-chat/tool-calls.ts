@@ -6,8 +6,8 @@ import {
   readString,
   type ToolCall,
   type ToolCallDelta,
-} from '../../../core/index.ts';
-import { toolCallId } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { toolCallId } from '../kit/index.ts';
 import { shortId } from './messages.ts';
 
 /** What every vendor takes as a call's id, so that the conversation may go on at any of them. */

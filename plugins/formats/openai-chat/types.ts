@@ -17,8 +17,8 @@ import type {
   Schema,
   Timeouts,
   Transport,
-} from '../../../core/index.ts';
-import type { EmbeddingCodec, ProviderConfig, TurnOrder } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import type { EmbeddingCodec, ProviderConfig, TurnOrder } from '../kit/index.ts';
 
 /** What an emulation puts into the vendor's body; an undefined value removes a field. */
 export interface Emulation {

@@ -1,4 +1,4 @@
-import { GatewayError, isObject, type NativeBody, type NativeRow, readString } from '../../../core/index.ts';
+import { GatewayError, isObject, type NativeBody, type NativeRow, readString } from '../../../contract/index.ts';
 import { inputItems, isSet } from './tables.ts';
 import type { Item, ResponsesBody } from './types.ts';
 import type { Output } from './write-output.ts';

@@ -1,4 +1,4 @@
-import type { ErrorCode, GatewayError } from '../../../core/index.ts';
+import type { ErrorCode, GatewayError } from '../../../contract/index.ts';
 
 const prompt = 'invalid_prompt';
 const server = 'server_error';

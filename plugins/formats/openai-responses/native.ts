@@ -12,7 +12,7 @@ import {
   readArray,
   readObject,
   readString,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { foreignCompaction, isTrigger, summaryOf } from './compaction.ts';
 import { errorEvent, failedError } from './errors.ts';

@@ -9,7 +9,7 @@ import {
   readObject,
   readString,
   type ToolCall,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { COMPACT_PROMPT, endsInTrigger, summaryOf } from './compaction.ts';
 import { readReasoning } from './reasoning.ts';
 import { calledName, callIdOf, customArguments, FORMAT } from './tables.ts';

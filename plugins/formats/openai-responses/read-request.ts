@@ -10,7 +10,7 @@ import {
   readArray,
   readString,
   type ToolChoice,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { endsInTrigger, withoutForm } from './compaction.ts';
 import { type Findings, type MessagePlace, readMessages } from './read-messages.ts';
 import { readToolTable, type ToolTable } from './read-tools.ts';

@@ -13,7 +13,7 @@ import {
   type ToolCall,
   type UpstreamFailure,
   type Usage,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { type ChoiceEnd, unmappedEnd } from '../unmapped-end.ts';
 import { readReasoningItem } from './reasoning.ts';
 import { calledName, callIdOf, customArguments, INCOMPLETE, isCall } from './tables.ts';

@@ -17,7 +17,7 @@ import {
   StreamFailure,
   type ToolCallDelta,
   usageChunk,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   BETWEEN_MESSAGES,
   type ClassifyFailure,

@@ -7,7 +7,7 @@ import {
   readObject,
   readString,
   type Tool,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { namespacedName } from './tables.ts';
 import type { Item, ResponsesBody } from './types.ts';
 

@@ -1,4 +1,10 @@
-import { type DialectContext, type ReasoningDetail, readArray, readObject, readString } from '../../../core/index.ts';
+import {
+  type DialectContext,
+  type ReasoningDetail,
+  readArray,
+  readObject,
+  readString,
+} from '../../../contract/index.ts';
 import { FORMAT } from './tables.ts';
 import type { Item } from './types.ts';
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type FinishReason, isObject, parseJson, readString } from '../../../core/index.ts';
+import { type FinishReason, isObject, parseJson, readString } from '../../../contract/index.ts';
 import type { Item, ResponsesBody } from './types.ts';
 
 /** `incomplete_details.reason` of a response that was cut, and the canonical finish reason. */

@@ -1,4 +1,4 @@
-import { MAX_MESSAGES, MAX_PARTS, type Schema } from '../../../core/index.ts';
+import { MAX_MESSAGES, MAX_PARTS, type Schema } from '../../../contract/index.ts';
 
 /**
  * OpenAI's Responses API: shapes and words that both sides need, the dialect that clients speak and the codec for vendors.

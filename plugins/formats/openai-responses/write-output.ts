@@ -8,8 +8,8 @@ import {
   readObject,
   readString,
   type ToolCallDelta,
-} from '../../../core/index.ts';
-import { transcriptOf } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { transcriptOf } from '../kit/index.ts';
 import type { Item } from './types.ts';
 import { type Block, type BlockSetting, createToolBlock, type ToolBlock } from './write-tools.ts';
 

@@ -6,7 +6,7 @@ import {
   readArray,
   readObject,
   readString,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { FORMAT, INCLUDE_ENCRYPTED, isSet, SAME_FIELDS, usualOrder } from './tables.ts';
 import type { Item, ResponsesRequest } from './types.ts';
 

@@ -12,8 +12,8 @@ import {
   readObject,
   readString,
   type Usage,
-} from '../../../core/index.ts';
-import { transcriptOf } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { transcriptOf } from '../kit/index.ts';
 import { createCompaction, endsInTrigger } from './compaction.ts';
 import type { failedError } from './errors.ts';
 import { readToolTable } from './read-tools.ts';

@@ -1,4 +1,4 @@
-import type { ChatChunk, DialectStream, FinishReason, GatewayError, Usage } from '../../../core/index.ts';
+import type { ChatChunk, DialectStream, FinishReason, GatewayError, Usage } from '../../../contract/index.ts';
 import { errorEvent, failedError } from './errors.ts';
 import type { ResponsesEvent } from './types.ts';
 import {

@@ -1,4 +1,4 @@
-import { isObject, parseJson, type ReasoningDetail } from '../../../core/index.ts';
+import { isObject, parseJson, type ReasoningDetail } from '../../../contract/index.ts';
 import type { CallerTool } from './read-tools.ts';
 import { customInput } from './tables.ts';
 import type { Item } from './types.ts';

@@ -1,4 +1,4 @@
-import { type Call, GatewayError, type PluginApi } from '../../../core/index.ts';
+import { type Call, GatewayError, type PluginApi } from '../../../contract/index.ts';
 import type { TextPlace, TextTransform } from './text-transform.ts';
 
 /** Which texts of a call are looked at. */

@@ -6,7 +6,7 @@ import {
   GatewayError,
   type PluginApi,
   type StreamTransform,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { refusal, refuseBatches, refuseRealtime, type Side } from './guard.ts';
 import { isCodedAt, type TextPlace, type TextTransform, textTransform } from './text-transform.ts';
 

@@ -1,4 +1,4 @@
-import { type Call, GatewayError, isGatewayError, type PluginApi } from '../../../core/index.ts';
+import { type Call, GatewayError, isGatewayError, type PluginApi } from '../../../contract/index.ts';
 
 /** The options of a policy that asks a service. */
 export const SERVICE = Object.freeze({

@@ -7,7 +7,7 @@ import {
   isObject,
   type JsonObject,
   type StreamTransform,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { readTextFile } from './text-file.ts';
 import { streamOfText, type TextMatch, type TextSearch, type TextStream } from './text-stream.ts';
 

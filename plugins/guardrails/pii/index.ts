@@ -1,4 +1,4 @@
-import { type Call, definePlugin, OptionError, problemsOf } from '../../../core/index.ts';
+import { type Call, definePlugin, OptionError, problemsOf } from '../../../contract/index.ts';
 import { guardTexts, refusal, SIDES, type TextTransform, textTransform } from '../kit/index.ts';
 import { KIND_NAMES, KINDS, type Kind, searchFor } from './forms.ts';
 

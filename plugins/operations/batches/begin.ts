@@ -8,9 +8,9 @@ import {
   type PluginApi,
   type RouteContext,
   type Schema,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
+import type { BatchRequest, BatchResponse } from '../../formats/kit/index.ts';
 import { heldOf, plannedFacts } from '../../policies/kit/index.ts';
-import type { BatchRequest, BatchResponse } from '../../providers/kit/index.ts';
 import { type BatchRecord, type Checked, newId, ownerOf, type Records } from './records.ts';
 import type { Settler } from './settle.ts';
 import { vendorId, WIRES, wireOf, withQuery } from './wires.ts';

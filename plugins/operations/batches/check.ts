@@ -6,8 +6,8 @@ import {
   type PluginApi,
   type Price,
   type RouteContext,
-} from '../../../core/index.ts';
-import type { BatchOffer } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import type { BatchOffer } from '../../formats/kit/index.ts';
 import { batchPrice } from './prices.ts';
 import { type Checked, hash } from './records.ts';
 import { MAX_REQUESTS } from './wires.ts';

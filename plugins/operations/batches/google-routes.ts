@@ -8,7 +8,7 @@ import {
   readObject,
   readString,
   type Schema,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { Checker, wrong } from './check.ts';
 import { type BatchParts, findBatch, passNotFound } from './openai-routes.ts';
 import type { BatchRecord } from './records.ts';

@@ -1,5 +1,5 @@
-import { definePlugin, isObject, parseDuration, parseSize, readString } from '../../../core/index.ts';
-import type { BatchResponse } from '../../providers/kit/index.ts';
+import { definePlugin, isObject, parseDuration, parseSize, readString } from '../../../contract/index.ts';
+import type { BatchResponse } from '../../formats/kit/index.ts';
 import { addAnthropicRoutes } from './anthropic-routes.ts';
 import { BATCH_REQUEST, createBeginning, estimateBatch } from './begin.ts';
 import { addGoogleRoutes } from './google-routes.ts';

@@ -10,8 +10,8 @@ import {
   readObject,
   readString,
   type Schema,
-} from '../../../core/index.ts';
-import { multipartBody } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import { multipartBody } from '../../formats/kit/index.ts';
 import type { createBeginning } from './begin.ts';
 import { keyOf } from './begin.ts';
 import { Checker, wrong } from './check.ts';

@@ -5,7 +5,7 @@ import {
   type PluginApi,
   type Price,
   type Target,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 
 /** The rates of a price that a batch has a part of; fees of tools are charged whole. */
 const RATES = Object.freeze([

@@ -1,6 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type Keyv from 'keyv';
-import { type CallFacts, GatewayError, type JsonObject, type PluginApi, type Principal } from '../../../core/index.ts';
+import {
+  type CallFacts,
+  GatewayError,
+  type JsonObject,
+  type PluginApi,
+  type Principal,
+} from '../../../contract/index.ts';
 
 /** What was found out of the requests of a batch when they were checked. */
 export interface Checked {

@@ -9,8 +9,8 @@ import {
   type PluginApi,
   parseJson,
   StreamFailure,
-} from '../../../core/index.ts';
-import type { BatchOffer } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import type { BatchOffer } from '../../formats/kit/index.ts';
 import { meteredOf } from './prices.ts';
 import { type BatchRecord, hash, newId, type Records } from './records.ts';
 import { readLines, WIRES, withQuery } from './wires.ts';

@@ -6,8 +6,8 @@ import {
   readObject,
   readString,
   StreamFailure,
-} from '../../../core/index.ts';
-import type { BatchOffer } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import type { BatchOffer } from '../../formats/kit/index.ts';
 
 /** How a vendor's batches are asked for, and what it says of them. */
 export interface Wire {

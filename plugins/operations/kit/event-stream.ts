@@ -1,6 +1,6 @@
+import { createEventReader } from '../../../contract/event-reader.ts';
 import {
   type AttemptResponse,
-  createEventReader,
   createSseWriter,
   GatewayError,
   isObject,
@@ -9,7 +9,7 @@ import {
   type RouteContext,
   StreamFailure,
   toGatewayError,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 
 /** The longest event: a whole image in base64. */
 const MAX_EVENT_LENGTH = 32 * 1024 * 1024;

@@ -1,4 +1,12 @@
-import type { Operation, PluginApi, RequestOf, ResponseOf, Route, RouteContext, Schema } from '../../../core/index.ts';
+import type {
+  Operation,
+  PluginApi,
+  RequestOf,
+  ResponseOf,
+  Route,
+  RouteContext,
+  Schema,
+} from '../../../contract/index.ts';
 
 /** What an operation's routes are made of: those of both surfaces, whose bodies name a model. */
 interface ModelRoutes<O extends Operation> {

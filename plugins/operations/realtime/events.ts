@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { GatewayError, isObject, type JsonObject, readArray, readObject, readString } from '../../../core/index.ts';
+import { GatewayError, isObject, type JsonObject, readArray, readObject, readString } from '../../../contract/index.ts';
 import { CHARACTERS_PER_TOKEN, MAX_LIMIT } from './usage.ts';
 
 /** The model of a session that transcribes the caller's sound, and the tokens of its prompt. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type WebSocket, WebSocketServer } from 'ws';
+import { createRequire } from 'node:module';
+import type { WebSocket } from 'ws';
 import {
   type ApiOfKind,
   type Call,
@@ -14,12 +15,19 @@ import {
   StreamFailure,
   toGatewayError,
   type Upgrade,
-} from '../../../core/index.ts';
-import type { RealtimeRequest, RealtimeResponse } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import type { RealtimeRequest, RealtimeResponse } from '../../formats/kit/index.ts';
 import { invalid } from './events.ts';
 import { Session } from './session.ts';
 import type { Run } from './turn.ts';
 import { estimateRealtime } from './usage.ts';
+
+const require = createRequire(import.meta.url);
+
+/** Loaded with the first websocket. */
+function loadWs(): typeof import('ws') {
+  return require('ws') as typeof import('ws');
+}
 
 const PATH = '/v1/realtime';
 
@@ -232,7 +240,7 @@ class Sessions {
       const { socket: vendor, target } = opened.response;
       if (!vendor || !target)
         throw new GatewayError('internal_error', 'A hook has replaced the websocket of the provider.');
-      const acceptor = new WebSocketServer({
+      const acceptor = new (loadWs().WebSocketServer)({
         ...{ noServer: true, perMessageDeflate: false, maxPayload: maxBytes, maxFragments: 4096 },
         handleProtocols: (offered) => (offered.has('realtime') ? 'realtime' : false),
       });

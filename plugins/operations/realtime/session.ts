@@ -15,8 +15,8 @@ import {
   type Target,
   toGatewayError,
   type Upgrade,
-} from '../../../core/index.ts';
-import type { RealtimeRequest, RealtimeResponse } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import type { RealtimeRequest, RealtimeResponse } from '../../formats/kit/index.ts';
 import { assertEvent, CLOSE_CODES, errorEvent, invalid, outputOf, Settings, type Transcriber } from './events.ts';
 import { Transcripts } from './transcripts.ts';
 import { endTurns, type Run, Turn } from './turn.ts';

@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../../core/index.ts';
-import type { RealtimeRequest } from '../../providers/kit/index.ts';
+import type { JsonObject } from '../../../contract/index.ts';
+import type { RealtimeRequest } from '../../formats/kit/index.ts';
 import type { Transcriber } from './events.ts';
 import { Deferred, meterUnsent, type Run } from './turn.ts';
 import { heldFor, readTranscription } from './usage.ts';

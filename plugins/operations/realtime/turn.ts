@@ -8,8 +8,8 @@ import {
   readString,
   StreamFailure,
   type TransportResponse,
-} from '../../../core/index.ts';
-import type { RealtimeResponse } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import type { RealtimeResponse } from '../../formats/kit/index.ts';
 import { fits } from './events.ts';
 import { heldFor, MAX_LIMIT, meterResponse } from './usage.ts';
 

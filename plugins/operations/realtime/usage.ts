@@ -10,8 +10,8 @@ import {
   readObject,
   readString,
   type TargetFacts,
-} from '../../../core/index.ts';
-import type { RealtimeRequest } from '../../providers/kit/index.ts';
+} from '../../../contract/index.ts';
+import type { RealtimeRequest } from '../../formats/kit/index.ts';
 
 /**
  * The largest limit of output that a session or response may name, and what a model may write of which nothing is known.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type Keyv from 'keyv';
-import { parseDuration, parseSize } from '../../../core/index.ts';
+import { parseDuration, parseSize } from '../../../contract/index.ts';
 import { mendWav, type SpeechResponse } from '../../tts/kit/index.ts';
 import type { CheckedSpeech } from './check.ts';
 

@@ -1,4 +1,4 @@
-import { GatewayError, type ModelInfo, nearest } from '../../../core/index.ts';
+import { GatewayError, type ModelInfo, nearest } from '../../../contract/index.ts';
 import {
   AUDIO_FORMATS,
   countCharacters,

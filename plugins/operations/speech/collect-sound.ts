@@ -1,4 +1,4 @@
-import { GatewayError } from '../../../core/index.ts';
+import { GatewayError } from '../../../contract/index.ts';
 import { mendWav, type SpeechResponse } from '../../tts/kit/index.ts';
 
 /** About an hour of mp3, or eleven minutes of WAV at 44.1 kHz. */

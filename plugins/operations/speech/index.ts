@@ -15,7 +15,7 @@ import {
   type RouteContext,
   type Schema,
   toGatewayError,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   AUDIO_FORMATS,
   countCharacters,

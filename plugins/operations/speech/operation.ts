@@ -13,7 +13,7 @@ import {
   picoRate,
   priceAt,
   roundCost,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   AUDIO_FORMATS,
   countCharacters,

@@ -1,4 +1,4 @@
-import type { PluginApi, Route, RouteContext, Schema } from '../../../core/index.ts';
+import type { PluginApi, Route, RouteContext, Schema } from '../../../contract/index.ts';
 import { FOR_OPERATORS, listOf, sendList } from '../../policies/kit/index.ts';
 import type { SpeechProvider, SpeechRequest, SpeechResponse, Voice } from '../../tts/kit/index.ts';
 import { collectSound } from './collect-sound.ts';

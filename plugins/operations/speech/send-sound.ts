@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import type { CallContext, RouteContext } from '../../../core/index.ts';
+import type { CallContext, RouteContext } from '../../../contract/index.ts';
 import type { SpeechResponse } from '../../tts/kit/index.ts';
 import { collectSound } from './collect-sound.ts';
 import type { SpokenResponse } from './speak.ts';

@@ -1,4 +1,4 @@
-import { type CallContext, GatewayError, type PluginApi } from '../../../core/index.ts';
+import { type CallContext, GatewayError, type PluginApi } from '../../../contract/index.ts';
 import type { SpeechProvider, SpeechRequest, SpeechResponse } from '../../tts/kit/index.ts';
 import { resolveSpeech } from './check.ts';
 

@@ -1,4 +1,4 @@
-import { GatewayError } from '../../../core/index.ts';
+import { GatewayError } from '../../../contract/index.ts';
 
 const MAX_ID = 300;
 /** Control characters and lone surrogates. */

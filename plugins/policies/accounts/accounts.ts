@@ -9,7 +9,7 @@ import {
   type PluginApi,
   type PluginConfig,
   parseUsd,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { ACCOUNTS, cpuBudget, createPlanBook, findAccount } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import { type Action, type Actions, type Resource, resource, textOf, type Wish } from '../kit/resource.ts';

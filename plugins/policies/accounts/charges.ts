@@ -15,7 +15,7 @@ import {
   type ReserveResult,
   type ReserveStates,
   roundCost,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   keyBudgetId,
   type Linked,

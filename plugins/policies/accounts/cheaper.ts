@@ -1,4 +1,4 @@
-import type { Call, ChatRequest, PluginApi } from '../../../core/index.ts';
+import type { Call, ChatRequest, PluginApi } from '../../../contract/index.ts';
 import { assertTarget, createModelCheck, splitName } from '../kit/model-names.ts';
 import { type Books, budgetsOf, holdsOf, leastOf, namedLimit, outputFor, readRoom } from './charges.ts';
 

@@ -10,7 +10,7 @@ import {
   parseDuration,
   problemsOf,
   type Route,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { ACCOUNTS, createPlanFinder, LinkedList } from '../kit/index.ts';
 import { createWriteQueue, isStoreFailure } from '../kit/write-queue.ts';
 import { registerAccounts, showBalance } from './accounts.ts';

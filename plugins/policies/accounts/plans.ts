@@ -6,7 +6,7 @@ import {
   type PluginApi,
   type StoredPlan,
   type StoredPlans,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { ALL_PLANS, changedMeanwhile, PLAN_SCHEMA, PLANS, readPlan, writeBudget } from '../kit/index.ts';
 import { type Action, type Actions, type List, type Resource, resource, WITHIN } from '../kit/resource.ts';
 import { refuseUnknownModels } from './budgets/model-check.ts';
@@ -126,7 +126,7 @@ function putAction(make: Make, api: PluginApi, show: ShowPlan): Action {
     async apply({ id: name, body, expected }) {
       checkName(name);
       refuseFile(api.settings, name);
-      const plan = readPlan(body);
+      const plan = readPlan(body, api.validate);
       checkProviders(api, plan);
       refuseUnknownModels(api, plan.budgets);
       const change = await records.change(ALL_PLANS, (plans = {}) => withPlan(plans, name, plan, expected));

@@ -6,7 +6,7 @@ import {
   type Route,
   type Subcommand,
   type UserRecord,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { auditActor, FOR_OPERATORS, USERS } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import type { Action } from '../kit/resource.ts';

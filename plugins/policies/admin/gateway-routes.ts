@@ -6,7 +6,7 @@ import {
   type Route,
   readObject,
   type Schema,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { auditActor, FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList, targetRows } from '../kit/index.ts';
 
 /** What operators ask of a gateway whatever its other plugins are: targets, the configuration and its reload, the plugins. */

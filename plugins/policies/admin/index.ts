@@ -5,7 +5,7 @@ import {
   GatewayError,
   isObject,
   type PluginApi,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { auditActor, createRefusals } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import { type Action, listAction } from '../kit/resource.ts';

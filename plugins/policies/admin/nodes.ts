@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { PluginApi, Route, Schema, Sets } from '../../../core/index.ts';
+import type { PluginApi, Route, Schema, Sets } from '../../../contract/index.ts';
 import { FOR_OPERATORS, listOf, sendList } from '../kit/index.ts';
 
 /** A process that runs a gateway on the store, as it said a moment ago. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { GatewayError, type PluginApi, type Target } from '../../../core/index.ts';
+import { GatewayError, type PluginApi, type Target } from '../../../contract/index.ts';
 import { createModelNames } from '../kit/model-names.ts';
 import { printable } from '../kit/printable.ts';
 import { type Action, type Actions, type Resource, resource, WITHIN } from '../kit/resource.ts';

@@ -1,4 +1,4 @@
-import { formatUsd, GatewayError, type PluginApi, type Records, type UserRecord } from '../../../core/index.ts';
+import { formatUsd, GatewayError, type PluginApi, type Records, type UserRecord } from '../../../contract/index.ts';
 import { cpuBudget, findAccount, USERS } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 import {

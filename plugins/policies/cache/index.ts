@@ -20,7 +20,7 @@ import {
   type ToolCall,
   type ToolCallDelta,
   type Usage,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 
 /** The fields of a delta that are put together here; a stream with others is not kept. */
 const KNOWN: ReadonlySet<string> = new Set(

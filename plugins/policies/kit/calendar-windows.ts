@@ -1,5 +1,5 @@
-import { type BudgetRule, type BudgetValues, formatUsd } from '../../../core/index.ts';
-import { WEEKDAYS } from '../../../core/operators.ts';
+import { type BudgetRule, type BudgetValues, formatUsd } from '../../../contract/index.ts';
+import { WEEKDAYS } from '../../../contract/operators.ts';
 
 /** The name of the records that say of rotated keys which was the first, by the id of the key. */
 export const KEY_ORIGINS = 'key-origins';

@@ -1,4 +1,4 @@
-import type { BudgetHold, Call, CallFacts, CallHook, CallRow, Outcome, Target } from '../../../core/index.ts';
+import type { BudgetHold, Call, CallFacts, CallHook, CallRow, Outcome, Target } from '../../../contract/index.ts';
 
 /** What a field of a call's record holds: `ms` milliseconds, `time` Unix milliseconds, `usd` whole nano-dollars. */
 export type CallFieldType =

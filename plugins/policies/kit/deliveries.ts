@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { Log, PluginApi } from '../../../core/index.ts';
+import type { Log, PluginApi } from '../../../contract/index.ts';
 
 /** What a receiver said to something that it was sent: when it did not take it, trying again is of no use. */
 export interface Reply {

@@ -1,4 +1,4 @@
-import type { PluginApi, Target } from '../../../core/index.ts';
+import type { PluginApi, Target } from '../../../contract/index.ts';
 import { nearEndOf } from './index.ts';
 
 /**

@@ -20,7 +20,6 @@ export {
   isTimeZone,
   type Linked,
   LinkedList,
-  loadModelTable,
   logFields,
   MAX_OWN_BUDGETS,
   MAX_TAGS,
@@ -30,8 +29,6 @@ export {
   OWN_BUDGET,
   PLAN_SCHEMA,
   PLANS,
-  problemsOfModels,
-  problemsOfTable,
   readBudget,
   readPlan,
   refuseTag,
@@ -41,7 +38,7 @@ export {
   targetRows,
   USERS,
   WEEKDAYS,
-} from '../../../core/operators.ts';
+} from '../../../contract/operators.ts';
 export type { CalendarWindow, KeyOrigin, WindowRule } from './calendar-windows.ts';
 export {
   firstInstantOf,

@@ -1,4 +1,4 @@
-import type { Counters, Window, WindowState } from '../../../core/index.ts';
+import type { Counters, Window, WindowState } from '../../../contract/index.ts';
 
 interface Bucket {
   used: number;

@@ -1,5 +1,12 @@
-import { nearest, type Offer, OptionError, type PluginApi, type Principal, type Target } from '../../../core/index.ts';
-import { assertInPlan, createPlanFinder } from '../../../core/operators.ts';
+import {
+  nearest,
+  type Offer,
+  OptionError,
+  type PluginApi,
+  type Principal,
+  type Target,
+} from '../../../contract/index.ts';
+import { assertInPlan, createPlanFinder } from '../../../contract/operators.ts';
 
 export type ModelNamesApi = Pick<PluginApi, 'catalog' | 'offers' | 'aliases'>;
 

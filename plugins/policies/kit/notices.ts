@@ -1,4 +1,4 @@
-import type { GatewayView, PluginApi } from '../../../core/index.ts';
+import type { GatewayView, PluginApi } from '../../../contract/index.ts';
 
 /** What operators are sent a notice of, and when. `docs/plugins/notices.md` is held to this table by a test. */
 export const NOTICES = Object.freeze({

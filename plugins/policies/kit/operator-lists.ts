@@ -1,4 +1,4 @@
-import type { Route, RouteContext, Schema } from '../../../core/index.ts';
+import type { Route, RouteContext, Schema } from '../../../contract/index.ts';
 
 /** What the routes of operators have in common: who may call them, pages of lists. */
 

@@ -1,5 +1,5 @@
-import type { AuditChange, PluginApi } from '../../../core/index.ts';
-import { networkOf } from '../../../core/operators.ts';
+import type { AuditChange, PluginApi } from '../../../contract/index.ts';
+import { networkOf } from '../../../contract/operators.ts';
 
 /** Somebody who was refused what operators do. */
 export interface Refusal extends Pick<AuditChange, 'actor' | 'subject'> {

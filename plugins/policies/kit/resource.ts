@@ -10,7 +10,7 @@ import {
   type RouteContext,
   type Schema,
   type Subcommand,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   auditActor,
   FOR_OPERATORS,

@@ -1,5 +1,5 @@
-import type { Principal } from '../../../core/index.ts';
-import { hasScope } from '../../../core/operators.ts';
+import type { Principal } from '../../../contract/index.ts';
+import { hasScope } from '../../../contract/operators.ts';
 
 /** Named sets of scopes; `admin` has all of them, and what no scope opens. */
 export const ROLES = Object.freeze(['viewer', 'billing', 'operator', 'team', 'admin'] as const);

@@ -6,8 +6,8 @@ import {
   type Route,
   type RouteContext,
   type Schema,
-} from '../../../core/index.ts';
-import { OWN_BUDGET } from '../../../core/operators.ts';
+} from '../../../contract/index.ts';
+import { OWN_BUDGET } from '../../../contract/operators.ts';
 import { FOR_OPERATORS } from './operator-lists.ts';
 
 const NAMES = {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { GatewayError, isObject, type RouteContext, type Schema } from '../../../core/index.ts';
-import { changedMeanwhile } from '../../../core/operators.ts';
+import { GatewayError, isObject, type RouteContext, type Schema } from '../../../contract/index.ts';
+import { changedMeanwhile } from '../../../contract/operators.ts';
 
 /** What operators read and write back: versions as `ETag` and `If-Match`, so that no change is lost, and fields that are only read. */
 

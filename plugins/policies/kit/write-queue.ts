@@ -1,4 +1,4 @@
-import { isGatewayError, type Log } from '../../../core/index.ts';
+import { isGatewayError, type Log } from '../../../contract/index.ts';
 
 /** A change that must reach the store, now or when it is back. Must be safe to repeat. */
 export interface PendingWrite {

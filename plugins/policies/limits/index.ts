@@ -11,7 +11,7 @@ import {
   problemsOf,
   type Target,
   type WindowState,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { assertInPlan, createLocalCounters, createPlanFinder, steadyNow } from '../kit/index.ts';
 import { createWriteQueue, isStoreFailure, type WriteQueue } from '../kit/write-queue.ts';
 import { type Entered, Leases, type Place } from './leases.ts';

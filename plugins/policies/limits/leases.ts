@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Counters, Window, WindowState } from '../../../core/index.ts';
+import type { Counters, Window, WindowState } from '../../../contract/index.ts';
 import { steadyNow } from '../kit/index.ts';
 
 /** This process takes at most one in so many of what is left of a window, or of the places. */

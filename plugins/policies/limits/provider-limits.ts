@@ -9,7 +9,7 @@ import {
   parseDuration,
   type Schema,
   type WindowState,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { steadyNow } from '../kit/index.ts';
 import { isStoreFailure } from '../kit/write-queue.ts';
 import type { Leases, Place } from './leases.ts';

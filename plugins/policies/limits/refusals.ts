@@ -1,4 +1,4 @@
-import { GatewayError, type Window, type WindowState } from '../../../core/index.ts';
+import { GatewayError, type Window, type WindowState } from '../../../contract/index.ts';
 import type { Slot as LeasedSlot } from './leases.ts';
 
 /** Who set a limit: the key, or the token that its user made it with, unless a plan is named. */

@@ -13,7 +13,7 @@ import {
   type Target,
   type TargetReport,
   type TargetState,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { endingTargets } from '../kit/ending-targets.ts';
 import { boundedLabel, countCalls, countRequests } from './series.ts';
 

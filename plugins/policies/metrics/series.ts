@@ -6,7 +6,7 @@ import {
   type Outcome,
   type PluginApi,
   type RouteState,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 
 type Target = NonNullable<Outcome['target']>;
 

@@ -14,7 +14,7 @@ import {
   parseDuration,
   problemsOf,
   type Route,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { describeAge, FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from '../kit/index.ts';
 import { type Change, keptAt, type Plan, planList, planTable, reasonOf, useKept } from './updates.ts';
 

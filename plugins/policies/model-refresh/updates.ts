@@ -6,8 +6,8 @@ import {
   type PluginApi,
   type Price,
   type PriceRow,
-} from '../../../core/index.ts';
-import { feesAreMore, isDearer, loadModelTable, problemsOfModels, problemsOfTable } from '../kit/index.ts';
+} from '../../../contract/index.ts';
+import { feesAreMore, isDearer } from '../kit/index.ts';
 
 /** What vendors and a published table say anew of models: fetched, checked, compared with what is in use, and kept in the store. */
 
@@ -41,14 +41,17 @@ interface KeptList {
   readonly at: number;
 }
 
-type UpdateApi = Pick<PluginApi, 'catalog' | 'http' | 'keyv' | 'listModels' | 'offers' | 'useModelTable'>;
+type UpdateApi = Pick<
+  PluginApi,
+  'catalog' | 'http' | 'keyv' | 'listModels' | 'modelTables' | 'offers' | 'useModelTable'
+>;
 
 const TABLE = 'table';
 const tables = (api: UpdateApi) => api.keyv<KeptTable>('tables');
 const lists = (api: UpdateApi) => api.keyv<KeptList>('models');
 
 /** Lets the gateway use what was taken over and is newer than its own table; answers the table that is in use. */
-export async function useKept(api: UpdateApi, shipped: ModelTable = loadModelTable()): Promise<ModelTable> {
+export async function useKept(api: UpdateApi, shipped: ModelTable = api.modelTables.shipped()): Promise<ModelTable> {
   const kept = await tables(api).get(TABLE);
   const isNewer = kept !== undefined && (kept.table.version ?? 0) > (shipped.version ?? 0);
   const table = isNewer ? kept.table : shipped;
@@ -84,7 +87,7 @@ export async function planList(api: UpdateApi, provider: string): Promise<Plan> 
   const models = await api.listModels(provider);
   const where = `the list of ${provider}`;
   if (models.length === 0) throw refused(where, 'has no models');
-  const problems = problemsOfModels(models);
+  const problems = api.modelTables.problemsOfModels(models);
   if (problems.length > 0) throw refused(where, `cannot be used: ${problems.join('; ')}`);
   const listed = new Set(api.catalog.list(provider));
   const known = (id: string): ModelInfo | undefined => (listed.has(id) ? api.catalog.find(provider, id) : undefined);
@@ -119,7 +122,7 @@ export async function planTable(api: UpdateApi, url: string, base: ModelTable): 
   if (response.statusCode !== 200)
     throw refused(where, `is not at its address: that has the status ${response.statusCode}`);
   const body: unknown = response.body;
-  const problems = problemsOfTable(body);
+  const problems = api.modelTables.problemsOfTable(body);
   if (problems.length > 0) throw refused(where, `cannot be used: ${problems.join('; ')}`);
   const next = body as ModelTable;
   if ((next.version ?? 0) < (base.version ?? 0))

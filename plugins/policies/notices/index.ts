@@ -9,7 +9,7 @@ import {
   OptionError,
   type PluginApi,
   problemsOf,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { createDeliveries, postJson, type Reply } from '../kit/deliveries.ts';
 import { isTimeZone, maxEntries } from '../kit/index.ts';
 import { NOTICES, type NoticeType, type OperatorNotice, onNotice } from '../kit/notices.ts';

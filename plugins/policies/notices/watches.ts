@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { formatUsd, type Ledger, type PluginApi, parseUsd, type TargetReport } from '../../../core/index.ts';
+import { formatUsd, type Ledger, type PluginApi, parseUsd, type TargetReport } from '../../../contract/index.ts';
 import { endingTargets } from '../kit/ending-targets.ts';
 import { windowAt } from '../kit/index.ts';
 import { daysBefore, type NoticeType, type OperatorNotice } from '../kit/notices.ts';

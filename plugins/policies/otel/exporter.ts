@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { PluginApi } from '../../../core/index.ts';
+import type { PluginApi } from '../../../contract/index.ts';
 import { type Message, type MessageType, toJson, toProtobuf } from './messages.ts';
 
 const compress = promisify(gzip);

@@ -5,7 +5,7 @@ import {
   type Outcome,
   type PluginApi,
   type StreamTransform,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { createPost, createSpanQueue, type ExportOptions } from './exporter.ts';
 import { attributesOf, METRICS, type Message, TRACES } from './messages.ts';
 import { createCallMetrics } from './metrics.ts';

@@ -1,4 +1,4 @@
-import type { Call, Outcome } from '../../../core/index.ts';
+import type { Call, Outcome } from '../../../contract/index.ts';
 import { summaryOf } from '../kit/index.ts';
 import { type AttributeValue, attributesOf, type Message } from './messages.ts';
 import { ATTRIBUTES as A, METRIC_NAMES, OPERATIONS, PROVIDERS } from './names.ts';

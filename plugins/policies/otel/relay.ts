@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
-import { GatewayError, isObject, type PluginApi, parseJson, type Route } from '../../../core/index.ts';
+import { GatewayError, isObject, type PluginApi, parseJson, type Route } from '../../../contract/index.ts';
 import type { ExportOptions } from './exporter.ts';
 import { ATTRIBUTES as A } from './names.ts';
 

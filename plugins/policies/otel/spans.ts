@@ -6,7 +6,7 @@ import {
   type HookTime,
   type Outcome,
   type Target,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { CALL_FIELDS, type CallSummary, describeHooks, summaryOf } from '../kit/index.ts';
 import { type AttributeValue, attributesOf, type Message } from './messages.ts';
 import { ATTRIBUTES as A, OPERATIONS, PROVIDERS } from './names.ts';

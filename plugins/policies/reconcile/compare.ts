@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { type CallRow, GatewayError, type Ledger } from '../../../core/index.ts';
+import { type CallRow, GatewayError, type Ledger } from '../../../contract/index.ts';
 import { type Counted, type Days, type Quantities, tierName, type VendorBill } from './vendors.ts';
 
 /** Our records of calls beside what their vendor counted and charges: where they differ, and what explains it. */

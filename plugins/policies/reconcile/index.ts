@@ -5,7 +5,7 @@ import {
   type FromSchema,
   GatewayError,
   type PluginApi,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { printable } from '../kit/printable.ts';
 import type { Comparison, Explanation, Row } from './compare.ts';
 import type { Days, VendorName } from './vendors.ts';

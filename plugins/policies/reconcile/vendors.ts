@@ -7,7 +7,7 @@ import {
   readArray,
   readObject,
   readString,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 
 /** What vendors say that they served and charge, read from their own usage and cost APIs. */
 

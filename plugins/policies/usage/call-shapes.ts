@@ -5,7 +5,7 @@ import {
   type CostPart,
   formatUsd,
   type Schema,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { CALL_FIELDS, type CallFieldType, UNKNOWN_FACTS } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';
 

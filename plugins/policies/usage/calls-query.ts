@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { CallFilter, CallPage, CallRow, Ledger } from '../../../core/index.ts';
+import type { CallFilter, CallPage, CallRow, Ledger } from '../../../contract/index.ts';
 import { OUTCOMES } from './call-shapes.ts';
 import { readRange } from './range.ts';
 import { readFilter, readLimit, type Words, wrongWord } from './words.ts';

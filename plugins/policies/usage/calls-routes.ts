@@ -8,7 +8,7 @@ import {
   type RouteContext,
   type Schema,
   toGatewayError,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { createTeamRoutes, hasScope, refuseOtherTag } from '../kit/index.ts';
 import { CALL, tellCall } from './call-shapes.ts';
 import { listCalls, readCallsQuery } from './calls-query.ts';

@@ -1,4 +1,4 @@
-import { GatewayError, nearest, type ReportDimension } from '../../../core/index.ts';
+import { GatewayError, nearest, type ReportDimension } from '../../../contract/index.ts';
 import type { TimeUnit } from './range.ts';
 
 /** What a report can be grouped by: the store's dimension of each word. */

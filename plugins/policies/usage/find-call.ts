@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { type CallFilter, type CallRow, GatewayError, type Ledger } from '../../../core/index.ts';
+import { type CallFilter, type CallRow, GatewayError, type Ledger } from '../../../contract/index.ts';
 
 const MINUTE_MS = 60_000;
 

@@ -1,5 +1,5 @@
 import { setImmediate, setTimeout as wait } from 'node:timers/promises';
-import type { CallFilter, CallRow, Ledger } from '../../../core/index.ts';
+import type { CallFilter, CallRow, Ledger } from '../../../contract/index.ts';
 import { listCalls } from './calls-query.ts';
 
 export interface FollowOptions {

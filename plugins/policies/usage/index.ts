@@ -12,7 +12,7 @@ import {
   type RouteContext,
   type Schema,
   type Subcommand,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { type Cell, formatCsv } from '../kit/csv.ts';
 import { createTeamRoutes, refuseOtherTag } from '../kit/index.ts';
 import { printable } from '../kit/printable.ts';

@@ -1,4 +1,4 @@
-import type { CallRow, Ledger } from '../../../core/index.ts';
+import type { CallRow, Ledger } from '../../../contract/index.ts';
 import { listCalls } from './calls-query.ts';
 import { type By, dimensionOf, isTimeUnit } from './dimensions.ts';
 import { NONE } from './report.ts';

@@ -1,4 +1,4 @@
-import { GatewayError, parseDuration } from '../../../core/index.ts';
+import { GatewayError, parseDuration } from '../../../contract/index.ts';
 import { firstInstantOf, isTimeZone, wallAt } from '../kit/index.ts';
 
 /** Days, months and hours of a zone's wall clock, for reports. */

@@ -1,4 +1,4 @@
-import { parseJson, type ReportDimension, type ReportRow, readArray } from '../../../core/index.ts';
+import { parseJson, type ReportDimension, type ReportRow, readArray } from '../../../contract/index.ts';
 import { type By, dimensionOf, isTimeUnit } from './dimensions.ts';
 
 /** What is summed of calls; money in nano-dollars. */

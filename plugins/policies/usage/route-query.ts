@@ -1,4 +1,10 @@
-import { type CallFilter, GatewayError, type Principal, type RouteContext, type Schema } from '../../../core/index.ts';
+import {
+  type CallFilter,
+  GatewayError,
+  type Principal,
+  type RouteContext,
+  type Schema,
+} from '../../../contract/index.ts';
 import { BY_WORDS } from './dimensions.ts';
 import { PERIOD_NAMES } from './range.ts';
 import { FILTERS, type FilterWord, MAX_LIMIT, MAX_WORD, type Words } from './words.ts';

@@ -1,4 +1,4 @@
-import { type CallFilter, GatewayError, isObject, type Ledger, parseJson, readArray } from '../../../core/index.ts';
+import { type CallFilter, GatewayError, isObject, type Ledger, parseJson, readArray } from '../../../contract/index.ts';
 import { type By, isTimeUnit, readBy } from './dimensions.ts';
 import { type Latencies, measureLatency } from './latency.ts';
 import { cutRange, type Range, readRange, readZone } from './range.ts';

@@ -1,4 +1,4 @@
-import { type CallFilter, GatewayError } from '../../../core/index.ts';
+import { type CallFilter, GatewayError } from '../../../contract/index.ts';
 
 /** The words of a query or a command line, by name. */
 export type Words = Readonly<Record<string, string | undefined>>;

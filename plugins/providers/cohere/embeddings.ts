@@ -1,4 +1,4 @@
-import { isObject, readArray, readCount, readObject, readString, StreamFailure } from '../../../core/index.ts';
+import { isObject, readArray, readCount, readObject, readString, StreamFailure } from '../../../contract/index.ts';
 import { type EmbeddingCodec, floatsToBase64, invalid } from '../kit/index.ts';
 
 /** Texts of one call. https://docs.cohere.com/reference/embed */

@@ -6,7 +6,7 @@ import {
   readArray,
   readObject,
   readString,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   drop,
   type Emulation,

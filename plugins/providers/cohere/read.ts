@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, readArray, readObject, readString } from '../../../core/index.ts';
+import { isObject, type JsonObject, readArray, readObject, readString } from '../../../contract/index.ts';
 
 /** Counts that are charged; a total of all tokens stands beside them. */
 function usageOf(value: unknown): JsonObject | undefined {

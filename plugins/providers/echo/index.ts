@@ -7,7 +7,7 @@ import {
   readString,
   type Transport,
   type TransportResponse,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { minimalInstance, toUnitLength } from '../kit/index.ts';
 import { drop, OPENAI_ONLY, openaiCompatible, refuse } from '../openai-compatible.ts';
 

@@ -1,12 +1,95 @@
 /** `tollgate/codec`: what codecs of model vendors share. A kit is a library for plugins, never a plugin itself. @public */
 
+export { createEventReader } from '../../../contract/event-reader.ts';
+export type {
+  AnswerFormat,
+  BatchOffer,
+  BatchRequest,
+  BatchResponse,
+  CalledTool,
+  Conversation,
+  Effort,
+  EmbeddingCodec,
+  EmbeddingOffer,
+  EmbeddingRequest,
+  EmbeddingResponse,
+  FormFile,
+  FunctionTool,
+  ImageOffer,
+  ImageRequest,
+  ImageResponse,
+  JsonCodec,
+  JsonOffer,
+  Leniency,
+  Located,
+  ModerationRequest,
+  ModerationResponse,
+  ProviderConfig,
+  RealtimeOffer,
+  RealtimeRequest,
+  RealtimeResponse,
+  RerankRequest,
+  RerankResponse,
+  ToolMode,
+  ToolResult,
+  TranscriptionOffer,
+  TranscriptionRequest,
+  TranscriptionResponse,
+  Turn,
+  TurnOrder,
+  TurnOrderConfig,
+} from '../../formats/kit/index.ts';
+export {
+  ANSWER_TOOL,
+  ANY_ORDER,
+  alternateTurns,
+  applyFieldRules,
+  base64ToFloats,
+  EFFORTS,
+  effortOfTokens,
+  failureOfStatus,
+  fitCacheMarks,
+  fitEffort,
+  floatsToBase64,
+  invalid,
+  isEffort,
+  LEGACY_FUNCTIONS,
+  lenientChat,
+  mergeExtraBody,
+  minimalInstance,
+  multipartBody,
+  nearestEffort,
+  parseArguments,
+  readAnswerFormat,
+  readConversation,
+  readCost,
+  readDataUrl,
+  readParts,
+  readRelayDetails,
+  readRetryAfter,
+  readToolChoice,
+  readTools,
+  readTurnOrder,
+  SYSTEM_ORDER_OPTION,
+  TEMPLATE_ORDER,
+  THINKING_TOKENS,
+  TOOL_NAME,
+  TURN_ORDER_OPTION,
+  tellDropped,
+  templateOrder,
+  textOf,
+  textOfDetails,
+  toolCallId,
+  toolsOfHistory,
+  toUnitLength,
+  transcriptOf,
+  urlOf,
+  writeRelayDetails,
+} from '../../formats/kit/index.ts';
 export { createResponsesCodec } from '../../formats/openai-responses/read-stream.ts';
 export { readReasoningItem } from '../../formats/openai-responses/reasoning.ts';
 export { customArguments, customInput, namespacedName } from '../../formats/openai-responses/tables.ts';
 export { type ChoiceEnd, hasDelivered, unmappedEnd } from '../../formats/unmapped-end.ts';
-export { fitCacheMarks } from './cache-marks.ts';
-export type { Located } from './content.ts';
-export { invalid, readDataUrl, readParts, textOf, transcriptOf, urlOf } from './content.ts';
 export {
   AWS_HOSTS,
   AWS_OPTION,
@@ -28,69 +111,6 @@ export {
   type TokenRequest,
   tokenCredential,
 } from './credentials/renewed.ts';
-export {
-  EFFORTS,
-  type Effort,
-  effortOfTokens,
-  fitEffort,
-  isEffort,
-  nearestEffort,
-  THINKING_TOKENS,
-} from './efforts.ts';
-export type { EmbeddingCodec, EmbeddingOffer, EmbeddingRequest, EmbeddingResponse } from './embeddings.ts';
-export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
-export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
-export { LEGACY_FUNCTIONS, type Leniency, lenientChat } from './lenient-chat.ts';
 export { compatibleFacts, listedModel } from './listed-models.ts';
-export { type FormFile, multipartBody } from './multipart.ts';
-export type {
-  BatchOffer,
-  BatchRequest,
-  BatchResponse,
-  ImageOffer,
-  ImageRequest,
-  ImageResponse,
-  JsonCodec,
-  JsonOffer,
-  ModerationRequest,
-  ModerationResponse,
-  RealtimeOffer,
-  RealtimeRequest,
-  RealtimeResponse,
-  RerankRequest,
-  RerankResponse,
-  TranscriptionOffer,
-  TranscriptionRequest,
-  TranscriptionResponse,
-} from './operations.ts';
-export { readCost } from './operations.ts';
-export type { ConfiguredProvider, EndpointDefaults, ProviderConfig } from './options.ts';
+export type { ConfiguredProvider, EndpointDefaults } from './options.ts';
 export { checkApiKeys, nativeRows, PROVIDER_OPTIONS, readApiKeys, readProviderOptions } from './options.ts';
-export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';
-export { minimalInstance } from './schema-instance.ts';
-export { failureOfStatus, readRetryAfter } from './status-failure.ts';
-export {
-  ANSWER_TOOL,
-  type AnswerFormat,
-  type FunctionTool,
-  readAnswerFormat,
-  readToolChoice,
-  readTools,
-  TOOL_NAME,
-  type ToolMode,
-  toolCallId,
-  toolsOfHistory,
-} from './tools.ts';
-export {
-  ANY_ORDER,
-  alternateTurns,
-  readTurnOrder,
-  SYSTEM_ORDER_OPTION,
-  TEMPLATE_ORDER,
-  TURN_ORDER_OPTION,
-  type TurnOrder,
-  type TurnOrderConfig,
-  templateOrder,
-} from './turn-order.ts';
-export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
-export { parseArguments, readConversation } from './turns.ts';

@@ -1,4 +1,4 @@
-import { type JsonObject, type ModelInfo, readObject } from '../../../core/index.ts';
+import { type JsonObject, type ModelInfo, readObject } from '../../../contract/index.ts';
 
 /** Models as the vendors' own lists describe them; what is wrong in a list stays in it, for the reader of all lists to refuse. */
 

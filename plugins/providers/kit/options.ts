@@ -1,6 +1,14 @@
-import type { Credential, Endpoint, ModelInfo, NativeRow, Provider, Schema, Timeouts } from '../../../core/index.ts';
-import { OptionError, parseDuration, problemsOf } from '../../../core/index.ts';
-import type { TurnOrderConfig } from './turn-order.ts';
+import type {
+  Credential,
+  Endpoint,
+  ModelInfo,
+  NativeRow,
+  Provider,
+  Schema,
+  Timeouts,
+} from '../../../contract/index.ts';
+import { OptionError, parseDuration, problemsOf } from '../../../contract/index.ts';
+import type { ProviderConfig } from '../../formats/kit/provider-config.ts';
 
 const TOKEN_PRICES = Object.freeze({
   input: { type: 'number', minimum: 0 },
@@ -192,26 +200,6 @@ export const PROVIDER_OPTIONS = Object.freeze({
     description: 'What an estimate of input tokens is multiplied with for this provider’s models; 1 unless set.',
   },
 } as const satisfies Record<string, Schema>);
-
-/** A provider's part of the configuration, as `PROVIDER_OPTIONS` describes it. */
-export interface ProviderConfig {
-  readonly apiKey?: string | undefined;
-  readonly apiKeys?: readonly { readonly name: string; readonly key: string; readonly weight?: number }[] | undefined;
-  readonly baseUrl?: string | undefined;
-  readonly models?: readonly string[] | undefined;
-  readonly prices?: Provider['prices'] | undefined;
-  readonly timeouts?:
-    | { readonly [clock in 'connect' | 'firstByte' | 'firstToken' | 'idle' | 'total']?: string }
-    | undefined;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  readonly refreshModels?: string | undefined;
-  readonly native?: boolean | { readonly references?: 'allow' | 'refuse' } | undefined;
-  readonly affinity?: string | undefined;
-  readonly remoteMedia?: 'allow' | 'refuse' | undefined;
-  readonly countFactor?: number | undefined;
-  /** Of providers that have {@link TURN_ORDER_OPTION}. */
-  readonly turnOrder?: TurnOrderConfig | undefined;
-}
 
 export interface EndpointDefaults {
   readonly baseUrl: string;

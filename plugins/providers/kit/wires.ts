@@ -1,4 +1,11 @@
-import type { ChatCodec, CodecCall, FieldTable, NativeRow, Provider, ProviderEffects } from '../../../core/index.ts';
+import type {
+  ChatCodec,
+  CodecCall,
+  FieldTable,
+  NativeRow,
+  Provider,
+  ProviderEffects,
+} from '../../../contract/index.ts';
 
 /**
  * Everything that depends on the wire by which a model is called, for vendors that have several. The codec reads finish reasons and

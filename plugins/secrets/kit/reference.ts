@@ -1,4 +1,4 @@
-import { isObject, parseDuration, parseJson } from '../../../core/index.ts';
+import { isObject, parseDuration, parseJson } from '../../../contract/index.ts';
 
 /** The option of every manager: how often a secret without an end of its own is read anew. */
 export const REFRESH_OPTION = Object.freeze({

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { KeyvStoreAdapter } from 'keyv';
-import { definePlugin, type Log, type Store, type StoreWatcher } from '../../../core/index.ts';
+import { definePlugin, type Log, type Store, type StoreWatcher } from '../../../contract/index.ts';
 import { storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';

@@ -1,4 +1,4 @@
-import { type CallFilter, type CallQuery, type CallRow, GatewayError } from '../../../core/index.ts';
+import { type CallFilter, type CallQuery, type CallRow, GatewayError } from '../../../contract/index.ts';
 import { pageLimit } from './check.ts';
 import { factText } from './facts.ts';
 

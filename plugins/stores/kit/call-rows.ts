@@ -1,4 +1,4 @@
-import type { CallFacts, CallRow, ReportDimension } from '../../../core/index.ts';
+import type { CallFacts, CallRow, ReportDimension } from '../../../contract/index.ts';
 import { whole } from './check.ts';
 
 /** What the rollup counts by, beside the hour: all dimensions of a report but the session. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { GatewayError, parseUsd, type Reservation } from '../../../core/index.ts';
+import { GatewayError, parseUsd, type Reservation } from '../../../contract/index.ts';
 import { misuse, unreadable } from './failure.ts';
 
 /** The lowest limit a store compares with; stands for `-Infinity`, which neither SQL nor Lua takes. */

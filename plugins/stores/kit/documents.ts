@@ -1,5 +1,5 @@
 import Keyv, { type DeserializedData, type KeyvStoreAdapter } from 'keyv';
-import type { StoreWatcher } from '../../../core/index.ts';
+import type { StoreWatcher } from '../../../contract/index.ts';
 import { checkNamespace } from './check.ts';
 import { misuse, unreadable } from './failure.ts';
 import { type FailureWatcher, timeDocuments } from './timed.ts';

@@ -1,4 +1,4 @@
-import type { CallAttempt, CallFacts, CallHook, CostPart, LedgerEntry } from '../../../core/index.ts';
+import type { CallAttempt, CallFacts, CallHook, CostPart, LedgerEntry } from '../../../contract/index.ts';
 import { CALL_FIELDS, FACT_NAMES, UNKNOWN_FACTS } from '../../policies/kit/index.ts';
 import { digest, entryId } from './check.ts';
 

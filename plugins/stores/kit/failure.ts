@@ -1,4 +1,4 @@
-import { GatewayError, isGatewayError } from '../../../core/index.ts';
+import { GatewayError, isGatewayError } from '../../../contract/index.ts';
 
 /** When a caller may try again after a store failure. */
 const RETRY_AFTER_MS = 1000;

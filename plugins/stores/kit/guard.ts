@@ -1,4 +1,4 @@
-import { type GatewayError, isGatewayError, type Log } from '../../../core/index.ts';
+import { type GatewayError, isGatewayError, type Log } from '../../../contract/index.ts';
 import { asUnavailable, storeClosed, storeRefused, storeUnavailable } from './failure.ts';
 
 export interface GuardOptions {

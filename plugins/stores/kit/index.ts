@@ -1,7 +1,7 @@
 /** `tollgate/stores`: what a store is made of whose documents are elsewhere. A kit is a library for plugins, never a plugin itself. @public */
 
 import type { KeyvStoreAdapter } from 'keyv';
-import type { Store, StoreWatcher } from '../../../core/index.ts';
+import type { Store, StoreWatcher } from '../../../contract/index.ts';
 import { createMemoryAtomic } from '../memory/atomic.ts';
 import { createDocuments } from './documents.ts';
 import { misuse, storeClosed } from './failure.ts';

@@ -1,5 +1,5 @@
 import type Keyv from 'keyv';
-import { type AccountDocuments, parseSize, type Store } from '../../../core/index.ts';
+import { type AccountDocuments, parseSize, type Store } from '../../../contract/index.ts';
 
 /** The option of every store that says how much one account may keep. */
 export const KEPT_OPTION = {

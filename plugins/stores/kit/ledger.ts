@@ -7,7 +7,7 @@ import type {
   Reservation,
   ReserveResult,
   ReserveStates,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { LONGEST_LAG_MS } from './call-rows.ts';
 import {
   CORRECTABLE_MS,

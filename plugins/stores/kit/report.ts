@@ -4,7 +4,7 @@ import {
   type ReportDimension,
   type ReportQuery,
   type ReportRow,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { cleanFilter } from './call-filter.ts';
 import {
   type Dimensions,

@@ -1,4 +1,4 @@
-import { isGatewayError, type Log, parseDuration } from '../../../core/index.ts';
+import { isGatewayError, type Log, parseDuration } from '../../../contract/index.ts';
 import { storeClosed, storeRefused, storeUnavailable } from './failure.ts';
 import { createGuard, type Guard, within } from './guard.ts';
 

@@ -1,4 +1,4 @@
-import type { StoreWatcher } from '../../../core/index.ts';
+import type { StoreWatcher } from '../../../contract/index.ts';
 
 /** Told what an operation failed with. */
 export type FailureWatcher = (operation: string, error: unknown) => void;

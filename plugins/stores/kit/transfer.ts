@@ -1,4 +1,4 @@
-import type { AccountBalance, Ledger, LedgerEntry, TransferRow } from '../../../core/index.ts';
+import type { AccountBalance, Ledger, LedgerEntry, TransferRow } from '../../../contract/index.ts';
 import { storeKey } from './check.ts';
 import type { BudgetRow, CallRecord, RequestRow } from './ledger.ts';
 import {

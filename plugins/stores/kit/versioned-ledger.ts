@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { AccountBalance, LedgerEntry } from '../../../core/index.ts';
+import type { AccountBalance, LedgerEntry } from '../../../contract/index.ts';
 import { type Dimensions, dimensionsOf, hourOf, negated, type Sums, sumsOf } from './call-rows.ts';
 import { CORRECTABLE_MS, storeKey, whole } from './check.ts';
 import { factText, readFacts } from './facts.ts';

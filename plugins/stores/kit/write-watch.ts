@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { isGatewayError, type Log, type Store } from '../../../core/index.ts';
+import { isGatewayError, type Log, type Store } from '../../../contract/index.ts';
 import { asUnavailable } from './failure.ts';
 import type { FailureWatcher } from './timed.ts';
 

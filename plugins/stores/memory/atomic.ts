@@ -1,4 +1,4 @@
-import type { AccountBalance, Ledger, LedgerEntry, Sets, Store, StoreWatcher } from '../../../core/index.ts';
+import type { AccountBalance, Ledger, LedgerEntry, Sets, Store, StoreWatcher } from '../../../contract/index.ts';
 import { createLocalCounters } from '../../policies/kit/index.ts';
 import { checkMember, entryId, pageLimit, readCursor, storeKey } from '../kit/check.ts';
 import { storeClosed } from '../kit/failure.ts';

@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { definePlugin, type Store, type StoreWatcher } from '../../../core/index.ts';
+import { definePlugin, type Store, type StoreWatcher } from '../../../contract/index.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeClosed } from '../kit/failure.ts';
 import { KEPT_OPTION, withKept } from '../kit/kept.ts';

@@ -1,4 +1,4 @@
-import type { CallPage, CallQuery, CallRow, ReportQuery, ReportRow } from '../../../core/index.ts';
+import type { CallPage, CallQuery, CallRow, ReportQuery, ReportRow } from '../../../contract/index.ts';
 import {
   type CallCursor,
   callCursor,

@@ -10,7 +10,7 @@ import {
   type StoreWatcher,
   type Window,
   type WindowState,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { checkMember, digest, finite, pageLimit, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable } from '../kit/failure.ts';

@@ -1,4 +1,12 @@
-import type { CallFilter, CallPage, CallQuery, CallRow, Ledger, ReportQuery, ReportRow } from '../../../core/index.ts';
+import type {
+  CallFilter,
+  CallPage,
+  CallQuery,
+  CallRow,
+  Ledger,
+  ReportQuery,
+  ReportRow,
+} from '../../../contract/index.ts';
 import {
   callCursor,
   chooseIndex,

@@ -1,4 +1,4 @@
-import type { Ledger, Transfer } from '../../../core/index.ts';
+import type { Ledger, Transfer } from '../../../contract/index.ts';
 import { ROLLUP_DIMENSIONS, SUM_NAMES } from '../kit/call-rows.ts';
 import { whole } from '../kit/check.ts';
 import { createLedgerWriter, type MovedRow, readCalls, readMoved, toLedgerRow } from '../kit/transfer.ts';

@@ -6,7 +6,7 @@ import {
   GatewayError,
   type ReportQuery,
   type ReportRow,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   callCursor,
   chooseIndex,

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createClient, createCluster } from '@keyv/redis';
-import { GatewayError, isGatewayError, type Log } from '../../../core/index.ts';
+import { GatewayError, isGatewayError, type Log } from '../../../contract/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
 import {

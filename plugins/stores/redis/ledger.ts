@@ -1,4 +1,4 @@
-import type { Ledger, LedgerEntry } from '../../../core/index.ts';
+import type { Ledger, LedgerEntry } from '../../../contract/index.ts';
 import { indexedBy } from '../kit/call-filter.ts';
 import { hourOf } from '../kit/call-rows.ts';
 import { entryId, pageLimit, readCursor, storeKey, whole } from '../kit/check.ts';

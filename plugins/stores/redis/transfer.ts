@@ -1,4 +1,4 @@
-import type { Ledger, Transfer } from '../../../core/index.ts';
+import type { Ledger, Transfer } from '../../../contract/index.ts';
 import { SUM_NAMES } from '../kit/call-rows.ts';
 import { storeKey, whole } from '../kit/check.ts';
 import { unreadable } from '../kit/failure.ts';

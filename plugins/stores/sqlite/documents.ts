@@ -1,5 +1,5 @@
 import type { KeyvStoreAdapter } from 'keyv';
-import type { Sets } from '../../../core/index.ts';
+import type { Sets } from '../../../contract/index.ts';
 import { checkMember, pageLimit, storeKey } from '../kit/check.ts';
 import type { Database } from './driver.ts';
 import type { Writer } from './writer.ts';

@@ -1,4 +1,4 @@
-import type { CallFacts, Store, Transfer } from '../../../core/index.ts';
+import type { CallFacts, Store, Transfer } from '../../../contract/index.ts';
 import { SUM_NAMES } from '../kit/call-rows.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { factText, readFacts } from '../kit/facts.ts';

@@ -9,7 +9,7 @@ import {
   type StoreWatcher,
   type Window,
   type WindowState,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { finite, storeKey } from '../kit/check.ts';
 import { createDocuments } from '../kit/documents.ts';
 import { storeRefused, storeUnavailable } from '../kit/failure.ts';

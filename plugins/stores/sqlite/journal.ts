@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { Log } from '../../../core/index.ts';
+import type { Log } from '../../../contract/index.ts';
 import { type Dimensions, dimensionsOf, hourOf, packFacts, SUM_NAMES, type Sums, sumsOf } from '../kit/call-rows.ts';
 import { factText } from '../kit/facts.ts';
 import { storeRefused } from '../kit/failure.ts';

@@ -1,4 +1,4 @@
-import type { AccountBalance } from '../../../core/index.ts';
+import type { AccountBalance } from '../../../contract/index.ts';
 import { packPlanned, readFacts } from '../kit/facts.ts';
 import {
   type BudgetRow,

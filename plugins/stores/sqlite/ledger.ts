@@ -8,7 +8,7 @@ import type {
   Log,
   ReportQuery,
   ReportRow,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import {
   type CallCursor,
   type ChosenIndex,

@@ -1,4 +1,4 @@
-import { GatewayError } from '../../../core/index.ts';
+import { GatewayError } from '../../../contract/index.ts';
 import { explainSchemaVersion } from '../kit/failure.ts';
 import type { Database } from './driver.ts';
 

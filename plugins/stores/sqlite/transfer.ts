@@ -1,4 +1,4 @@
-import type { Ledger, Transfer } from '../../../core/index.ts';
+import type { Ledger, Transfer } from '../../../contract/index.ts';
 import { dimensionsOf, packFacts, ROLLUP_DIMENSIONS, SUM_NAMES, sumsOf } from '../kit/call-rows.ts';
 import { factText } from '../kit/facts.ts';
 import type { RequestRow } from '../kit/ledger.ts';

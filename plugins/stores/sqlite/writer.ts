@@ -1,4 +1,4 @@
-import type { StoreWatcher } from '../../../core/index.ts';
+import type { StoreWatcher } from '../../../contract/index.ts';
 import { storeClosed, storeUnavailable } from '../kit/failure.ts';
 import type { FailureWatcher } from '../kit/timed.ts';
 import { type Database, isBusy, isDamage, type Statement, sqliteFailure } from './driver.ts';

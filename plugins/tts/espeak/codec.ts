@@ -1,5 +1,5 @@
-import type { ResponseHeaders, UpstreamFailure } from '../../../core/index.ts';
-import { failureOfStatus } from '../../providers/kit/index.ts';
+import type { ResponseHeaders, UpstreamFailure } from '../../../contract/index.ts';
+import { failureOfStatus } from '../../formats/kit/index.ts';
 import {
   decodeSound,
   mendWavHeader,

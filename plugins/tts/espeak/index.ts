@@ -12,7 +12,7 @@ import {
   StreamFailure,
   type Transport,
   type TransportResponse,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { AUDIO_FORMATS, type SpeechFormat } from '../kit/index.ts';
 import { createEspeakCodec, type Encoding, type EspeakTask, readEspeakError, SPEED } from './codec.ts';
 import {

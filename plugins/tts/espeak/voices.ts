@@ -1,4 +1,4 @@
-import { GatewayError } from '../../../core/index.ts';
+import { GatewayError } from '../../../contract/index.ts';
 import type { Voice } from '../kit/index.ts';
 
 /** What the program can speak with: languages, and variants that change the speaker (`en-us+f3`). */

@@ -6,7 +6,7 @@ import {
   parseJson,
   type ResponseHeaders,
   readString,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import type { Voice } from './types.ts';
 
 /** Where a vendor lists its voices, and how the list is read. */

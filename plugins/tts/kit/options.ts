@@ -1,10 +1,6 @@
-import { GatewayError, type ModelInfo, type Schema } from '../../../core/index.ts';
-import {
-  type EndpointDefaults,
-  PROVIDER_OPTIONS,
-  type ProviderConfig,
-  readProviderOptions,
-} from '../../providers/kit/index.ts';
+import { GatewayError, type ModelInfo, type Schema } from '../../../contract/index.ts';
+import type { ProviderConfig } from '../../formats/kit/index.ts';
+import { type EndpointDefaults, PROVIDER_OPTIONS, readProviderOptions } from '../../providers/kit/index.ts';
 import type { SpeechProvider, Voice } from './types.ts';
 
 /** The options every speech vendor takes; spread into a plugin's `configSchema.properties`. */

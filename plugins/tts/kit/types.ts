@@ -1,4 +1,11 @@
-import type { CodecCall, HttpRequest, ModelInfo, Offer, ResponseHeaders, StreamProgress } from '../../../core/index.ts';
+import type {
+  CodecCall,
+  HttpRequest,
+  ModelInfo,
+  Offer,
+  ResponseHeaders,
+  StreamProgress,
+} from '../../../contract/index.ts';
 
 /** `pcm` is 16-bit little-endian mono at 24 kHz without a header, `opus` comes in an Ogg container. */
 export type SpeechFormat = 'mp3' | 'wav' | 'opus' | 'pcm' | 'aac' | 'flac';
@@ -91,7 +98,7 @@ export interface SpeechProvider extends Offer {
   readonly codec: SpeechCodec;
 }
 
-declare module '../../../core/contract/call.ts' {
+declare module '../../../contract/call.ts' {
   interface Operations {
     readonly speech: {
       readonly request: SpeechRequest;

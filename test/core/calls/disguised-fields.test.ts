@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { factsOf } from '../../../core/calls/facts.ts';
+import type { ChatRequest } from '../../../contract/chat.ts';
+import { factsOf } from '../../../contract/facts.ts';
 import { assertNoDisguisedFields } from '../../../core/calls/ingress.ts';
-import type { ChatRequest } from '../../../core/contract/chat.ts';
 
 const REQUEST = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] };
 const text = (part: object) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'x', ...part }] }] });

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { FAILURES, failureToError } from '../../../core/calls/attempt.ts';
-import { redact } from '../../../core/calls/redaction.ts';
-import { ERRORS } from '../../../core/contract/errors.ts';
-import type { FailureClass } from '../../../core/contract/provider.ts';
+import { ERRORS } from '../../../contract/errors.ts';
+import { FAILURES, failureToError } from '../../../contract/failures.ts';
+import type { FailureClass } from '../../../contract/provider.ts';
+import { redact } from '../../../contract/redaction.ts';
 
 const CANARIES = [
   'sk-proj-AbCdEf0123456789',

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { ChatCodec, CodecCall } from '../../../contract/provider.ts';
 import { type OpenedChat, readChunks } from '../../../core/calls/chat-stream.ts';
-import type { ChatCodec, CodecCall } from '../../../core/contract/provider.ts';
 import plugin from '../../../plugins/providers/openai-compatible.ts';
 
 const HEAD = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_790_000_000, model: 'm' };

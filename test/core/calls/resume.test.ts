@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { ChatChunk, FinishReason } from '../../../contract/chat.ts';
+import { deltaChunk } from '../../../contract/chunks.ts';
+import type { Continuation } from '../../../contract/provider.ts';
 import { Said, Seam } from '../../../core/calls/resume.ts';
-import type { ChatChunk, FinishReason } from '../../../core/contract/chat.ts';
-import { deltaChunk } from '../../../core/contract/chunks.ts';
-import type { Continuation } from '../../../core/contract/provider.ts';
 
 const HEAD = { id: 'first', model: 'm', created: 1 };
 const chunkOf = (content: string, finish?: FinishReason): ChatChunk =>

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { factsOf } from '../../../core/calls/facts.ts';
+import type { ChatRequest } from '../../../contract/chat.ts';
+import { factsOf } from '../../../contract/facts.ts';
 import { estimateChat } from '../../../core/calls/meter.ts';
-import type { ChatRequest } from '../../../core/contract/chat.ts';
 
 /** A nano-dollar for a token. */
 const PRICE = { input: 0.001, output: 0.001, audio_input: 0.001 };

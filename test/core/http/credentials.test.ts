@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
-import { GatewayError } from '../../../core/contract/errors.ts';
+import { GatewayError } from '../../../contract/errors.ts';
 import { readCredential, withoutCredentials } from '../../../core/http/authenticate.ts';
 
 /** A request with these headers, as Node parses them. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Schema } from '../../../core/contract/json.ts';
+import type { Schema } from '../../../contract/json.ts';
 import { exampleOf } from '../../../openapi/document.ts';
 
 const REFERENCED: Readonly<Record<string, Schema>> = { 'acme:Part': { type: 'string', minLength: 6 } };

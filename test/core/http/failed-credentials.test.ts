@@ -1,7 +1,8 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { GatewayError } from '../../../core/contract/errors.ts';
-import { createFailedCredentials, networkOf } from '../../../core/http/failed-credentials.ts';
+import { GatewayError } from '../../../contract/errors.ts';
+import { networkOf } from '../../../contract/hosts.ts';
+import { createFailedCredentials } from '../../../core/http/failed-credentials.ts';
 import { createSilentLog } from '../../support/log.ts';
 
 const WRONG = new GatewayError('invalid_api_key', 'wrong');

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type GatewayError, isGatewayError } from '../../../core/contract/errors.ts';
+import { type GatewayError, isGatewayError } from '../../../contract/errors.ts';
 import { createMemory, type Hold } from '../../../core/http/memory.ts';
 import { until } from '../../support/wait.ts';
 

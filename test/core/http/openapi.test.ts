@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Route } from '../../../core/contract/plugin.ts';
+import type { Route } from '../../../contract/plugin.ts';
 import { createOpenApi } from '../../../openapi/document.ts';
 
 interface Operation {

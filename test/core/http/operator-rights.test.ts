@@ -1,6 +1,7 @@
 import { expect } from 'chai';
-import type { Principal } from '../../../core/contract/call.ts';
-import { hasScope, refuseLacking } from '../../../core/http/operator-rights.ts';
+import type { Principal } from '../../../contract/call.ts';
+import { hasScope } from '../../../contract/scopes.ts';
+import { refuseLacking } from '../../../core/http/operator-rights.ts';
 
 const viewer: Principal = { credential: 'key', userId: 'v', account: 'v', scopes: ['usage:read'] };
 

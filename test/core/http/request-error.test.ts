@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
-import type { Schema } from '../../../core/contract/json.ts';
+import type { Schema } from '../../../contract/json.ts';
 import { requestError, toParam } from '../../../core/http/error-answer.ts';
 
 /** The error that a value has by a schema. */

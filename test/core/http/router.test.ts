@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type Koa from 'koa';
-import type { Principal } from '../../../core/contract/call.ts';
-import type { Route } from '../../../core/contract/plugin.ts';
+import type { Principal } from '../../../contract/call.ts';
+import type { Route } from '../../../contract/plugin.ts';
 import { createKoa, createRouter, type RouterDeps } from '../../../core/http/koa.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { createHttpServer, listen } from '../../../core/http/server.ts';

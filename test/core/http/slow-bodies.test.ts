@@ -1,8 +1,8 @@
 import type { Server } from 'node:http';
 import type net from 'node:net';
 import { expect } from 'chai';
-import type { Principal } from '../../../core/contract/call.ts';
-import type { Route } from '../../../core/contract/plugin.ts';
+import type { Principal } from '../../../contract/call.ts';
+import type { Route } from '../../../contract/plugin.ts';
 import { createKoa, createRouter } from '../../../core/http/koa.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { createMemory, type MemoryLimits } from '../../../core/http/memory.ts';

@@ -3,7 +3,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
-import { createSseWriter, type SseWriter, type SseWriterOptions } from '../../../core/http/sse-writer.ts';
+import { createSseWriter, type SseWriter, type SseWriterOptions } from '../../../contract/sse-writer.ts';
 import { until } from '../../support/wait.ts';
 
 const ERROR = { error: { message: 'no', type: 'server_error', code: 'internal_error', param: null } } as const;

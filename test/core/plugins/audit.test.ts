@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { AuditActor } from '../../../core/index.ts';
+import type { AuditActor } from '../../../contract/index.ts';
 import { type AuditLog, createAuditLog } from '../../../core/plugins/audit.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../support/errors.ts';

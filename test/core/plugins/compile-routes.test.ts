@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { Schema } from '../../../core/contract/json.ts';
-import type { Route } from '../../../core/contract/plugin.ts';
+import type { Schema } from '../../../contract/json.ts';
+import type { Route } from '../../../contract/plugin.ts';
 import { createRequestSchemas, createRouteCompiler } from '../../../core/plugins/registry.ts';
 
 const ROUTE = { method: 'POST', path: '/x' } as Route;

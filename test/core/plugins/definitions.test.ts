@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { findMistakes } from '../../../config/check-definition.ts';
-import { DEFINITIONS } from '../../../core/contract/definitions.ts';
+import { DEFINITIONS } from '../../../contract/definitions.ts';
 import { removeFolders } from '../../support/folders.ts';
 import { startGateway } from '../../support/gateways/gateway.ts';
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import type { Operation } from '../../../core/contract/call.ts';
-import { GatewayError } from '../../../core/contract/errors.ts';
-import { HOOKS, type HookName } from '../../../core/contract/hooks.ts';
+import type { Operation } from '../../../contract/call.ts';
+import { GatewayError } from '../../../contract/errors.ts';
+import { HOOKS, type HookName } from '../../../contract/hooks.ts';
 import { compileHooks } from '../../../core/plugins/compile-hooks.ts';
 import { HOOK_TIMEOUT_MS } from '../../../core/plugins/hook-guard.ts';
 import { failLateSteps, type HookEntry } from '../../../core/plugins/hook-runner.ts';

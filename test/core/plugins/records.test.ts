@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Store } from '../../../core/index.ts';
+import type { Store } from '../../../contract/index.ts';
 import { createRecords } from '../../../core/plugins/instance-store.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';

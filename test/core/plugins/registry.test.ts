@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { HookName } from '../../../core/contract/hooks.ts';
-import type { Route } from '../../../core/contract/plugin.ts';
+import type { HookName } from '../../../contract/hooks.ts';
+import type { Route } from '../../../contract/plugin.ts';
 import { toHookEntry } from '../../../core/plugins/plugin-api.ts';
 import { Registry } from '../../../core/plugins/registry.ts';
 

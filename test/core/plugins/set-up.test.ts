@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import type { WholeApi } from '../../../core/contract/plugin.ts';
+import type { WholeApi } from '../../../contract/plugin.ts';
 import { runClosers, runReady, SETUP_TIMEOUT_MS, setUpPlugin } from '../../../core/plugins/foundation.ts';
 import { Registry } from '../../../core/plugins/registry.ts';
 import { removeFolders } from '../../support/folders.ts';

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import Koa from 'koa';
 import { build } from 'vite';
-import { isGatewayError, type RouteContext } from '../../../core/index.ts';
+import { isGatewayError, type RouteContext } from '../../../contract/index.ts';
 import { pageRoutes } from '../../../plugins/console/pages.ts';
 
 const APP = path.join(import.meta.dirname, '../../../plugins/console/app');

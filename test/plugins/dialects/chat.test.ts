@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ChatRequest, ChatResponse, DialectDefinition, Plugin } from '../../../core/index.ts';
+import type { ChatRequest, ChatResponse, DialectDefinition, Plugin } from '../../../contract/index.ts';
 import plugin from '../../../plugins/dialects/chat.ts';
 
 /** The dialect as the plugin registers it. */

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { crc32 } from 'node:zlib';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { SseEvent } from '../../../core/index.ts';
+import type { SseEvent } from '../../../contract/index.ts';
 import { createFrameReader } from '../../../plugins/formats/bedrock/event-stream.ts';
 import { amazonEvent, amazonException, amazonFrame } from '../../support/vendors/amazon-frames.ts';
 import { until } from '../../support/wait.ts';

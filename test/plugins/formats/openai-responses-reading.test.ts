@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isStreamFailure, type SseEvent } from '../../../core/index.ts';
+import { isStreamFailure, type SseEvent } from '../../../contract/index.ts';
 import { createResponsesCodec } from '../../../plugins/formats/openai-responses/read-stream.ts';
 import { classifyError } from '../../../plugins/providers/openai-compatible.ts';
 import { codecCall, collect, decode } from '../../support/formats/codec.ts';

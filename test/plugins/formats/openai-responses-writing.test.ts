@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type ChatMessage, type ChatRequest, readObject } from '../../../core/index.ts';
+import { type ChatMessage, type ChatRequest, readObject } from '../../../contract/index.ts';
 import { createResponsesCodec } from '../../../plugins/formats/openai-responses/read-stream.ts';
 import { writeItems, writeResponsesRequest } from '../../../plugins/formats/openai-responses/write-request.ts';
 import azure from '../../../plugins/providers/azure.ts';

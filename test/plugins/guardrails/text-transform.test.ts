@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { ChatChunk, ChatDelta, ChatRequest, ChatResponse } from '../../../core/index.ts';
+import type { ChatChunk, ChatDelta, ChatRequest, ChatResponse } from '../../../contract/index.ts';
 import { type TextTransformOptions, textTransform } from '../../../plugins/guardrails/kit/index.ts';
 
 const ORION: TextTransformOptions = { hold: 5, find: /orion/gi, replace: () => '<star>' };

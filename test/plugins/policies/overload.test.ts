@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { isGatewayError } from '../../../core/index.ts';
+import { isGatewayError } from '../../../contract/index.ts';
 import overload from '../../../plugins/policies/overload.ts';
 
 type Middleware = (ctx: object, next: () => Promise<void>) => unknown;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ChatRequest, JsonObject } from '../../../core/index.ts';
+import type { ChatRequest, JsonObject } from '../../../contract/index.ts';
 import bedrock from '../../../plugins/providers/bedrock.ts';
 import { signV4 } from '../../../plugins/providers/kit/index.ts';
 import { translate } from '../../support/formats/translate.ts';

@@ -1,6 +1,6 @@
 /** Answers that others recorded, through our codecs. */
 import { expect } from 'chai';
-import { type Plugin, StreamFailure } from '../../../core/index.ts';
+import { type Plugin, StreamFailure } from '../../../contract/index.ts';
 import azure from '../../../plugins/providers/azure.ts';
 import mistral from '../../../plugins/providers/mistral.ts';
 import openai from '../../../plugins/providers/openai.ts';

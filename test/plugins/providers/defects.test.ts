@@ -3,9 +3,9 @@
  * belongs to Gemini's and Anthropic's own formats stands in their files; what belongs to the pipeline, in test/app.
  */
 import { expect } from 'chai';
-import { failureToError } from '../../../core/calls/attempt.ts';
-import { type ChatChunk, type Plugin, StreamFailure } from '../../../core/index.ts';
-import { createEventReader } from '../../../egress/event-reader.ts';
+import { createEventReader } from '../../../contract/event-reader.ts';
+import { failureToError } from '../../../contract/failures.ts';
+import { type ChatChunk, type Plugin, StreamFailure } from '../../../contract/index.ts';
 import azure from '../../../plugins/providers/azure.ts';
 import deepseek from '../../../plugins/providers/deepseek.ts';
 import groq from '../../../plugins/providers/groq.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { ChatChunk, ChatRequest, ChatResponse, Provider } from '../../../core/index.ts';
-import { createEventReader } from '../../../egress/event-reader.ts';
+import { createEventReader } from '../../../contract/event-reader.ts';
+import type { ChatChunk, ChatRequest, ChatResponse, Provider } from '../../../contract/index.ts';
 import echo from '../../../plugins/providers/echo/index.ts';
 import type { EmbeddingRequest } from '../../../plugins/providers/kit/index.ts';
 import { readChunks } from '../../conformance/provider-shape.ts';

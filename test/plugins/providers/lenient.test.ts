@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type ChatRequest, isGatewayError, type Plugin } from '../../../core/index.ts';
+import { type ChatRequest, isGatewayError, type Plugin } from '../../../contract/index.ts';
 import anthropic from '../../../plugins/providers/anthropic.ts';
 import gemini from '../../../plugins/providers/gemini.ts';
 import groq from '../../../plugins/providers/groq.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Plugin } from '../../../core/index.ts';
+import type { Plugin } from '../../../contract/index.ts';
 import cerebras from '../../../plugins/providers/cerebras.ts';
 import fireworks from '../../../plugins/providers/fireworks.ts';
 import lmstudio from '../../../plugins/providers/lmstudio.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isGatewayError } from '../../../core/index.ts';
+import { isGatewayError } from '../../../contract/index.ts';
 import anthropic from '../../../plugins/providers/anthropic.ts';
 import azure from '../../../plugins/providers/azure.ts';
 import deepseek from '../../../plugins/providers/deepseek.ts';

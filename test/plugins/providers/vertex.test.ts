@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../../core/index.ts';
+import type { JsonObject } from '../../../contract/index.ts';
 import vertex from '../../../plugins/providers/vertex.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
 import { translate } from '../../support/formats/translate.ts';

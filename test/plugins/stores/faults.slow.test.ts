@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Store } from '../../../core/index.ts';
+import type { Store } from '../../../contract/index.ts';
 import { NOW, outcomeOf, rejectsUnavailable, reservation, settlement } from '../../conformance/store.ts';
 import { createSilentLog } from '../../support/log.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Log, Store } from '../../../core/index.ts';
+import type { Log, Store } from '../../../contract/index.ts';
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import type { TestServer } from '../../support/processes/server-process.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { Store } from '../../../core/index.ts';
+import type { Store } from '../../../contract/index.ts';
 import { NOW } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';

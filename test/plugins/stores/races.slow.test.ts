@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Store } from '../../../core/index.ts';
+import type { Store } from '../../../contract/index.ts';
 import { useTempFolder } from '../../support/folders.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
 import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/postgres-server.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import pg from 'pg';
-import type { BudgetHold, CallQuery, CallRow, Store } from '../../../core/index.ts';
+import type { BudgetHold, CallQuery, CallRow, Store } from '../../../contract/index.ts';
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { FACTS, NOW, reservation, settlement } from '../../conformance/store.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Store, Window } from '../../../core/index.ts';
+import type { Store, Window } from '../../../contract/index.ts';
 import { openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
 import { runExport, runImport } from '../../../cli/move-store.ts';
-import type { LedgerEntry, Store } from '../../../core/index.ts';
+import type { LedgerEntry, Store } from '../../../contract/index.ts';
 import { importDriver } from '../../../plugins/stores/sqlite/driver.ts';
 import { FILE, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { FACTS } from '../../conformance/store.ts';

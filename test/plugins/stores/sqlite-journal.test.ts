@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Ledger } from '../../../core/index.ts';
+import type { Ledger } from '../../../contract/index.ts';
 import type { Database } from '../../../plugins/stores/sqlite/driver.ts';
 import { openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { openSqliteLedger, type SqliteLedger } from '../../../plugins/stores/sqlite/ledger.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { CallFacts, CallPage, CallQuery, Ledger } from '../../../core/index.ts';
+import type { CallFacts, CallPage, CallQuery, Ledger } from '../../../contract/index.ts';
 import { type CallsSql, prepareCalls, type RecordReads } from '../../../plugins/stores/sqlite/calls-sql.ts';
 import type { Database, Statement } from '../../../plugins/stores/sqlite/driver.ts';
 import { closeDatabase, openDatabase } from '../../../plugins/stores/sqlite/index.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import type { Ledger, LedgerEntry, Store } from '../../../core/index.ts';
+import type { Ledger, LedgerEntry, Store } from '../../../contract/index.ts';
 import { openDatabase, openSqlite } from '../../../plugins/stores/sqlite/index.ts';
 import { NOW, outcomeOf, reservation, settlement, sums } from '../../conformance/store.ts';
 import { useTempFolder } from '../../support/folders.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { GatewayError, type Store } from '../../../core/index.ts';
+import { GatewayError, type Store } from '../../../contract/index.ts';
 import { storeUnavailable } from '../../../plugins/stores/kit/failure.ts';
 import { watchWrites } from '../../../plugins/stores/kit/write-watch.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';

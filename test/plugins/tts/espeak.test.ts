@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { GatewayError, type HttpRequest, StreamFailure } from '../../../core/index.ts';
+import { GatewayError, type HttpRequest, StreamFailure } from '../../../contract/index.ts';
 import { localVoices, resolveSpeech } from '../../../plugins/operations/speech/check.ts';
 import { collectSound } from '../../../plugins/operations/speech/collect-sound.ts';
 import { runSpeech } from '../../../plugins/operations/speech/operation.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { StreamFailure } from '../../../core/index.ts';
+import type { StreamFailure } from '../../../contract/index.ts';
 import { checkSpeech } from '../../../plugins/operations/speech/check.ts';
 import gemini from '../../../plugins/tts/gemini.ts';
 import { testSpeech } from '../../conformance/speech.ts';

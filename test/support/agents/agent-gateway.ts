@@ -1,7 +1,7 @@
+import type { AgentDefinition, Plugin, Principal, Store } from '../../../contract/index.ts';
 import { createKoa, createRouter } from '../../../core/http/koa.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
 import { createHttpServer, listen } from '../../../core/http/server.ts';
-import type { AgentDefinition, Plugin, Principal, Store } from '../../../core/index.ts';
 import { createLocalGatherer } from '../../../core/plugins/gather.ts';
 import { type CallServices, createPluginApi } from '../../../core/plugins/plugin-api.ts';
 import { createRequestSchemas, Registry } from '../../../core/plugins/registry.ts';

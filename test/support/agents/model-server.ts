@@ -1,6 +1,6 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type ChatRequest, isGatewayError } from '../../../core/index.ts';
+import { type ChatRequest, isGatewayError } from '../../../contract/index.ts';
 import { type Rule, type ScriptedModel, scriptModel } from './scripted-model.ts';
 
 export interface ModelServer {

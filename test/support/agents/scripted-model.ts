@@ -1,4 +1,4 @@
-import type { CallContext, ChatRequest, ChatResponse, FinishReason } from '../../../core/index.ts';
+import type { CallContext, ChatRequest, ChatResponse, FinishReason } from '../../../contract/index.ts';
 
 /** What a scripted model says: text, an object (as JSON), an error to throw, or a function of the request. */
 export type Reply = string | object | Error;

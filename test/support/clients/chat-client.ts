@@ -1,6 +1,6 @@
 /** A client of chat completions that puts streams together as careless SDKs do: what comes twice is there twice. */
 import { expect } from 'chai';
-import type { ChatChunk, ChatResponse, Usage } from '../../../core/index.ts';
+import type { ChatChunk, ChatResponse, Usage } from '../../../contract/index.ts';
 import type { IngressRig } from '../gateways/ingress-rig.ts';
 import { chunk, head, LAST_CHUNK, type Script, SSE_HEAD } from '../vendors/scripted-upstream.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { JsonObject } from '../../../core/index.ts';
+import type { JsonObject } from '../../../contract/index.ts';
 import type { MessagesRequest } from '../../../plugins/formats/anthropic/types.ts';
 import { readMessagesStream } from '../formats/messages-grammar.ts';
 import type { IngressRig } from '../gateways/ingress-rig.ts';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Schema } from '../../../core/index.ts';
+import type { Schema } from '../../../contract/index.ts';
 
 /** Whole bounds, so that a value between them always exists. */
 const bounds = fc.tuple(fc.integer({ min: -50, max: 50 }), fc.integer({ min: 0, max: 50 }));

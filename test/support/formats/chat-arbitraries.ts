@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { ChatMessage, ChatRequest } from '../../../core/index.ts';
+import type { ChatMessage, ChatRequest } from '../../../contract/index.ts';
 
 /** Arbitrary requests that OpenAI would take, for properties of codecs. */
 

@@ -1,6 +1,13 @@
 import { readFileSync } from 'node:fs';
-import type { ChatChunk, ChatMessage, ChatRequest, CodecCall, SseEvent, StreamDecoder } from '../../../core/index.ts';
-import { createEventReader } from '../../../egress/event-reader.ts';
+import { createEventReader } from '../../../contract/event-reader.ts';
+import type {
+  ChatChunk,
+  ChatMessage,
+  ChatRequest,
+  CodecCall,
+  SseEvent,
+  StreamDecoder,
+} from '../../../contract/index.ts';
 
 /** What a codec is told of a call, with the fields that a test cares for replaced. */
 export function codecCall(fields: Partial<CodecCall> = {}): CodecCall {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type JsonObject, readObject } from '../../../core/index.ts';
+import { type JsonObject, readObject } from '../../../contract/index.ts';
 import { readSse } from './codec.ts';
 
 /** A message as a client puts it together from a stream's events. */

@@ -6,7 +6,7 @@ import type {
   DialectContext,
   DialectRequest,
   DialectRoute,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { RESPONSES_NATIVE } from '../../../plugins/formats/openai-responses/native.ts';
 import { readResponsesRequest } from '../../../plugins/formats/openai-responses/read-request.ts';
 import type { ResponsesBody } from '../../../plugins/formats/openai-responses/types.ts';

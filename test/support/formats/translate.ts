@@ -1,4 +1,4 @@
-import type { CodecCall, HttpRequest, Plugin } from '../../../core/index.ts';
+import type { CodecCall, HttpRequest, Plugin } from '../../../contract/index.ts';
 import { setUpProvider } from '../../conformance/provider-subject.ts';
 
 export interface Translated {

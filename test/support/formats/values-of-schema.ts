@@ -1,4 +1,4 @@
-import { isObject, type Schema } from '../../../core/index.ts';
+import { isObject, type Schema } from '../../../contract/index.ts';
 
 const TEXTS = [
   '',

@@ -1,7 +1,7 @@
 /** The forms in which a chat is asked for while something is at fault: what is sent, and what an error and a response look like there. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { expect } from 'chai';
-import { ERRORS, type ErrorCode, type JsonObject } from '../../../core/index.ts';
+import { ERRORS, type ErrorCode, type JsonObject } from '../../../contract/index.ts';
 import { MESSAGES_ERRORS } from '../../../plugins/formats/anthropic/errors.ts';
 import { FAILED_CODE } from '../../../plugins/formats/openai-responses/errors.ts';
 import { readMessagesStream } from '../formats/messages-grammar.ts';

@@ -1,7 +1,7 @@
 /** A whole gateway before a scripted vendor, and the rules that hold whatever fault the vendor or the caller shows. */
 import http from 'node:http';
 import { expect } from 'chai';
-import type { ErrorCode } from '../../../core/index.ts';
+import type { ErrorCode } from '../../../contract/index.ts';
 import { type Books, readBooks, settledBooks } from '../clients/books.ts';
 import { completion, openAiVendor, tokenPrices } from '../vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../vendors/scripted-upstream.ts';

@@ -1,4 +1,4 @@
-import type { Plugin, Principal, Store } from '../../../core/index.ts';
+import type { Plugin, Principal, Store } from '../../../contract/index.ts';
 import apiKey from '../../../plugins/auth/api-key/index.ts';
 import type { FakeOptions } from '../plugins/fake-api.ts';
 import { type FakeGateway, setUpPlugins } from '../plugins/fake-gateway.ts';

@@ -1,5 +1,5 @@
 import { listBuiltins } from '../../../config/import-plugin.ts';
-import type { DialectDefinition, Plugin } from '../../../core/index.ts';
+import type { DialectDefinition, Plugin } from '../../../contract/index.ts';
 import { setUpDialect } from '../../conformance/dialect-subject.ts';
 import { dialectOptions } from '../formats/dialect-kits.ts';
 import type { BuiltInProvider } from '../plugins/all-providers.ts';

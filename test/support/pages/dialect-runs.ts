@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isObject, type JsonObject, parseJson, readObject } from '../../../core/index.ts';
+import { isObject, type JsonObject, parseJson, readObject } from '../../../contract/index.ts';
 import type { Cell } from '../../conformance/cells.ts';
 import { OWN_SAMPLES } from '../../conformance/provider-published.ts';
 import { SAMPLES } from '../../conformance/provider-samples.ts';

@@ -8,7 +8,7 @@ import type {
   ProviderEffect,
   ProviderEffects,
   Schema,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { loadModelTable, rowsOf } from '../../../models/model-table.ts';
 import { PROVIDER_OPTIONS, TURN_ORDER_OPTION } from '../../../plugins/providers/kit/index.ts';
 import type { BuiltInProvider } from '../plugins/all-providers.ts';

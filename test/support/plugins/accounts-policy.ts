@@ -1,4 +1,4 @@
-import type { Ledger, Store } from '../../../core/index.ts';
+import type { Ledger, Store } from '../../../contract/index.ts';
 import { createLocalGatherer } from '../../../core/plugins/gather.ts';
 import { createRecordBook } from '../../../core/plugins/instance-store.ts';
 import {

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import type { Plugin } from '../../../core/index.ts';
+import type { Plugin } from '../../../contract/index.ts';
 import { type SubjectProvider, setUpProvider } from '../../conformance/provider-subject.ts';
 
 const FOLDER = new URL('../../../plugins/providers/', import.meta.url);

@@ -11,7 +11,7 @@ import type {
   PluginApi,
   Route,
   Store,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import { createAuditLog } from '../../../core/plugins/audit.ts';
 import { createRecordBook } from '../../../core/plugins/instance-store.ts';
 import { createCatalog } from '../../../models/catalog.ts';

@@ -12,7 +12,7 @@ import {
   type Route,
   type Store,
   toGatewayError,
-} from '../../../core/index.ts';
+} from '../../../contract/index.ts';
 import type { LogLine } from '../log.ts';
 import { type ConfiguredPlugin, type FakeOptions, type Registered, registerPlugins } from './fake-api.ts';
 import { fakeIo } from './fake-io.ts';

@@ -1,5 +1,5 @@
 import { formatTable } from '../../../cli/io.ts';
-import type { CommandIo } from '../../../core/index.ts';
+import type { CommandIo } from '../../../contract/index.ts';
 
 /** The channels of a command that no terminal is behind; what a test looks at is given by it. */
 export function fakeIo(parts: Partial<CommandIo> = {}): CommandIo {

@@ -57,15 +57,17 @@ export function copyOf(folder: string, section: string, name: string): string {
 
 /** What other people write where a built-in plugin imports a file of this repository. */
 const PUBLIC: readonly (readonly [file: RegExp, entry: string])[] = [
-  [/(['"])(?:\.\.\/)+core\/index\.ts\1/g, 'tollgate'],
-  [/(['"])(?:\.\.\/)+core\/operators\.ts\1/g, 'tollgate/operators'],
+  [/(['"])(?:\.\.\/)+contract\/index\.ts\1/g, 'tollgate'],
+  [/(['"])(?:\.\.\/)+contract\/operators\.ts\1/g, 'tollgate/operators'],
   [/(['"])(?:\.\.\/)+policies\/kit\/index\.ts\1/g, 'tollgate/operators'],
   [/(['"])(?:\.\.\/)+providers\/kit\/index\.ts\1/g, 'tollgate/codec'],
+  [/(['"])(?:\.\.\/)+formats\/kit\/index\.ts\1/g, 'tollgate/codec'],
+  [/(['"])(?:\.\.\/)+contract\/event-reader\.ts\1/g, 'tollgate/codec'],
   [/(['"])(?:\.\.\/)+tts\/kit\/index\.ts\1/g, 'tollgate/speech'],
 ];
 
 /** Imports that reach out of a plugin's own kind: what nobody else could write. */
-const FOREIGN = /from '(\.\.\/\.\.\/\.\.\/[^']*|(?:\.\.\/)+core\/[^']*)'/g;
+const FOREIGN = /from '(\.\.\/\.\.\/\.\.\/[^']*|(?:\.\.\/)+(?:contract|core)\/[^']*)'/g;
 
 /**
  * Copies built-in plugins (`auth/api-key`, `dialects/chat.ts`) into a folder outside of the repository, with the kits of their

@@ -1,5 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { FORMATS } from '../../../config/formats.ts';
+import { FORMATS } from '../../../contract/schema-formats.ts';
 
 /** Knows what core adds to configuration schemas; one for all tests of a process, since it remembers what it compiled. */
 export const configAjv = new Ajv2020({ strict: true, useDefaults: true, allowUnionTypes: false });

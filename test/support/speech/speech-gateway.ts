@@ -2,10 +2,10 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { LoadedConfig } from '../../../config/load-config.ts';
+import { type Call, definePlugin, type Outcome, type Plugin, type Principal } from '../../../contract/index.ts';
 import { createGeneration } from '../../../core/calls/generation.ts';
 import { createKoa, createRouter } from '../../../core/http/koa.ts';
 import { Lifecycle } from '../../../core/http/lifecycle.ts';
-import { type Call, definePlugin, type Outcome, type Plugin, type Principal } from '../../../core/index.ts';
 import { openFoundation } from '../../../core/plugins/foundation.ts';
 import { createRequestSchemas } from '../../../core/plugins/registry.ts';
 import speech from '../../../plugins/operations/speech/index.ts';

@@ -1,5 +1,5 @@
 /** A vendor of speech made for a test: its codec passes bytes on, its responses are scripted. */
-import type { CodecCall, Plugin, ResponseHeaders, WholeApi } from '../../../core/index.ts';
+import type { CodecCall, Plugin, ResponseHeaders, WholeApi } from '../../../contract/index.ts';
 import { decodeSound, type SpeechProvider } from '../../../plugins/tts/kit/index.ts';
 
 /** A call as codecs see it. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { BudgetHold, CallFacts, ReportDimension, ReserveResult, Store } from '../../../core/index.ts';
+import type { BudgetHold, CallFacts, ReportDimension, ReserveResult, Store } from '../../../contract/index.ts';
 import { FACTS, NOW, reservation, settlement } from '../../conformance/store.ts';
 
 /** What tells the calls of a run apart. */

@@ -1,5 +1,5 @@
 import type Keyv from 'keyv';
-import type { Store } from '../../../core/index.ts';
+import type { Store } from '../../../contract/index.ts';
 import { withKept } from '../../../plugins/stores/kit/kept.ts';
 
 type Operation = 'get' | 'set' | 'delete';

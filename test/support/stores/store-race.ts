@@ -1,4 +1,4 @@
-import type { Store } from '../../../core/index.ts';
+import type { Store } from '../../../contract/index.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 import { openPostgres } from '../../../plugins/stores/postgres/index.ts';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';

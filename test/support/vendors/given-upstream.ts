@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import net from 'node:net';
-import type { Endpoint, HttpRequest, Timeouts } from '../../../core/contract/provider.ts';
+import type { Endpoint, HttpRequest, Timeouts } from '../../../contract/provider.ts';
 import { createUpstream, type Upstream, UpstreamError, type UpstreamResponse } from '../../../egress/upstream.ts';
 import { createSilentLog } from '../log.ts';
 import { chunk, type Script, type ScriptedUpstream, SSE_HEAD, startScriptedUpstream } from './scripted-upstream.ts';

@@ -1,4 +1,5 @@
-import { createGateway, type Gateway, type Plugin } from 'tollgate';
+import type { Plugin } from 'tollgate';
+import { createGateway, type Gateway } from 'tollgate/gateway';
 
 /** A gateway in memory with this plugin, and a first key for calls. */
 export async function openGateway(config: object, plugins: readonly Plugin[]): Promise<TestGateway> {

@@ -7,7 +7,7 @@ import {
   type PluginConfig,
   type Route,
   type RouteContext,
-} from '../../../../core/index.ts';
+} from '../../../../contract/index.ts';
 import { auditActor, createPlanBook, FOR_OPERATORS, listOf, sendList } from '../../kit/index.ts';
 import { checkAccountId } from '../account-id.ts';
 import { isoSeconds, type Raise } from './budget-window.ts';

@@ -1,4 +1,4 @@
-import type { Ledger, Principal } from '../../../../core/index.ts';
+import type { Ledger, Principal } from '../../../../contract/index.ts';
 import { keyBudgetId, userBudgetId } from '../../kit/index.ts';
 import type { BudgetClock, CountedBudget } from './budget-window.ts';
 import type { BudgetBook } from './find-budgets.ts';

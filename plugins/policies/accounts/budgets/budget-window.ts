@@ -1,4 +1,4 @@
-import { type BudgetHold, type BudgetRule, formatUsd, GatewayError, type Target } from '../../../../core/index.ts';
+import { type BudgetHold, type BudgetRule, formatUsd, GatewayError, type Target } from '../../../../contract/index.ts';
 import { type CalendarWindow, windowAt, windowId } from '../../kit/index.ts';
 
 /** The clock that budgets go by, in Unix milliseconds. */

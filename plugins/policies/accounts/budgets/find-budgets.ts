@@ -10,7 +10,7 @@ import {
   type PluginApi,
   type Principal,
   type Target,
-} from '../../../../core/index.ts';
+} from '../../../../contract/index.ts';
 import { KEY_ORIGINS, type KeyOrigin, keyWindowPrefix } from '../../kit/index.ts';
 import type { AccountRaise, AccountRaises } from './account-raises.ts';
 import {

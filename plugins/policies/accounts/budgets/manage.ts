@@ -6,7 +6,7 @@ import {
   type PluginApi,
   parseDuration,
   type Subcommand,
-} from '../../../../core/index.ts';
+} from '../../../../contract/index.ts';
 import {
   ALL_TEAMS,
   BUDGET,

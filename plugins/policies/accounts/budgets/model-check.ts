@@ -1,4 +1,4 @@
-import { type BudgetRule, GatewayError, OptionError, type PluginApi } from '../../../../core/index.ts';
+import { type BudgetRule, GatewayError, OptionError, type PluginApi } from '../../../../contract/index.ts';
 import { createModelNames, type ModelNames, type ModelNamesApi } from '../../kit/index.ts';
 
 /** What is wrong with the model of a budget, which would count nothing; undefined where nothing is. */

@@ -1,4 +1,4 @@
-import { formatUsd, type Ledger } from '../../../../core/index.ts';
+import { formatUsd, type Ledger } from '../../../../contract/index.ts';
 import { printable } from '../../kit/printable.ts';
 import { type Action, listAction } from '../../kit/resource.ts';
 import { type BudgetClock, type CountedBudget, createCounter, resetsAt, scopeOf } from './budget-window.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { formatUsd, type Log, type Sets } from '../../../../core/index.ts';
+import { formatUsd, type Log, type Sets } from '../../../../contract/index.ts';
 import { maxEntries } from '../../kit/index.ts';
 import type { OperatorNotice } from '../../kit/notices.ts';
 import { printable } from '../../kit/printable.ts';

@@ -1,4 +1,4 @@
-import { GatewayError, parseUsd } from '../../../../core/index.ts';
+import { GatewayError, parseUsd } from '../../../../contract/index.ts';
 import type { Raise } from './budget-window.ts';
 
 /** A raise as operators write it. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type BudgetRule, formatUsd, GatewayError, type PluginApi } from '../../../../core/index.ts';
+import { type BudgetRule, formatUsd, GatewayError, type PluginApi } from '../../../../contract/index.ts';
 import { writeBudget } from '../../kit/index.ts';
 import { isoSeconds, type Raise } from './budget-window.ts';
 

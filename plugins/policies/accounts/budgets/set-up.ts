@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { PluginApi } from '../../../../core/index.ts';
+import type { PluginApi } from '../../../../contract/index.ts';
 import { createDeliveries, type Deliveries, postJson } from '../../kit/deliveries.ts';
 import { createPlanFinder } from '../../kit/index.ts';
 import { tellOperators } from '../../kit/notices.ts';

@@ -1,4 +1,4 @@
-import { type BudgetRule, type BudgetState, formatUsd, type Ledger } from '../../../../core/index.ts';
+import { type BudgetRule, type BudgetState, formatUsd, type Ledger } from '../../../../contract/index.ts';
 import { type CountedBudget, isoSeconds, resetsAt, startsAt } from './budget-window.ts';
 import type { NamedBudget } from './records.ts';
 

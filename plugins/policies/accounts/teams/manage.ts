@@ -1,4 +1,4 @@
-import { type CommandInput, type CommandOption, GatewayError, type PluginApi } from '../../../../core/index.ts';
+import { type CommandInput, type CommandOption, GatewayError, type PluginApi } from '../../../../contract/index.ts';
 import {
   ALL_TEAMS,
   changedMeanwhile,

@@ -1,4 +1,4 @@
-import { type BudgetRule, formatUsd, GatewayError, type PluginApi, parseUsd } from '../../../../core/index.ts';
+import { type BudgetRule, formatUsd, GatewayError, type PluginApi, parseUsd } from '../../../../contract/index.ts';
 import {
   auditActor,
   beyondTeam,

@@ -1,4 +1,4 @@
-import { type PluginConfig, type Problem, parseDuration, parseSize } from '../../../../core/index.ts';
+import { type PluginConfig, type Problem, parseDuration, parseSize } from '../../../../contract/index.ts';
 
 /** The options under `calls:`. */
 export const CALLS_CONFIG = {

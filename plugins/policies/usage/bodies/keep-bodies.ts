@@ -1,4 +1,4 @@
-import type { Call, ChatChunk, Outcome, PersonalData, PluginApi } from '../../../../core/index.ts';
+import type { Call, ChatChunk, Outcome, PersonalData, PluginApi } from '../../../../contract/index.ts';
 import type { BodyRules } from './config.ts';
 
 /** What is kept of a call beside its record. */

@@ -7,8 +7,8 @@ import type {
   CredentialRequest,
   JsonObject,
   PluginApi,
-} from '../../../../core/index.ts';
-import { OptionError, readString } from '../../../../core/index.ts';
+} from '../../../../contract/index.ts';
+import { OptionError, readString } from '../../../../contract/index.ts';
 import {
   createRenewed,
   type Dated,

@@ -1,7 +1,7 @@
 import { createHash, createPrivateKey, type KeyObject, randomUUID, X509Certificate } from 'node:crypto';
 import path from 'node:path';
-import type { Credential, PluginApi } from '../../../../core/index.ts';
-import { OptionError } from '../../../../core/index.ts';
+import type { Credential, PluginApi } from '../../../../contract/index.ts';
+import { OptionError } from '../../../../contract/index.ts';
 import {
   createRenewed,
   fetchCredential,

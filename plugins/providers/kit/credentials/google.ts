@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import path from 'node:path';
-import type { Credential, PluginApi } from '../../../../core/index.ts';
-import { isObject, OptionError, parseJson, readString } from '../../../../core/index.ts';
+import type { Credential, PluginApi } from '../../../../contract/index.ts';
+import { isObject, OptionError, parseJson, readString } from '../../../../contract/index.ts';
 import { createRenewed, fetchCredential, type Lease, readSecretFile, readToken, tokenCredential } from './renewed.ts';
 
 /** The option `google` of a provider: tokens of Google Cloud in place of a key. */

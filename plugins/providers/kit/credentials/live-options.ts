@@ -1,5 +1,5 @@
-import type { Credential, PluginApi } from '../../../../core/index.ts';
-import { OptionError } from '../../../../core/index.ts';
+import type { Credential, PluginApi } from '../../../../contract/index.ts';
+import { OptionError } from '../../../../contract/index.ts';
 import { AWS_HOSTS, AWS_OPTION, type AwsOptions, awsCredential, readAws } from './aws.ts';
 import { GOOGLE_OPTION, type GoogleOptions, googleCredential, readGoogle } from './google.ts';
 

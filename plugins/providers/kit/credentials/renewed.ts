@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Got, Method } from 'got';
-import type { Credential, FailureClass, JsonObject, Log } from '../../../../core/index.ts';
-import { isObject, parseJson, readString, StreamFailure } from '../../../../core/index.ts';
+import type { Credential, FailureClass, JsonObject, Log } from '../../../../contract/index.ts';
+import { isObject, parseJson, readString, StreamFailure } from '../../../../contract/index.ts';
 
 /** What ends, and has to be fetched anew. */
 export interface Lease<T> {

@@ -1,4 +1,4 @@
-import { StreamFailure } from '../../../../core/index.ts';
+import { StreamFailure } from '../../../../contract/index.ts';
 import type { AudioDecoder } from '../types.ts';
 import { PCM_RATE } from './formats.ts';
 import { readWavHeader, wavHeader, withWavSizes } from './wav.ts';

@@ -1,12 +1,12 @@
+import { createEventReader } from '../../../../contract/event-reader.ts';
 import {
-  createEventReader,
   GatewayError,
   parseJson,
   type ResponseHeaders,
   type SseEvent,
   StreamFailure,
   type StreamProgress,
-} from '../../../../core/index.ts';
+} from '../../../../contract/index.ts';
 import type { AudioDecoder, SpeechTokens } from '../types.ts';
 
 /** A JSON response is held in memory: 32 MiB of base64 are 24 MiB of sound, eight minutes of 24 kHz samples. */

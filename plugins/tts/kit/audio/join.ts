@@ -1,4 +1,4 @@
-import { StreamFailure } from '../../../../core/index.ts';
+import { StreamFailure } from '../../../../contract/index.ts';
 import type { SpeechFormat } from '../types.ts';
 import { id3Length, isLengthTable, readMp3Frame } from './mp3.ts';
 import { readWavHeader, withWavSizes } from './wav.ts';

@@ -1,4 +1,4 @@
-import { GatewayError, StreamFailure } from '../../../../core/index.ts';
+import { GatewayError, StreamFailure } from '../../../../contract/index.ts';
 import type { SpeechFormat } from '../types.ts';
 import { PCM_RATE } from './formats.ts';
 import { id3Length, readMp3Frame } from './mp3.ts';

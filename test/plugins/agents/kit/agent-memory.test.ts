@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Principal, Store } from '../../../../core/index.ts';
+import type { Principal, Store } from '../../../../contract/index.ts';
 import { createAgentMemory, personalMemories } from '../../../../plugins/agents/kit/agent-memory.ts';
 import type { MemoryLimits } from '../../../../plugins/agents/kit/session-store.ts';
 import { withKept } from '../../../../plugins/stores/kit/kept.ts';

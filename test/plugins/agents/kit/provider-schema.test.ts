@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { Schema } from '../../../../core/index.ts';
+import type { Schema } from '../../../../contract/index.ts';
 import { toProviderSchema } from '../../../../plugins/agents/kit/provider-schema.ts';
 import { arbitrarySchema } from '../../../support/formats/arbitrary-schema.ts';
 

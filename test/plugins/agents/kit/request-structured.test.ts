@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { GatewayError, isGatewayError } from '../../../../core/index.ts';
+import { GatewayError, isGatewayError } from '../../../../contract/index.ts';
 import {
   createModeMemory,
   type ModeMemory,

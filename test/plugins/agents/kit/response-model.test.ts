@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isGatewayError, type Schema } from '../../../../core/index.ts';
+import { isGatewayError, type Schema } from '../../../../contract/index.ts';
 import { toProviderSchema } from '../../../../plugins/agents/kit/provider-schema.ts';
 import { createSchemaReader } from '../../../../plugins/agents/kit/response-model.ts';
 import { minimalInstance } from '../../../../plugins/providers/kit/index.ts';

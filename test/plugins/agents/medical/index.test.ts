@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type AgentDefinition, GatewayError } from '../../../../core/index.ts';
+import { type AgentDefinition, GatewayError } from '../../../../contract/index.ts';
 import medical from '../../../../plugins/agents/medical/index.ts';
 import team from '../../../../plugins/agents/team/index.ts';
 import { type AgentGateway, openAgentGateway } from '../../../support/agents/agent-gateway.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { GatewayError } from '../../../../core/index.ts';
+import { GatewayError } from '../../../../contract/index.ts';
 import { LANGUAGES } from '../../../../plugins/agents/medical/engine/language.ts';
 import medical from '../../../../plugins/agents/medical/index.ts';
 import { noticesFor } from '../../../../plugins/agents/medical/notices.ts';

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { GatewaySettings, Principal } from '../../../../core/index.ts';
+import type { GatewaySettings, Principal } from '../../../../contract/index.ts';
 import { createRecordBook } from '../../../../core/plugins/instance-store.ts';
 import { type AccessRules, createAccess, folderOf } from '../../../../plugins/agents/rag/access.ts';
 import { checkFolders, checkRules, createCallerPlan } from '../../../../plugins/agents/rag/index.ts';

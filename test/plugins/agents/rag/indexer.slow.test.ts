@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect } from 'chai';
-import { GatewayError } from '../../../../core/index.ts';
+import { GatewayError } from '../../../../contract/index.ts';
 import type { Embedder } from '../../../../plugins/agents/rag/embedder.ts';
 import { createIndexer, type Indexer } from '../../../../plugins/agents/rag/index.ts';
 import { embedHashes, openTestIndex, type TestIndex } from '../../../support/agents/rag-index.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { AgentDefinition } from '../../../../core/index.ts';
+import type { AgentDefinition } from '../../../../contract/index.ts';
 import { assembleTeam } from '../../../../plugins/agents/team/members.ts';
 
 const planner: AgentDefinition = { name: 'planner', when: 'routes', instructions: 'Plan.' };

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { AgentDefinition } from '../../../../core/index.ts';
+import type { AgentDefinition } from '../../../../contract/index.ts';
 import team from '../../../../plugins/agents/team/index.ts';
 import { type AgentGateway, openAgentGateway } from '../../../support/agents/agent-gateway.ts';
 import { askedFor, gate, type Rule, type ScriptedModel, scriptModel } from '../../../support/agents/scripted-model.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { GatewayView } from '../../../../core/index.ts';
+import type { GatewayView } from '../../../../contract/index.ts';
 import { createKeyIndex } from '../../../../plugins/auth/api-key/key-index.ts';
 import { watchEnds } from '../../../../plugins/auth/api-key/key-rights.ts';
 import type { KeyRecord, StoredKey } from '../../../../plugins/auth/api-key/records.ts';

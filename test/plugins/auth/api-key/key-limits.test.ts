@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isGatewayError } from '../../../../core/index.ts';
+import { isGatewayError } from '../../../../contract/index.ts';
 import { type Creator, narrow } from '../../../../plugins/auth/api-key/key-limits.ts';
 import type { KeyLimits } from '../../../../plugins/auth/api-key/records.ts';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import type { GatewayError } from '../../../../core/index.ts';
+import type { GatewayError } from '../../../../contract/index.ts';
 import { createKey } from '../../../../plugins/auth/api-key/format.ts';
 import type { Peppers } from '../../../../plugins/auth/api-key/peppers.ts';
 import type { KeyRecord, StoredKey } from '../../../../plugins/auth/api-key/records.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import type { Store } from '../../../../core/index.ts';
+import type { Store } from '../../../../contract/index.ts';
 import apiKey from '../../../../plugins/auth/api-key/index.ts';
 import { readPeppers } from '../../../../plugins/auth/api-key/peppers.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Store } from '../../../../core/index.ts';
+import type { Store } from '../../../../contract/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { startKeys } from '../../../support/identity/keys.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Store } from '../../../../core/index.ts';
+import type { Store } from '../../../../contract/index.ts';
 import { openPostgres } from '../../../../plugins/stores/postgres/index.ts';
 import { openRedis } from '../../../../plugins/stores/redis/index.ts';
 import { openSqlite } from '../../../../plugins/stores/sqlite/index.ts';

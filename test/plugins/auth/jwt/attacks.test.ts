@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { CompactEncrypt, exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { GatewayError } from '../../../../core/index.ts';
+import { GatewayError } from '../../../../contract/index.ts';
 import apiKey from '../../../../plugins/auth/api-key/index.ts';
 import jwt from '../../../../plugins/auth/jwt/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';

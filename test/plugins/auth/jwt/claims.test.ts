@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Principal } from '../../../../core/index.ts';
+import type { Principal } from '../../../../contract/index.ts';
 import { ClaimError, toPrincipal } from '../../../../plugins/auth/jwt/index.ts';
 import type { JwtConfig } from '../../../../plugins/auth/jwt/options.ts';
 import { jwtConfig } from './jwt-config.ts';

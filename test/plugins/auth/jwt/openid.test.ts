@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Principal } from '../../../../core/index.ts';
+import type { Principal } from '../../../../contract/index.ts';
 import apiKey from '../../../../plugins/auth/api-key/index.ts';
 import jwt, { createTokenVerifier, loadKeys } from '../../../../plugins/auth/jwt/index.ts';
 import { readOptions } from '../../../../plugins/auth/jwt/options.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { GatewayError } from '../../../../core/index.ts';
+import type { GatewayError } from '../../../../contract/index.ts';
 import apiKey from '../../../../plugins/auth/api-key/index.ts';
 import jwt from '../../../../plugins/auth/jwt/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';

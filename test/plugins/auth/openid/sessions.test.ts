@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Store } from '../../../../core/index.ts';
+import type { Store } from '../../../../contract/index.ts';
 import { createKeptDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
 import { createSessions, OVERLAP_MS, REPLACE_MS, type Sessions } from '../../../../plugins/auth/openid/sessions.ts';
 import { withKept } from '../../../../plugins/stores/kit/kept.ts';

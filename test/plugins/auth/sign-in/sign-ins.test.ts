@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Store } from '../../../../core/index.ts';
+import type { Store } from '../../../../contract/index.ts';
 import { createDocuments, createKeptDocuments, createUserDocuments } from '../../../../plugins/auth/kit/documents.ts';
 import { createGrants, GRANT_MS, type Grants, readUserCode } from '../../../../plugins/auth/sign-in/grants.ts';
 import {

@@ -5,7 +5,7 @@ import type {
   DialectInput,
   DialectRequest,
   Plugin,
-} from '../../../../core/index.ts';
+} from '../../../../contract/index.ts';
 
 /** The dialect that a plugin registers. */
 export function dialectOf(plugin: Plugin, config: object = {}): DialectDefinition {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ChatRequest, Tool } from '../../../../core/index.ts';
+import type { ChatRequest, Tool } from '../../../../contract/index.ts';
 import plugin from '../../../../plugins/dialects/gemini.ts';
 import { contextOf, dialectOf, inputOf } from './given.ts';
 

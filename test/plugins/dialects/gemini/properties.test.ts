@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { CHAT_REQUEST, type ChatChunk, type ChatMessage, isGatewayError } from '../../../../core/index.ts';
+import { CHAT_REQUEST, type ChatChunk, type ChatMessage, isGatewayError } from '../../../../contract/index.ts';
 import plugin from '../../../../plugins/dialects/gemini.ts';
 import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
 import { codecCall } from '../../../support/formats/codec.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { ChatChunk, ChatDelta, ChatResponse, FinishReason } from '../../../../core/index.ts';
-import { ERRORS, type ErrorCode, GatewayError } from '../../../../core/index.ts';
+import type { ChatChunk, ChatDelta, ChatResponse, FinishReason } from '../../../../contract/index.ts';
+import { ERRORS, type ErrorCode, GatewayError } from '../../../../contract/index.ts';
 import plugin from '../../../../plugins/dialects/gemini.ts';
 import { contextOf, dialectOf, inputOf } from './given.ts';
 

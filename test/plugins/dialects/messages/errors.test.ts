@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ERRORS, type ErrorCode, GatewayError } from '../../../../core/index.ts';
+import { ERRORS, type ErrorCode, GatewayError } from '../../../../contract/index.ts';
 import { MESSAGES_ERRORS, messagesError } from '../../../../plugins/formats/anthropic/errors.ts';
 
 /** The types that Anthropic's SDKs know, with the statuses that may carry them. */

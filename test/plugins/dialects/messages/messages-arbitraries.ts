@@ -6,7 +6,7 @@ import type {
   ContentPart,
   ReasoningDetail,
   ToolCall,
-} from '../../../../core/index.ts';
+} from '../../../../contract/index.ts';
 
 /** Arbitrary conversations that the Messages format can say, how it says them, and arbitrary streams of chunks. */
 

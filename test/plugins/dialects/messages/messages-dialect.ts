@@ -4,7 +4,7 @@ import type {
   DialectDefinition,
   DialectInput,
   DialectRequest,
-} from '../../../../core/index.ts';
+} from '../../../../contract/index.ts';
 import { readMessages } from '../../../../plugins/formats/anthropic/read-request.ts';
 import type { MessagesRequest } from '../../../../plugins/formats/anthropic/types.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { GatewayError } from '../../../../core/index.ts';
+import { GatewayError } from '../../../../contract/index.ts';
 import { MESSAGES_MODELS } from '../../../../plugins/dialects/messages.ts';
 
 const MODELS = ['a', 'b', 'c', 'd', 'e'].map((id) => ({ id, ownedBy: 'x', created: 1_790_000_000 }));

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type ChatRequest, GatewayError, type NativeChange } from '../../../../core/index.ts';
+import { type ChatRequest, GatewayError, type NativeChange } from '../../../../contract/index.ts';
 import { MESSAGES_NATIVE } from '../../../../plugins/formats/anthropic/native.ts';
 import type { MessagesRequest } from '../../../../plugins/formats/anthropic/types.ts';
 import { fixture, readSse } from '../../../support/formats/codec.ts';

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { GatewayError } from '../../../../core/index.ts';
+import { GatewayError } from '../../../../contract/index.ts';
 import { readMessages } from '../../../../plugins/formats/anthropic/read-request.ts';
 import { MESSAGES_REQUEST } from '../../../../plugins/formats/anthropic/types.ts';
 import { writeStream } from '../../../../plugins/formats/anthropic/write-stream.ts';

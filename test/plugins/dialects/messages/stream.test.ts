@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type ChatChunk, type ChatDelta, GatewayError } from '../../../../core/index.ts';
+import { type ChatChunk, type ChatDelta, GatewayError } from '../../../../contract/index.ts';
 import { anthropicStream } from '../../../../plugins/formats/anthropic/read-response.ts';
 import { writeStream } from '../../../../plugins/formats/anthropic/write-stream.ts';
 import { codecCall, decode, fixture, readSse } from '../../../support/formats/codec.ts';

@@ -1,4 +1,4 @@
-import type { ChatMessage, ContentPart, ReasoningDetail } from '../../../../core/index.ts';
+import type { ChatMessage, ContentPart, ReasoningDetail } from '../../../../contract/index.ts';
 import type { Block, MessagesMessage } from '../../../../plugins/formats/anthropic/types.ts';
 import { messagesBody } from './messages-dialect.ts';
 

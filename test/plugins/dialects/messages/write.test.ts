@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { AssistantMessage, ChatChoice, ChatResponse, Usage } from '../../../../core/index.ts';
+import type { AssistantMessage, ChatChoice, ChatResponse, Usage } from '../../../../contract/index.ts';
 import { writeCallId, writeMessage } from '../../../../plugins/formats/anthropic/write-response.ts';
 import { messagesContext } from './messages-dialect.ts';
 

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { GatewayError } from '../../../../core/index.ts';
+import { GatewayError } from '../../../../contract/index.ts';
 import type { ResponsesBody } from '../../../../plugins/formats/openai-responses/types.ts';
 import { RESPONSES_REQUEST } from '../../../../plugins/formats/openai-responses/types.ts';
 import { contextOf, native, readBody, stream } from '../../../support/formats/responses-dialect.ts';

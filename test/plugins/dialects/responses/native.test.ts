@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type ChatRequest, GatewayError, type NativeChange } from '../../../../core/index.ts';
+import { type ChatRequest, GatewayError, type NativeChange } from '../../../../contract/index.ts';
 import type { ResponsesBody } from '../../../../plugins/formats/openai-responses/types.ts';
 import { contextOf, native, readBody, readEvents } from '../../../support/formats/responses-dialect.ts';
 import { findDisorder } from '../../../support/formats/responses-grammar.ts';

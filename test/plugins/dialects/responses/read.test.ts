@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { bodyFactsOf } from '../../../../core/calls/facts.ts';
-import { GatewayError } from '../../../../core/index.ts';
+import { bodyFactsOf } from '../../../../contract/facts.ts';
+import { GatewayError } from '../../../../contract/index.ts';
 import { RESPONSES_NATIVE as native } from '../../../../plugins/formats/openai-responses/native.ts';
 import { readBody } from '../../../support/formats/responses-dialect.ts';
 

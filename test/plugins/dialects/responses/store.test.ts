@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Principal } from '../../../../core/index.ts';
+import type { Principal } from '../../../../contract/index.ts';
 import type { StoreMode } from '../../../../plugins/dialects/kit/keep.ts';
 import { createResponseStore } from '../../../../plugins/dialects/responses/store.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';

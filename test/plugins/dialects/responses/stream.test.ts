@@ -8,7 +8,7 @@ import {
   type FinishReason,
   GatewayError,
   usageChunk,
-} from '../../../../core/index.ts';
+} from '../../../../contract/index.ts';
 import { codecCall } from '../../../support/formats/codec.ts';
 import {
   contextOf,

@@ -1,6 +1,6 @@
 import http, { type Server } from 'node:http';
 import { expect } from 'chai';
-import type { Upgrade } from '../../../../core/contract/route.ts';
+import type { Upgrade } from '../../../../contract/route.ts';
 import { createMemory, type Memory, type MemoryLimits, ownerOf } from '../../../../core/http/memory.ts';
 import { listen } from '../../../../core/http/server.ts';
 import { Upgrades } from '../../../../core/http/upgrades.ts';

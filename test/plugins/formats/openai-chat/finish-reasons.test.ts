@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { StreamFailure } from '../../../../core/index.ts';
+import { StreamFailure } from '../../../../contract/index.ts';
 import { mapFinishReason } from '../../../../plugins/formats/openai-chat/response.ts';
 
 describe('finish reasons', () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ChatRequest } from '../../../../core/index.ts';
+import type { ChatRequest } from '../../../../contract/index.ts';
 import { loadProviders } from '../../../support/plugins/all-providers.ts';
 
 const PROVIDERS = await loadProviders();

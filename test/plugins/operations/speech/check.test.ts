@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isGatewayError } from '../../../../core/index.ts';
+import { isGatewayError } from '../../../../contract/index.ts';
 import { checkSpeech, findSpeechModel } from '../../../../plugins/operations/speech/check.ts';
 import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
 import { speechVendor } from '../../../support/speech/speech-vendor.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { definePlugin, type Plugin } from '../../../../core/index.ts';
+import { definePlugin, type Plugin } from '../../../../contract/index.ts';
 import { fixture } from '../../../support/speech/sound.ts';
 import { type SpeechGateway, startSpeechGateway } from '../../../support/speech/speech-gateway.ts';
 import { speechVendor } from '../../../support/speech/speech-vendor.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type HttpRequest, StreamFailure } from '../../../../core/index.ts';
+import { type HttpRequest, StreamFailure } from '../../../../contract/index.ts';
 import { resolveSpeech } from '../../../../plugins/operations/speech/check.ts';
 import { collectSound } from '../../../../plugins/operations/speech/collect-sound.ts';
 import { runSpeech } from '../../../../plugins/operations/speech/operation.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import type { CommandInput } from '../../../../core/index.ts';
+import type { CommandInput } from '../../../../contract/index.ts';
 import { createSayCommand } from '../../../../plugins/operations/speech/index.ts';
 import type { SpeechRequest } from '../../../../plugins/tts/kit/index.ts';
 import { useTempFolder } from '../../../support/folders.ts';

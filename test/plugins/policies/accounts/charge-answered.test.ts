@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Call, Outcome } from '../../../../core/index.ts';
+import type { Call, Outcome } from '../../../../contract/index.ts';
 import type { CallBudgets } from '../../../../plugins/policies/accounts/budgets/find-budgets.ts';
 import { chargeAnswered } from '../../../../plugins/policies/accounts/charges.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';

@@ -1,6 +1,6 @@
+import { GatewayError, type Ledger, type Principal, type Store } from '../../../../contract/index.ts';
 import { Call } from '../../../../core/calls/call.ts';
 import type { CallDeps } from '../../../../core/calls/call-deps.ts';
-import { GatewayError, type Ledger, type Principal, type Store } from '../../../../core/index.ts';
 import { Pending } from '../../../../core/plugins/attribution.ts';
 import { compileHooks } from '../../../../core/plugins/compile-hooks.ts';
 import { Kept } from '../../../../core/plugins/foundation.ts';

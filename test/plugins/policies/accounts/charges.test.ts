@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { GatewayError, isGatewayError, type Principal } from '../../../../core/index.ts';
+import { GatewayError, isGatewayError, type Principal } from '../../../../contract/index.ts';
 import { keyBudgetId } from '../../../../plugins/policies/kit/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { type CallEnd, type ChargingProcess, type Fault, makeFaulty, startCharging } from './charged-calls.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type Command, isGatewayError } from '../../../../core/index.ts';
+import { type Command, isGatewayError } from '../../../../contract/index.ts';
 import { createRecordBook } from '../../../../core/plugins/instance-store.ts';
 import { registerAccounts } from '../../../../plugins/policies/accounts/accounts.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import type { Log } from '../../../../core/index.ts';
+import type { Log } from '../../../../contract/index.ts';
 import { createLedgerClock } from '../../../../plugins/policies/accounts/index.ts';
 import { createSilentLog } from '../../../support/log.ts';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Principal } from '../../../../core/index.ts';
+import type { Principal } from '../../../../contract/index.ts';
 import { RefusalCount } from '../../../../plugins/policies/accounts/charges.ts';
 
 const caller = (userId: string): Principal => ({ credential: 'key', userId, account: userId });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isTimeZone, WEEKDAYS } from '../../../../core/operators.ts';
+import { isTimeZone, WEEKDAYS } from '../../../../contract/operators.ts';
 import { type CalendarWindow, type WindowRule, windowAt } from '../../../../plugins/policies/kit/calendar-windows.ts';
 
 const ZONES = [

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { GatewayError } from '../../../../core/index.ts';
+import { GatewayError } from '../../../../contract/index.ts';
 import { createWriteQueue, type PendingWrite, type WriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
 import { createSilentLog } from '../../../support/log.ts';
 import { until } from '../../../support/wait.ts';

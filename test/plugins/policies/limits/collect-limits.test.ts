@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Call, Plan, Principal } from '../../../../core/index.ts';
+import type { Call, Plan, Principal } from '../../../../contract/index.ts';
 import { type CountedRequest, limitsOf, sourcesOf } from '../../../../plugins/policies/limits/index.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };

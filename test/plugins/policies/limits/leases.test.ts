@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { Counters, Window } from '../../../../core/index.ts';
+import type { Counters, Window } from '../../../../contract/index.ts';
 import { createLocalCounters, steadyNow } from '../../../../plugins/policies/kit/index.ts';
 import { Leases, type Place } from '../../../../plugins/policies/limits/leases.ts';
 import { openSqlite } from '../../../../plugins/stores/sqlite/index.ts';

@@ -1,6 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
-import { type Counters, GatewayError, isGatewayError, type Outcome } from '../../../../core/index.ts';
+import { type Counters, GatewayError, isGatewayError, type Outcome } from '../../../../contract/index.ts';
 import { createLocalCounters } from '../../../../plugins/policies/kit/index.ts';
 import { createWriteQueue } from '../../../../plugins/policies/kit/write-queue.ts';
 import { type LimitHold, reserveLimits, settleLimits } from '../../../../plugins/policies/limits/index.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { AggregatorRegistry, Registry } from 'prom-client';
-import type { Call, Outcome } from '../../../../core/index.ts';
+import type { Call, Outcome } from '../../../../contract/index.ts';
 import { countCalls } from '../../../../plugins/policies/metrics/series.ts';
 
 type Counted = { readonly model?: string; readonly status?: Outcome['status'] };

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { CallFacts, CommandInput, CostPart, Store } from '../../../../core/index.ts';
+import type { CallFacts, CommandInput, CostPart, Store } from '../../../../contract/index.ts';
 import { createHttpClient } from '../../../../egress/http-client.ts';
 import reconcile from '../../../../plugins/policies/reconcile/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { CallPage, CallQuery, CallRow } from '../../../../core/index.ts';
+import type { CallPage, CallQuery, CallRow } from '../../../../contract/index.ts';
 import { listCalls, readCallsQuery } from '../../../../plugins/policies/usage/calls-query.ts';
 import { FACTS, NOW } from '../../../conformance/store.ts';
 

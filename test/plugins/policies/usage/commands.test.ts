@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { CallFacts, CommandInput, Store } from '../../../../core/index.ts';
+import type { CallFacts, CommandInput, Store } from '../../../../contract/index.ts';
 import { callsCommand, usageCommand } from '../../../../plugins/policies/usage/index.ts';
 import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { codeOf } from '../../../support/errors.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { CallRow } from '../../../../core/index.ts';
+import type { CallRow } from '../../../../contract/index.ts';
 import { followCalls, pauseAfter } from '../../../../plugins/policies/usage/follow-calls.ts';
 
 describe('following calls', () => {

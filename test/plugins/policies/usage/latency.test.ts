@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { CallPage, CallQuery, CallRow } from '../../../../core/index.ts';
+import type { CallPage, CallQuery, CallRow } from '../../../../contract/index.ts';
 import { measureLatency } from '../../../../plugins/policies/usage/latency.ts';
 
 const facts = { provider: 'a', model: 'm', operation: 'chat', userId: 'ann', key: '-', account: 'ann', tags: [] };

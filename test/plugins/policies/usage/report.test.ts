@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import type { ReportRow } from '../../../../core/index.ts';
+import type { ReportRow } from '../../../../contract/index.ts';
 import { BY_WORDS, type By, readBy } from '../../../../plugins/policies/usage/dimensions.ts';
 import { makeReport } from '../../../../plugins/policies/usage/report.ts';
 import { pageOf, readCursor, type Sort, sortRows } from '../../../../plugins/policies/usage/usage-query.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ChatMessage, ChatRequest } from '../../../../core/index.ts';
+import type { ChatMessage, ChatRequest } from '../../../../contract/index.ts';
 import type { AnthropicMessage, AnthropicRequest } from '../../../../plugins/formats/anthropic/types.ts';
 import { anthropicRequest } from '../../../../plugins/formats/anthropic/write-request.ts';
 import { called, chatRequest, codecCall, result, user } from '../../../support/formats/codec.ts';

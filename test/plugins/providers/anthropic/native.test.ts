@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { GatewayError, type NativeRow } from '../../../../core/index.ts';
+import { GatewayError, type NativeRow } from '../../../../contract/index.ts';
 import anthropic from '../../../../plugins/providers/anthropic.ts';
 import { setUpProvider } from '../../../conformance/provider-subject.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type ChatRequest, isGatewayError } from '../../../../core/index.ts';
+import { type ChatRequest, isGatewayError } from '../../../../contract/index.ts';
 import { anthropicResponse, anthropicStream } from '../../../../plugins/formats/anthropic/read-response.ts';
 import { anthropicTraits } from '../../../../plugins/formats/anthropic/tables.ts';
 import type { AnthropicMessage, AnthropicRequest } from '../../../../plugins/formats/anthropic/types.ts';

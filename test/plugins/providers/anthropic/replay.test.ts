@@ -6,7 +6,7 @@ import {
   readObject,
   type SseEvent,
   StreamFailure,
-} from '../../../../core/index.ts';
+} from '../../../../contract/index.ts';
 import { anthropicFailure } from '../../../../plugins/formats/anthropic/errors.ts';
 import { anthropicResponse, anthropicStream } from '../../../../plugins/formats/anthropic/read-response.ts';
 import type { AnthropicRequest } from '../../../../plugins/formats/anthropic/types.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type ChatResponse, StreamFailure } from '../../../../core/index.ts';
+import { type ChatResponse, StreamFailure } from '../../../../contract/index.ts';
 import { anthropicRateLimits } from '../../../../plugins/formats/anthropic/errors.ts';
 import { anthropicResponse } from '../../../../plugins/formats/anthropic/read-response.ts';
 import { anthropicUsage } from '../../../../plugins/formats/anthropic/usage.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { StreamFailure } from '../../../../core/index.ts';
+import { StreamFailure } from '../../../../contract/index.ts';
 import { anthropicStream } from '../../../../plugins/formats/anthropic/read-response.ts';
 import { ANSWER_TOOL } from '../../../../plugins/providers/kit/index.ts';
 import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/formats/codec.ts';

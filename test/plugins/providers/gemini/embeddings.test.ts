@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { StreamFailure } from '../../../../core/index.ts';
+import { StreamFailure } from '../../../../contract/index.ts';
 import { geminiEmbedRequest, geminiEmbedResponse } from '../../../../plugins/providers/gemini.ts';
 import { base64ToFloats, type EmbeddingRequest } from '../../../../plugins/providers/kit/index.ts';
 import { codecCall } from '../../../support/formats/codec.ts';

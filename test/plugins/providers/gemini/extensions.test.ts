@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ChatMessage, ChatRequest } from '../../../../core/index.ts';
+import type { ChatMessage, ChatRequest } from '../../../../contract/index.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
 import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
 import plugin from '../../../../plugins/providers/gemini.ts';

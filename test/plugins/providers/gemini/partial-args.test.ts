@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { StreamFailure } from '../../../../core/index.ts';
+import { StreamFailure } from '../../../../contract/index.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
 import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
 import { codecCall, collect, decode } from '../../../support/formats/codec.ts';

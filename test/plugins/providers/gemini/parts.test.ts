@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ChatMessage, ChatRequest } from '../../../../core/index.ts';
+import type { ChatMessage, ChatRequest } from '../../../../contract/index.ts';
 import type { GeminiRequest } from '../../../../plugins/formats/google/types.ts';
 import { geminiRequest } from '../../../../plugins/formats/google/write-request.ts';
 import { chatRequest, codecCall, user } from '../../../support/formats/codec.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { isGatewayError } from '../../../../core/index.ts';
+import { isGatewayError } from '../../../../contract/index.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
 import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
 import { geminiTraits } from '../../../../plugins/formats/google/tables.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type ChatResponse, StreamFailure } from '../../../../core/index.ts';
+import { type ChatResponse, StreamFailure } from '../../../../contract/index.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
 import { codecCall, jsonFixture } from '../../../support/formats/codec.ts';
 

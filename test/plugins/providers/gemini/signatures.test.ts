@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import type { ChatMessage } from '../../../../contract/index.ts';
 import { openReasoning } from '../../../../core/calls/seals.ts';
-import type { ChatMessage } from '../../../../core/index.ts';
 import dialect from '../../../../plugins/dialects/gemini.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
 import {

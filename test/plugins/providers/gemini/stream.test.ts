@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { StreamFailure } from '../../../../core/index.ts';
+import { StreamFailure } from '../../../../contract/index.ts';
 import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
 import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/formats/codec.ts';
 

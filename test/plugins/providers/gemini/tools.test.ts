@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ChatRequest } from '../../../../core/index.ts';
+import type { ChatRequest } from '../../../../contract/index.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
 import type { GeminiRequest } from '../../../../plugins/formats/google/types.ts';
 import { geminiRequest, geminiSchema } from '../../../../plugins/formats/google/write-request.ts';

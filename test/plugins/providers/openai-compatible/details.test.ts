@@ -1,6 +1,6 @@
 /** Reasoning that a relay passes on from several vendors, and the other things that responses of this wire may tell. */
 import { expect } from 'chai';
-import type { ChatChunk, ReasoningDetail } from '../../../../core/index.ts';
+import type { ChatChunk, ReasoningDetail } from '../../../../contract/index.ts';
 import openaiCompatible from '../../../../plugins/providers/openai-compatible.ts';
 import openrouter from '../../../../plugins/providers/openrouter.ts';
 import { setUpProvider } from '../../../conformance/provider-subject.ts';

@@ -1,7 +1,7 @@
 /** What requests of other formats bring along, on its way to vendors of OpenAI's wire. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type ChatRequest, isGatewayError, type Plugin } from '../../../../core/index.ts';
+import { type ChatRequest, isGatewayError, type Plugin } from '../../../../contract/index.ts';
 import deepseek from '../../../../plugins/providers/deepseek.ts';
 import mistral from '../../../../plugins/providers/mistral.ts';
 import openai from '../../../../plugins/providers/openai.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type ChatRequest, type CodecCall, isGatewayError } from '../../../../core/index.ts';
+import { type ChatRequest, type CodecCall, isGatewayError } from '../../../../contract/index.ts';
 import type { CompatibleSpec } from '../../../../plugins/formats/openai-chat/types.ts';
 import openaiCompatible, {
   openaiCompatible as compatible,

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isGatewayError, type PluginApi } from '../../../../core/index.ts';
+import { isGatewayError, type PluginApi } from '../../../../contract/index.ts';
 import { createHttpClient } from '../../../../egress/http-client.ts';
 import { createVoiceLister, readVoice } from '../../../../plugins/tts/kit/index.ts';
 import { speechVendor } from '../../../support/speech/speech-vendor.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { StreamFailure } from '../../../../core/index.ts';
+import { StreamFailure } from '../../../../contract/index.ts';
 import { createSoundCheck } from '../../../../plugins/tts/kit/audio/sound-check.ts';
 import type { SpeechFormat } from '../../../../plugins/tts/kit/index.ts';
 import { fixture } from '../../../support/speech/sound.ts';

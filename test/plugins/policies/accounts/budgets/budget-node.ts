@@ -1,7 +1,7 @@
 /** A node that charges calls on a store, by a clock of the test's own: the books and the budgets, without a gateway around them. */
 
-import { LinkedList } from '../../../../../core/contract/linked-list.ts';
-import type { BudgetRule, Call, Outcome, PluginApi, Principal, Store, Target } from '../../../../../core/index.ts';
+import type { BudgetRule, Call, Outcome, PluginApi, Principal, Store, Target } from '../../../../../contract/index.ts';
+import { LinkedList } from '../../../../../contract/linked-list.ts';
 import { createRecordBook } from '../../../../../core/plugins/instance-store.ts';
 import { createAccountRaises } from '../../../../../plugins/policies/accounts/budgets/account-raises.ts';
 import { createBudgetBook, createCallBudgets } from '../../../../../plugins/policies/accounts/budgets/find-budgets.ts';

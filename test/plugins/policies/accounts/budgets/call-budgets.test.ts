@@ -5,7 +5,7 @@ import {
   isGatewayError,
   type Principal,
   type Store,
-} from '../../../../../core/index.ts';
+} from '../../../../../contract/index.ts';
 import { openMemory } from '../../../../../plugins/stores/memory/index.ts';
 import { createBudgetNode } from './budget-node.ts';
 

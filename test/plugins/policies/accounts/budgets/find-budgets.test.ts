@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { BudgetRule, Principal } from '../../../../../core/index.ts';
+import type { BudgetRule, Principal } from '../../../../../contract/index.ts';
 import { createMatcher } from '../../../../../plugins/policies/accounts/budgets/find-budgets.ts';
 
 const principal: Principal = { credential: 'key', userId: 'ann', account: 'ann' };

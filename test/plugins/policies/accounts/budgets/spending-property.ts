@@ -1,7 +1,7 @@
 /** The property that budgets of calendar windows hold exactly, for any store that two nodes share. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type BudgetRule, isGatewayError, type Store } from '../../../../../core/index.ts';
+import { type BudgetRule, isGatewayError, type Store } from '../../../../../contract/index.ts';
 import { createBudgetNode } from './budget-node.ts';
 
 const ZONES = ['Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kolkata', 'UTC'] as const;

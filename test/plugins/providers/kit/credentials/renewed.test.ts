@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { isStreamFailure } from '../../../../../core/index.ts';
+import { isStreamFailure } from '../../../../../contract/index.ts';
 import { createRenewed, type Lease, readToken, tokenCredential } from '../../../../../plugins/providers/kit/index.ts';
 import { createSilentLog } from '../../../../support/log.ts';
 

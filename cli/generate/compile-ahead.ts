@@ -1,0 +1,83 @@
+import { fileURLToPath } from 'node:url';
+import standalone from 'ajv/dist/standalone/index.js';
+import { createAjv, fingerprint, type SchemaSet } from '../../config/ajv.ts';
+import { coreSchema } from '../../config/check.ts';
+import { sealPluginSchema } from '../../config/compose-schema.ts';
+import { type LoadedConfig, loadConfig, readBuiltinSchemas } from '../../config/load-config.ts';
+import { readRawConfig } from '../../config/read.ts';
+import type { Schema } from '../../contract/json.ts';
+import { PLAN_SCHEMA } from '../../contract/plan-schema.ts';
+import { createGeneration } from '../../core/calls/generation.ts';
+import { InnerRequests } from '../../core/http/inner-requests.ts';
+import { Lifecycle } from '../../core/http/lifecycle.ts';
+import { createMemory } from '../../core/http/memory.ts';
+import { createAdminRate } from '../../core/http/operator-rights.ts';
+import { serveGeneration } from '../../core/http/serve.ts';
+import { createLogger } from '../../core/logger.ts';
+import { openFoundation } from '../../core/plugins/foundation.ts';
+import { REFERS_TO_OTHERS } from '../../core/plugins/registry.ts';
+
+/** Schemas, and the module that `config/ajv.ts` loads for them. */
+export interface CompiledSet {
+  /** Their JSON texts. */
+  readonly texts: readonly string[];
+  /** The text of a CommonJS module that exports a `CompiledModule`. */
+  readonly code: string;
+}
+
+const HERE = fileURLToPath(new URL('../../config/', import.meta.url));
+
+/** In addition to what is on by default: built-in plugins with routes that need neither files nor a network to be set up. */
+const MORE = Object.freeze({
+  store: 'memory:',
+  auth: { 'api-key': {}, openid: { issuer: 'https://id.example', clientId: 'x', publicUrl: 'https://gate.example' } },
+  agents: { team: { model: 'echo/echo' }, medical: { model: 'echo/echo' } },
+});
+
+/**
+ * Compiles the schemas of a gateway with the built-in plugins: those of requests as it is assembled, and those of the
+ * configuration. Nothing listens and no file is written.
+ */
+export async function compileAhead(): Promise<Readonly<Record<SchemaSet, CompiledSet>>> {
+  const raw = await readRawConfig({ cwd: HERE, env: {}, configPath: 'default.yaml' });
+  const loaded = await loadConfig({ raw: { ...raw, value: { ...raw.value, ...MORE } } });
+  return {
+    requests: compileTexts('requests', await listRequestSchemas(loaded)),
+    settings: compileTexts('settings', await listSettingsSchemas(loaded)),
+  };
+}
+
+/** What a gateway asks for while it is assembled. */
+async function listRequestSchemas(loaded: LoadedConfig): Promise<readonly string[]> {
+  const log = createLogger({ level: 'silent' });
+  const foundation = await openFoundation(loaded, log);
+  const generation = await createGeneration(foundation, loaded);
+  serveGeneration(generation, {
+    lifecycle: new Lifecycle(),
+    memory: createMemory(),
+    countAdmin: createAdminRate(),
+    inner: new InnerRequests(),
+  });
+  await generation.close();
+  await foundation.close();
+  return generation.requests.texts();
+}
+
+async function listSettingsSchemas({ plugins }: LoadedConfig): Promise<readonly string[]> {
+  const builtin = await readBuiltinSchemas();
+  const core = coreSchema(plugins.flatMap(({ section }) => section ?? []));
+  return [core, PLAN_SCHEMA, ...builtin.map(sealPluginSchema)].map((schema) => JSON.stringify(schema));
+}
+
+function compileTexts(set: SchemaSet, wanted: readonly string[]): CompiledSet {
+  const ajv = createAjv(set, { source: true });
+  const texts = [...new Set(wanted)].filter((text) => !REFERS_TO_OTHERS.test(text));
+  for (const text of texts) ajv.addSchema(JSON.parse(text) as Schema, fingerprint(text));
+  const names = Object.fromEntries(texts.map((text) => [fingerprint(text), fingerprint(text)]));
+  const code = standalone.default(ajv, names);
+  // The parentheses have V8 compile the function at once, and not read all of it twice: that takes half the time.
+  return {
+    texts,
+    code: `'use strict';\nmodule.exports = (function (formats) {\nconst exports = {};\n${code}\nreturn exports;\n});\n`,
+  };
+}

@@ -1,0 +1,118 @@
+import type { BudgetPeriod, BudgetRule, Weekday } from './budgets.ts';
+import type { FromSchema, Schema } from './json.ts';
+import { parseUsd } from './units.ts';
+
+const BUDGET_PERIODS = Object.freeze([
+  'total',
+  'hour',
+  'day',
+  'week',
+  'month',
+] as const satisfies readonly BudgetPeriod[]);
+
+export const WEEKDAYS = Object.freeze([
+  'sunday',
+  'monday',
+  'tuesday',
+  'wednesday',
+  'thursday',
+  'friday',
+  'saturday',
+] as const satisfies readonly Weekday[]);
+
+const NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$';
+const word = (description: string) => ({ type: 'string', minLength: 1, maxLength: 200, description }) as const;
+
+const AMOUNT = {
+  name: {
+    type: 'string',
+    pattern: NAME,
+    description: 'Up to 63 letters, digits, dots, dashes and underscores: what is spent is counted under it.',
+  },
+  amount_usd: {
+    anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
+    description: 'US dollars that may be spent in each period.',
+  },
+  every: { type: 'string', enum: BUDGET_PERIODS, description: 'How often it begins anew; `total` never does.' },
+  timezone: {
+    ...word('The time zone whose clock begins a period, as `Europe/Berlin`.'),
+    default: 'UTC',
+  },
+  starts_on: {
+    anyOf: [{ type: 'integer' }, { type: 'string', maxLength: 20 }],
+    description: 'The day that begins a week, `monday` unless set, or a month, 1 (unless set) to 28.',
+  },
+  soft_usd: {
+    anyOf: [{ type: 'number' }, { type: 'string', maxLength: 20 }],
+    description: 'US dollars from which on it is warned of: in the log, in a header, by the webhook.',
+  },
+} as const;
+
+const TARGET = {
+  provider: word('Counts calls at this provider alone.'),
+  model: word(
+    'Counts this model alone: as its provider knows it, as `provider/model`, or an alias, which stands for its targets; `gpt-5*` is all that begin so.',
+  ),
+} as const;
+
+/** A budget of a key or of a plan: the calls are those of the key, or of each account of the plan. */
+export const OWN_BUDGET = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['amount_usd', 'every'],
+  properties: { ...AMOUNT, ...TARGET },
+} as const satisfies Schema;
+
+/** A budget that all calls share which match what it names. */
+export const BUDGET = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['name', 'amount_usd', 'every'],
+  properties: {
+    ...AMOUNT,
+    user: word('Counts calls of this user alone.'),
+    key: word('Counts calls of this API key alone (its id, or its `tg_` prefix), and of those that replace it.'),
+    tag: word('Counts calls with this tag alone, as `team=search`.'),
+    plan: word('Counts calls of users with this plan alone, all together.'),
+    ...TARGET,
+  },
+} as const satisfies Schema;
+
+/** How many budgets one key or plan may have. */
+export const MAX_OWN_BUDGETS = 8;
+
+/** A budget as files and requests write it. */
+export type BudgetValues = FromSchema<typeof OWN_BUDGET> & Partial<FromSchema<typeof BUDGET>>;
+
+/** A checked budget as the gateway counts it; one without a name is named by what it is. */
+export function readBudget(budget: BudgetValues): BudgetRule {
+  const { amount_usd, soft_usd, starts_on, every, timezone, name = defaultName(budget), ...filter } = budget;
+  return {
+    ...filter,
+    name,
+    amount: parseUsd(amount_usd),
+    every,
+    timezone,
+    ...(starts_on !== undefined && { startsOn: starts_on as Weekday | number }),
+    ...(soft_usd !== undefined && { soft: parseUsd(soft_usd) }),
+  };
+}
+
+/** Whether a text names a zone such as `Europe/Berlin` or `UTC`. Offsets such as `+02:00` are none: they know no summer time. */
+export function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z][\w+/-]{1,63}$/.test(name)) return false;
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
+  } catch {
+    return false;
+  }
+}
+
+/** `day`, `month-openai`. */
+function defaultName({ every, provider, model }: BudgetValues): string {
+  const parts = [every, provider, model].filter((part) => part !== undefined);
+  return parts
+    .join('-')
+    .replaceAll(/[^\w.-]/g, '_')
+    .slice(0, 63);
+}

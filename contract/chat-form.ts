@@ -1,0 +1,143 @@
+import type { ChatRequest } from './chat.ts';
+import { GatewayError } from './errors.ts';
+import { copyFacts, factsOf } from './facts.ts';
+import { isObject, type JsonObject, readObject } from './json.ts';
+
+/** The normal form of a value: nulls of its fields are absent, and what is listed here. */
+interface Form {
+  /** Fields that are absent where they hold an empty list. */
+  readonly lists?: readonly string[];
+  /** Fields whose null has a meaning of its own. */
+  readonly nulls?: readonly string[];
+  /** Fields that are looked through too; all others stay as they are: schemas, arguments, `metadata`. */
+  readonly fields?: Readonly<Record<string, Form>>;
+  /** Items of a list. */
+  readonly items?: Form;
+  /** Adds fields that clients omit; returns the same object where none is missing. */
+  readonly fill?: (value: JsonObject) => JsonObject;
+}
+
+const PLAIN: Form = Object.freeze({});
+
+/** A call or tool of a client that omits `type`: it is a function. */
+const FUNCTION: Form = Object.freeze({
+  fields: { function: PLAIN },
+  fill: (value) => ('type' in value || !('function' in value) ? value : { ...value, type: 'function' }),
+} satisfies Form);
+
+const PART: Form = Object.freeze({
+  fields: { image_url: PLAIN, file: PLAIN, input_audio: PLAIN, audio_url: PLAIN, video_url: PLAIN },
+} satisfies Form);
+
+const MESSAGE: Form = Object.freeze({
+  lists: ['tool_calls', 'annotations', 'reasoning_details', 'thinking_blocks'],
+  nulls: ['content'],
+  fields: { content: { items: PART }, tool_calls: { items: FUNCTION } },
+  fill: withContent,
+} satisfies Form);
+
+/** The table of empty lists and nulls. */
+const CHAT = Object.freeze({
+  lists: ['functions', 'stop', 'tools'],
+  fields: {
+    audio: PLAIN,
+    functions: { items: PLAIN },
+    messages: { items: MESSAGE },
+    prediction: PLAIN,
+    response_format: { fields: { json_schema: PLAIN } },
+    stream_options: PLAIN,
+    tools: { items: FUNCTION },
+    web_search_options: PLAIN,
+  },
+} satisfies Form);
+
+/** The fields that say something about a list, which vendors refuse without it. */
+const ABOUT: Readonly<Record<'tools' | 'functions', readonly string[]>> = Object.freeze({
+  tools: ['tool_choice', 'parallel_tool_calls'],
+  functions: ['function_call'],
+});
+
+/**
+ * Returns a request in its normal form: without empty lists and without nulls that mean "not set". The same object where nothing changes.
+ * Throws `invalid_request` for a forced choice of a tool where there is none.
+ */
+export function normalChat(request: ChatRequest): ChatRequest {
+  const { hasLooseMessages, hasLooseTools } = factsOf(request);
+  const { messages, tools, ...others } = CHAT.fields;
+  const fields = { ...others, ...(hasLooseMessages && { messages }), ...(hasLooseTools && { tools }) };
+  let cleared = clear<JsonObject>(request, { ...CHAT, fields });
+  if (!('tools' in cleared) && !('functions' in cleared)) {
+    for (const choice of ['tool_choice', 'function_call']) if (isForced(cleared[choice])) throw noTools(choice);
+    // Only beside a list that was empty: without any list the vendor judges.
+    for (const [list, about] of Object.entries(ABOUT)) if (list in request) cleared = without(cleared, about);
+  }
+  if (cleared === request) return request;
+  const normal = cleared as ChatRequest;
+  if (!Object.isFrozen(request)) return normal;
+  for (const list of ['messages', 'tools']) {
+    const [before, after] = [request[list], normal[list]];
+    if (before !== after && Array.isArray(before) && Array.isArray(after)) copyFacts(before, after);
+  }
+  factsOf(Object.freeze(normal));
+  return normal;
+}
+
+/** Clears a value by its form. What it makes is frozen, as requests are. */
+function clear<T>(value: T, form: Form): T {
+  if (Array.isArray(value)) {
+    const { items } = form;
+    if (!items) return value;
+    const cleared = value.map((item: unknown) => clear(item, items));
+    return cleared.every((item, at) => item === value[at]) ? value : (Object.freeze(cleared) as T);
+  }
+  if (!isObject(value)) return value;
+  const { lists = [], nulls = [], fields = {}, fill } = form;
+  let changed: Record<string, unknown> | undefined;
+  for (const name of Object.keys(value)) {
+    const own = value[name];
+    const below = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    const cleared = below ? clear(own, below) : own;
+    const isAbsent =
+      own === undefined ||
+      (own === null && !nulls.includes(name)) ||
+      (Array.isArray(own) && own.length === 0 && lists.includes(name));
+    if (!isAbsent && cleared === own) continue;
+    changed ??= { ...value };
+    if (isAbsent) delete changed[name];
+    else changed[name] = cleared;
+  }
+  const result: JsonObject = changed ?? value;
+  const filled = fill ? fill(result) : result;
+  return filled === value ? value : (Object.freeze(filled) as T);
+}
+
+/** A message with content: an assistant may have none beside its calls, and everybody else may say nothing. */
+function withContent(message: JsonObject): JsonObject {
+  const { role, content, tool_calls: calls } = message;
+  const isResult = role === 'tool' || role === 'function';
+  const isEmpty = Array.isArray(content) && content.length === 0;
+  if (!isEmpty && content !== undefined && !(content === null && isResult)) return message;
+  const isSilent = role === 'assistant' && (calls !== undefined || !isEmpty);
+  return { ...message, content: isSilent ? null : '' };
+}
+
+/** Whether a choice of a tool demands a call. */
+function isForced(choice: unknown): boolean {
+  if (typeof choice === 'string') return choice !== 'auto' && choice !== 'none';
+  const { mode } = readObject(readObject(choice)['allowed_tools']);
+  return isObject(choice) && mode !== 'auto';
+}
+
+function noTools(param: string): GatewayError {
+  const list = param === 'tool_choice' ? 'tools' : 'functions';
+  return new GatewayError(
+    'invalid_request',
+    `\`${param}\` demands a call, but the request has no \`${list}\`. Send \`${list}\`, or omit \`${param}\`.`,
+    { param },
+  );
+}
+
+function without(value: JsonObject, names: readonly string[]): JsonObject {
+  if (!names.some((name) => name in value)) return value;
+  return Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)));
+}

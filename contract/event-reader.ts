@@ -1,0 +1,101 @@
+import { StringDecoder } from 'node:string_decoder';
+import { createParser } from 'eventsource-parser';
+import { GatewayError } from './errors.ts';
+import type { SseEvent, SseReader, SseReaderOptions } from './events.ts';
+import { exceedsBounds, parseJson } from './json.ts';
+import { StreamFailure } from './provider.ts';
+
+/** The longest event (data and an unfinished line), in UTF-16 units; beyond it the stream is given up. */
+export const MAX_EVENT_LENGTH = 4 * 1024 * 1024;
+
+/** An event up to this length is a usual one. */
+const SMALL_EVENT = 64 * 1024;
+/** What the parser takes for each piece of an event in addition to its text, as so much more text. */
+const PIECE_LENGTH = 4;
+
+const LF = 10;
+const CR = 13;
+const NONE: readonly SseEvent[] = Object.freeze([]);
+
+/**
+ * Reads `text/event-stream`: UTF-8 with code points split anywhere (invalid bytes become U+FFFD), a byte order mark, and
+ * lines ended by CR, LF or CRLF. Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
+ */
+export function createEventReader(options: SseReaderOptions = {}): SseReader {
+  const maxLength = options.maxEventLength ?? MAX_EVENT_LENGTH;
+  const decoder = new StringDecoder('utf8');
+  let events: SseEvent[] = [];
+  let [started, afterCr, tooLong, isBeyondBounds] = [false, false, false, false];
+  let [waiting, grown] = [0, SMALL_EVENT];
+  const parser = createParser({
+    maxBufferSize: maxLength,
+    onEvent(event) {
+      waiting = 0;
+      tooLong ||= event.data.length > maxLength;
+      isBeyondBounds ||= !tooLong && exceedsBounds(event.data);
+      if (!isBeyondBounds) events.push(event);
+    },
+    onError(error) {
+      tooLong ||= error.type === 'max-buffer-size-exceeded';
+    },
+  });
+
+  function feed(text: string): readonly SseEvent[] {
+    waiting += text.length + PIECE_LENGTH;
+    parser.feed(text);
+    if (waiting > grown) {
+      options.onGrowth?.(waiting - grown);
+      grown = waiting;
+    }
+    if (tooLong) {
+      throw new StreamFailure({ class: 'upstream_error', message: `an event is longer than ${maxLength} characters` });
+    }
+    if (isBeyondBounds && events.length === 0)
+      throw new GatewayError(
+        'provider_invalid_response',
+        'The provider sent a stream event that holds more values than any needs, or is nested too deeply.',
+      );
+    if (events.length === 0) return NONE;
+    const batch = events;
+    events = [];
+    return batch;
+  }
+
+  /** The parser waits for what follows a CR; an event ended by one should not wait, so a last CR is made CRLF. */
+  function feedUnwaiting(text: string): readonly SseEvent[] {
+    if (text === '') return NONE;
+    const isMark = !started && text.charCodeAt(0) === 0xfeff;
+    const isSecondHalf = afterCr && text.charCodeAt(0) === LF;
+    started = true;
+    afterCr = text.charCodeAt(text.length - 1) === CR;
+    const start = isMark || isSecondHalf ? 1 : 0;
+    return feed((start ? text.slice(1) : text) + (afterCr ? '\n' : ''));
+  }
+
+  return {
+    push: (bytes) => feedUnwaiting(decoder.write(bytes)),
+    end() {
+      const rest = feedUnwaiting(decoder.end());
+      const last = feed('\n\n').filter(({ data }) => isWhole(data));
+      return [...rest, ...last];
+    },
+  };
+}
+
+/** The events of a body in batches: all that one buffer of bytes completed. Errors of the body pass through. */
+export async function* readEvents(
+  body: AsyncIterable<Uint8Array>,
+  options?: SseReaderOptions,
+): AsyncGenerator<readonly SseEvent[], void, undefined> {
+  const reader = createEventReader(options);
+  for await (const bytes of body) {
+    const events = reader.push(bytes);
+    if (events.length > 0) yield events;
+  }
+  const events = reader.end();
+  if (events.length > 0) yield events;
+}
+
+function isWhole(data: string): boolean {
+  return data === '[DONE]' || (data.startsWith('{') && parseJson(data) !== undefined);
+}

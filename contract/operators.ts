@@ -1,0 +1,27 @@
+/** What plugins that operators work with need beside the contract of all; `tollgate/operators` (plugins/policies/kit) passes it on with their own. */
+
+export { auditActor } from './audit.ts';
+export { BUDGET, isTimeZone, MAX_OWN_BUDGETS, OWN_BUDGET, readBudget, WEEKDAYS } from './budget-rules.ts';
+export { checkBudget, readPlan } from './check-budgets.ts';
+export { networkOf } from './hosts.ts';
+export { type Linked, LinkedList } from './linked-list.ts';
+export { logFields } from './log-fields.ts';
+export { describeAge, nearEndOf } from './model-ends.ts';
+export { PLAN_SCHEMA } from './plan-schema.ts';
+export {
+  ACCOUNTS,
+  ALL_PLANS,
+  accountKey,
+  assertInPlan,
+  createPlanBook,
+  createPlanFinder,
+  findAccount,
+  PLANS,
+  USERS,
+} from './plans.ts';
+export { feesAreMore, isDearer } from './price-compare.ts';
+export { SESSION_COOKIE } from './route.ts';
+export { hasScope } from './scopes.ts';
+export { targetRows } from './target-rows.ts';
+export { cpuBudget, MAX_TAGS, maxEntries, refuseTag, steadyNow, tagName } from './units.ts';
+export { changedMeanwhile } from './versions.ts';

@@ -1,0 +1,69 @@
+/** What wire formats share: content, tools, turns, efforts, operations. It imports the contract alone; `tollgate/codec` passes it on. */
+
+export { fitCacheMarks } from './cache-marks.ts';
+export type { Located } from './content.ts';
+export { invalid, readDataUrl, readParts, textOf, transcriptOf, urlOf } from './content.ts';
+export {
+  EFFORTS,
+  type Effort,
+  effortOfTokens,
+  fitEffort,
+  isEffort,
+  nearestEffort,
+  THINKING_TOKENS,
+} from './efforts.ts';
+export type { EmbeddingCodec, EmbeddingOffer, EmbeddingRequest, EmbeddingResponse } from './embeddings.ts';
+export { base64ToFloats, floatsToBase64, toUnitLength } from './embeddings.ts';
+export { applyFieldRules, mergeExtraBody, tellDropped } from './field-rules.ts';
+export { LEGACY_FUNCTIONS, type Leniency, lenientChat } from './lenient-chat.ts';
+export { type FormFile, multipartBody } from './multipart.ts';
+export type {
+  BatchOffer,
+  BatchRequest,
+  BatchResponse,
+  ImageOffer,
+  ImageRequest,
+  ImageResponse,
+  JsonCodec,
+  JsonOffer,
+  ModerationRequest,
+  ModerationResponse,
+  RealtimeOffer,
+  RealtimeRequest,
+  RealtimeResponse,
+  RerankRequest,
+  RerankResponse,
+  TranscriptionOffer,
+  TranscriptionRequest,
+  TranscriptionResponse,
+} from './operations.ts';
+export { readCost } from './operations.ts';
+export type { ProviderConfig } from './provider-config.ts';
+export { readRelayDetails, textOfDetails, writeRelayDetails } from './reasoning-details.ts';
+export { minimalInstance } from './schema-instance.ts';
+export { failureOfStatus, readRetryAfter } from './status-failure.ts';
+export {
+  ANSWER_TOOL,
+  type AnswerFormat,
+  type FunctionTool,
+  readAnswerFormat,
+  readToolChoice,
+  readTools,
+  TOOL_NAME,
+  type ToolMode,
+  toolCallId,
+  toolsOfHistory,
+} from './tools.ts';
+export {
+  ANY_ORDER,
+  alternateTurns,
+  readTurnOrder,
+  SYSTEM_ORDER_OPTION,
+  TEMPLATE_ORDER,
+  TURN_ORDER_OPTION,
+  type TurnOrder,
+  type TurnOrderConfig,
+  templateOrder,
+} from './turn-order.ts';
+export type { CalledTool, Conversation, ToolResult, Turn } from './turns.ts';
+export { parseArguments, readConversation } from './turns.ts';

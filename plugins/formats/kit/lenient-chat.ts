@@ -1,0 +1,395 @@
+import { createHash } from 'node:crypto';
+import {
+  type ChatChoice,
+  type ChatChunk,
+  type ChatCodec,
+  type ChatMessage,
+  type ChatRequest,
+  type ChunkChoice,
+  type CodecCall,
+  type FieldRules,
+  type FinishReason,
+  factsOf,
+  type HttpRequest,
+  isObject,
+  type JsonObject,
+  normalChat,
+  readArray,
+  readObject,
+  readString,
+  type StreamDecoder,
+  type Tool,
+  type ToolCallDelta,
+  type ToolChoice,
+} from '../../../contract/index.ts';
+import { invalid } from './content.ts';
+import { tellDropped } from './field-rules.ts';
+import { TOOL_NAME } from './tools.ts';
+import { ANY_ORDER, type Ordered, orderTurns, type TurnOrder } from './turn-order.ts';
+
+/** What a vendor takes of what clients are known to send. */
+export interface Leniency {
+  /** True where 0 and −1 as a limit mean "no limit": servers of one's own. */
+  readonly unlimited?: boolean;
+  /** Names of tools that the vendor takes; others are renamed on the way out, and back on the way in. */
+  readonly toolNames?: RegExp;
+  /** True where the codec itself says what becomes of `functions`; elsewhere they become tools, and back. */
+  readonly ownFunctions?: boolean;
+  /** The order of turns that a model accepts; any unless set. */
+  readonly turnOrder?: (model: string) => TurnOrder;
+  /** True where the wire keeps system texts apart from messages: system messages after the first turn are moved. */
+  readonly systemApart?: boolean;
+  /** Whether a model continues an assistant's turn at the end; none does unless set. */
+  readonly continues?: (model: string) => boolean;
+}
+
+/**
+ * A codec that is given canonical requests only: nulls and empty lists left out, one limit, `functions` as tools, names that the vendor
+ * takes, turns in the order that the model accepts.
+ * What comes back is in the form that the caller used; for that the call has to carry its request.
+ */
+export function lenientChat(codec: ChatCodec, leniency: Leniency = {}): ChatCodec {
+  // By the request, which is frozen: read when it is sent, needed once more for its response.
+  const forms = new WeakMap<ChatRequest, CallerForm>();
+  const callerForm = (request: ChatRequest): CallerForm | undefined =>
+    mayNeedForm(request) ? (forms.get(request) ?? readForm(request, leniency)) : undefined;
+  const { turnOrder = () => ANY_ORDER, systemApart: isApart = false } = leniency;
+  const order = (request: ChatRequest, { model }: CodecCall, apart: boolean): Ordered =>
+    orderTurns(request, turnOrder(model), { isApart: apart, continues: leniency.continues?.(model) ?? false });
+  return {
+    ...(codec.reader && { reader: codec.reader }),
+    isInOrder: (input, call) => order(input, call, false).request === input,
+    request(input, call) {
+      const form = readForm(input, leniency);
+      if (call.request === input && (form.names || form.legacy))
+        forms.set(input, { names: form.names, legacy: form.legacy });
+      const ordered = order(form.names ? form.names.rename(form.request) : form.request, call, isApart);
+      const sent = writeOrdered(codec, ordered, call);
+      // The caller did not ask for it: the old form did.
+      const isOurs = form.legacy && input.parallel_tool_calls !== false;
+      if (!isOurs || !sent.dropped?.includes('parallel_tool_calls')) return sent;
+      return { ...sent, dropped: sent.dropped.filter((field) => field !== 'parallel_tool_calls') };
+    },
+    response(body, call) {
+      const response = codec.response(body, call);
+      const { request } = call;
+      const form = request && callerForm(request);
+      if (!form?.names && !form?.legacy) return response;
+      const choices = response.choices.map((choice) => {
+        const restored = form.names ? form.names.restoreChoice(choice) : choice;
+        return form.legacy ? functionChoice(restored) : restored;
+      });
+      return { ...response, choices };
+    },
+    stream(call) {
+      const decoder = codec.stream(call);
+      const { request } = call;
+      const form = request && callerForm(request);
+      if (!form?.names && !form?.legacy) return decoder;
+      return restored(decoder, (chunk) => {
+        const named = form.names ? form.names.restoreChunk(chunk) : chunk;
+        return form.legacy ? functionChunk(named) : named;
+      });
+    },
+  };
+}
+
+function writeOrdered(codec: ChatCodec, { request, dropped, atOrigin }: Ordered, call: CodecCall): HttpRequest {
+  let sent: HttpRequest;
+  try {
+    sent = codec.request(request, call);
+  } catch (thrown) {
+    throw atOrigin(thrown);
+  }
+  if (dropped.length === 0) return sent;
+  const all = [...(sent.dropped ?? [])];
+  for (const name of dropped) tellDropped(all, name);
+  return { ...sent, dropped: all };
+}
+
+/** What a response needs to be in the form of its caller. Without the request: a value of a WeakMap must not hold its key. */
+interface CallerForm {
+  readonly names: ToolNames | undefined;
+  readonly legacy: boolean;
+}
+
+/** How a request is written, and the same request in the canonical form. */
+interface Form extends CallerForm {
+  readonly request: ChatRequest;
+}
+
+/** Whether a request has tools or functions at all. */
+function mayNeedForm(request: ChatRequest): boolean {
+  if ('functions' in request || 'function_call' in request) return true;
+  const { hasFunctions, toolNames } = factsOf(request);
+  return hasFunctions || toolNames.size > 0;
+}
+
+/**
+ * Reads a request to its canonical form: its normal form, with one limit of output, and tools in place of functions. It is the same object
+ * where nothing has to change.
+ */
+function readForm(input: ChatRequest, leniency: Leniency): Form {
+  const { unlimited = false, toolNames = TOOL_NAME, ownFunctions = false } = leniency;
+  const normal = normalChat(input);
+  const facts = factsOf(normal);
+  const { logit_bias, max_tokens, max_completion_tokens } = normal;
+  const changes: JsonObject = {};
+  if (max_tokens !== undefined || max_completion_tokens !== undefined)
+    Object.assign(changes, canonicalLimits(normal, unlimited));
+  if (isObject(logit_bias) && Object.keys(logit_bias).length === 0) changes['logit_bias'] = undefined;
+  const canonical = Object.keys(changes).length === 0 ? normal : withoutNulls({ ...normal, ...changes });
+  const isOld = !ownFunctions && ('functions' in canonical || 'function_call' in canonical || facts.hasFunctions);
+  const request = isOld ? toolsOfFunctions(canonical) : canonical;
+  const used = isOld ? factsOf(request).toolNames : facts.toolNames;
+  const names = used.size > 0 ? findToolNames(used, toolNames) : undefined;
+  return { request, names, legacy: isOld && isLegacy(canonical) };
+}
+
+function restored(decoder: StreamDecoder, restore: (chunk: ChatChunk) => ChatChunk | undefined): StreamDecoder {
+  const restoreAll = (chunks: readonly ChatChunk[]) => chunks.flatMap((chunk) => restore(chunk) ?? []);
+  return {
+    push: (event) => restoreAll(decoder.push(event)),
+    end() {
+      const { chunks, complete } = decoder.end();
+      return { chunks: restoreAll(chunks), complete };
+    },
+    progress: decoder.progress && (() => decoder.progress?.() ?? 'open'),
+  };
+}
+
+const LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
+
+/** `unlimited` is for servers that read 0 and −1 as "no limit". Of two limits the larger one is what was reserved, so it alone is sent, as `max_tokens`: every codec knows that name. */
+function canonicalLimits(input: ChatRequest, unlimited: boolean): JsonObject {
+  const changes: JsonObject = {};
+  for (const field of LIMITS) {
+    const limit = input[field];
+    if (typeof limit !== 'number' || limit > 0) continue;
+    if (!unlimited) throw invalid(field, 'must be at least 1 for this provider');
+    changes[field] = undefined;
+  }
+  const { max_tokens: first, max_completion_tokens: second } = input;
+  if (typeof first !== 'number' || typeof second !== 'number' || first <= 0 || second <= 0) return changes;
+  return { max_tokens: Math.max(first, second), max_completion_tokens: undefined };
+}
+
+function hasNulls(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  for (const field of Object.keys(value)) if (value[field] === null || value[field] === undefined) return true;
+  return false;
+}
+
+/** Null means "not set". */
+function withoutNulls<T>(value: T): T {
+  if (!isObject(value) || !hasNulls(value)) return value;
+  const copy = { ...value };
+  for (const field in copy) if (copy[field] === null || copy[field] === undefined) delete copy[field];
+  return copy;
+}
+
+/** What becomes of the old form at every vendor; a part of its field table. */
+export const LEGACY_FUNCTIONS: FieldRules = Object.freeze({
+  functions: { rule: 'emulated', note: 'Become `tools`; the response has `function_call`, as the old form has it.' },
+  function_call: { rule: 'emulated', note: 'Becomes `tool_choice`.' },
+});
+
+/** Whether a request is written with `functions`, which came before `tools`: then its response is, too. */
+function isLegacy({ functions, tools }: ChatRequest): boolean {
+  return readArray(functions).length > 0 && readArray(tools).length === 0;
+}
+
+/** A request with `functions`, `function_call` and the messages that go with them as tools. */
+function toolsOfFunctions(input: ChatRequest): ChatRequest {
+  const { functions, function_call, ...request } = input;
+  const isOld = ({ role, function_call: called }: ChatMessage): boolean => role === 'function' || isObject(called);
+  const messages = input.messages.some(isOld) ? readCalls(input.messages) : input.messages;
+  const own = Array.isArray(input.tools) ? input.tools : [];
+  const named = new Set(own.map((tool) => readObject(readObject(tool)['function'])['name']));
+  const added = readArray(functions)
+    .filter((called) => !named.has(readObject(called)['name']))
+    .map(toolOf);
+  const tools = [...own, ...added];
+  const choice = input.tool_choice ?? choiceOf(function_call);
+  return {
+    ...request,
+    messages,
+    ...(tools.length > 0 && { tools }),
+    ...(choice !== undefined && tools.length > 0 && { tool_choice: choice }),
+    // The old form has room for one call.
+    ...(isLegacy(input) && { parallel_tool_calls: false }),
+  };
+}
+
+function toolOf(called: unknown, index: number): Tool {
+  const { name, description, parameters } = readObject(called);
+  if (typeof name !== 'string') throw invalid(`functions[${index}].name`, 'must be a string');
+  return {
+    type: 'function',
+    function: {
+      name,
+      ...(typeof description === 'string' && { description }),
+      ...(isObject(parameters) && { parameters }),
+    },
+  };
+}
+
+function choiceOf(value: unknown): ToolChoice | undefined {
+  if (value === 'none' || value === 'auto') return value;
+  const name = readString(readObject(value)['name']);
+  return name === undefined ? undefined : { type: 'function', function: { name } };
+}
+
+/** Calls get ids of their place, and each result the id of the last call of its name that has none. */
+function readCalls(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const open: { readonly id: string; readonly name: string }[] = [];
+  return messages.map((message, index): ChatMessage => {
+    const { function_call, ...rest } = message;
+    if (message.role === 'function') {
+      const at = open.findLastIndex(({ name }) => name === message.name);
+      const [call] = at < 0 ? [] : open.splice(at, 1);
+      if (!call) throw invalid(`messages[${index}]`, 'is the result of no `function_call` before it');
+      return { role: 'tool', tool_call_id: call.id, content: message.content ?? '' };
+    }
+    if (!isObject(function_call) || message.role !== 'assistant' || message.tool_calls) return message;
+    const name = readString(function_call['name']) ?? '';
+    const id = `call_function_${index}`;
+    open.push({ id, name });
+    const text = readString(function_call['arguments']) ?? '{}';
+    return { ...rest, tool_calls: [{ id, type: 'function', function: { name, arguments: text } }] };
+  });
+}
+
+/** A choice whose first tool call is a `function_call`. */
+function functionChoice(choice: ChatChoice): ChatChoice {
+  const { tool_calls: calls, ...message } = choice.message;
+  const [call] = calls ?? [];
+  if (!call) return choice;
+  const { name, arguments: text } = call.function;
+  return {
+    ...choice,
+    message: { ...message, function_call: { name, arguments: text } },
+    finish_reason: functionFinish(choice.finish_reason),
+  };
+}
+
+/** A chunk in the old form; undefined when it was about another call than the first. */
+function functionChunk(chunk: ChatChunk): ChatChunk | undefined {
+  const choices = chunk.choices.flatMap((choice): readonly ChunkChoice[] => {
+    const { tool_calls: calls, ...delta } = choice.delta;
+    const reason = choice.finish_reason && functionFinish(choice.finish_reason);
+    if (!calls) return [{ ...choice, finish_reason: reason }];
+    const first = calls.filter(({ index }) => index === 0).map(functionDelta);
+    if (first.length === 0 && Object.keys(delta).length === 0 && reason === null) return [];
+    return [{ ...choice, delta: Object.assign({}, delta, ...first), finish_reason: reason }];
+  });
+  return choices.length === 0 && chunk.choices.length > 0 ? undefined : { ...chunk, choices };
+}
+
+function functionDelta({ function: called = {} }: ToolCallDelta): { readonly function_call: object } {
+  const { name, arguments: text } = called;
+  return { function_call: { ...(name !== undefined && { name }), ...(text !== undefined && { arguments: text }) } };
+}
+
+function functionFinish(reason: FinishReason): FinishReason {
+  return reason === 'tool_calls' ? 'function_call' : reason;
+}
+
+const MAX_NAME = 64;
+const NAME_HASH_LENGTH = 8;
+
+/** Names of tools that a vendor refuses, and what they are called there. */
+interface ToolNames {
+  /** The request with every name as the vendor takes it. */
+  rename(request: ChatRequest): ChatRequest;
+  /** A choice of the response with the caller's names. */
+  restoreChoice(choice: ChatChoice): ChatChoice;
+  /** A chunk with the caller's names: a codec's chunks name a call once, and whole. */
+  restoreChunk(chunk: ChatChunk): ChatChunk;
+}
+
+/** Those of a request's names that `valid` does not match; undefined when there is none. */
+function findToolNames(names: ReadonlySet<string>, valid: RegExp): ToolNames | undefined {
+  const refused = [...names].filter((name) => !valid.test(name));
+  if (refused.length === 0) return undefined;
+  const taken = new Set(names);
+  const sent = new Map<string, string>();
+  for (const name of refused) {
+    const clean = cleanName(name, valid);
+    const free = taken.has(clean) ? hashedName(clean, name) : clean;
+    taken.add(free);
+    sent.set(name, free);
+  }
+  const told = new Map([...sent].map(([name, free]) => [free, name]));
+  return {
+    rename: (request) => renameAll(request, (name) => sent.get(name) ?? name),
+    restoreChoice: (choice) => restoreChoice(choice, told),
+    restoreChunk: (chunk) => restoreChunk(chunk, told),
+  };
+}
+
+function cleanName(name: string, valid: RegExp): string {
+  const clean = name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, MAX_NAME);
+  return valid.test(clean) ? clean : `_${clean}`.slice(0, MAX_NAME);
+}
+
+function hashedName(clean: string, name: string): string {
+  const hash = createHash('sha256').update(name).digest('hex').slice(0, NAME_HASH_LENGTH);
+  return `${clean.slice(0, MAX_NAME - NAME_HASH_LENGTH - 1)}_${hash}`;
+}
+
+type Rename = (name: string) => string;
+
+function renameAll(request: ChatRequest, rename: Rename): ChatRequest {
+  const { tools, tool_choice: choice, messages } = request;
+  return {
+    ...request,
+    ...(Array.isArray(tools) && { tools: tools.map((tool) => renameFunction(tool, rename)) }),
+    ...(isObject(choice) && { tool_choice: renameChoice(choice, rename) }),
+    messages: messages.map((message) => renameMessage(message, rename)),
+  };
+}
+
+function renameChoice<T extends JsonObject>(choice: T, rename: Rename): T {
+  const { allowed_tools: allowed } = choice;
+  const renamed = renameFunction(choice, rename);
+  if (!isObject(allowed)) return renamed;
+  const tools = readArray(allowed['tools']).map((tool) => (isObject(tool) ? renameFunction(tool, rename) : tool));
+  return { ...renamed, allowed_tools: { ...allowed, tools } };
+}
+
+function renameMessage(message: ChatMessage, rename: Rename): ChatMessage {
+  const { tool_calls: calls, name, role } = message;
+  const isNamed = role === 'tool' && typeof name === 'string';
+  if (!Array.isArray(calls) && !isNamed) return message;
+  return {
+    ...message,
+    ...(Array.isArray(calls) && { tool_calls: calls.map((call) => renameFunction(call, rename)) }),
+    ...(isNamed && { name: rename(name) }),
+  };
+}
+
+/** A tool, call or choice with another name for its function. */
+function renameFunction<T extends object>(item: T, rename: Rename): T {
+  const called = 'function' in item ? item.function : undefined;
+  if (!isObject(called) || typeof called['name'] !== 'string') return item;
+  return { ...item, function: { ...called, name: rename(called['name']) } };
+}
+
+function restoreChoice(choice: ChatChoice, told: ReadonlyMap<string, string>): ChatChoice {
+  const calls = choice.message.tool_calls;
+  if (!calls) return choice;
+  const restored = calls.map((call) => renameFunction(call, (name) => told.get(name) ?? name));
+  return { ...choice, message: { ...choice.message, tool_calls: restored } };
+}
+
+function restoreChunk(chunk: ChatChunk, told: ReadonlyMap<string, string>): ChatChunk {
+  if (!chunk.choices.some(({ delta }) => delta.tool_calls)) return chunk;
+  const choices = chunk.choices.map((choice) => {
+    const calls = choice.delta.tool_calls;
+    if (!calls) return choice;
+    const restored = calls.map((call) => renameFunction(call, (name) => told.get(name) ?? name));
+    return { ...choice, delta: { ...choice.delta, tool_calls: restored } };
+  });
+  return { ...chunk, choices };
+}

@@ -1,0 +1,22 @@
+import type { Provider } from '../../../contract/index.ts';
+import type { TurnOrderConfig } from './turn-order.ts';
+
+/** A provider's part of the configuration, as `PROVIDER_OPTIONS` describes it. */
+export interface ProviderConfig {
+  readonly apiKey?: string | undefined;
+  readonly apiKeys?: readonly { readonly name: string; readonly key: string; readonly weight?: number }[] | undefined;
+  readonly baseUrl?: string | undefined;
+  readonly models?: readonly string[] | undefined;
+  readonly prices?: Provider['prices'] | undefined;
+  readonly timeouts?:
+    | { readonly [clock in 'connect' | 'firstByte' | 'firstToken' | 'idle' | 'total']?: string }
+    | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly refreshModels?: string | undefined;
+  readonly native?: boolean | { readonly references?: 'allow' | 'refuse' } | undefined;
+  readonly affinity?: string | undefined;
+  readonly remoteMedia?: 'allow' | 'refuse' | undefined;
+  readonly countFactor?: number | undefined;
+  /** Of providers that have {@link TURN_ORDER_OPTION}. */
+  readonly turnOrder?: TurnOrderConfig | undefined;
+}

@@ -1,0 +1,130 @@
+import { type FailureClass, isObject, type ResponseHeaders, type UpstreamFailure } from '../../../contract/index.ts';
+
+const CLASS_BY_STATUS: Readonly<Record<number, FailureClass>> = Object.freeze({
+  401: 'authentication',
+  402: 'billing',
+  403: 'authentication',
+  404: 'model_not_found',
+  408: 'timeout',
+  425: 'overloaded',
+  429: 'rate_limit',
+  503: 'overloaded',
+  504: 'timeout',
+  529: 'overloaded',
+});
+
+/**
+ * What an error status means where the vendor tells nothing better. `better` is what its own error codes say and wins.
+ */
+export function failureOfStatus(
+  status: number,
+  message: string,
+  headers: ResponseHeaders,
+  better: Partial<UpstreamFailure> = {},
+): UpstreamFailure {
+  // Redirects are never followed: one is an error on the vendor's side, not of the request.
+  const fallback = status >= 400 && status < 500 ? 'invalid_request' : 'upstream_error';
+  const retryAfterMs = readRetryAfter(headers);
+  return {
+    class: CLASS_BY_STATUS[status] ?? fallback,
+    message,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...better,
+  };
+}
+
+/** Hints longer than a day are as good as none, and may be a date in other units. */
+const MAX_MS = 24 * 3_600_000;
+
+const GO_UNIT_MS: Readonly<Record<string, number>> = Object.freeze({
+  h: 3_600_000,
+  m: 60_000,
+  s: 1000,
+  ms: 1,
+  us: 0.001,
+  µs: 0.001,
+  ns: 0.000001,
+});
+
+/** Where vendors say it in words only. A hint, never a class, is read from text. */
+const IN_WORDS: readonly RegExp[] = Object.freeze([
+  /try again in ((?:\d+(?:\.\d+)?(?:h|ms|m|s))+)/i,
+  /retry after (\d+(?:\.\d+)?) ?(?:s\b|seconds)/i,
+]);
+
+/**
+ * Milliseconds until a retry may succeed, from `retry-after-ms`, `retry-after` (seconds or a date), the body
+ * (OpenRouter's `availability`, google.rpc's RetryInfo), the reset of a used-up limit, or the message. Garbage, the
+ * past and more than a day are no hint.
+ */
+export function readRetryAfter(headers: ResponseHeaders, body?: unknown): number | undefined {
+  return (
+    bounded(number(headers['retry-after-ms'])) ??
+    readSecondsOrDate(headers['retry-after'], headers['date']) ??
+    readBodyHint(body) ??
+    readReset(headers) ??
+    readWords(body)
+  );
+}
+
+/** Milliseconds of a Go duration such as `6m0s`, `7.66s`, `100ms` or `1h2m3s`. */
+export function parseGoDuration(text: string): number | undefined {
+  if (!/^(?:\d+(?:\.\d+)?(?:h|ms|us|µs|ns|m|s))+$/.test(text)) return undefined;
+  let ms = 0;
+  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(h|ms|us|µs|ns|m|s)/g)) {
+    ms += Number(amount) * (GO_UNIT_MS[unit ?? ''] ?? 0);
+  }
+  return ms;
+}
+
+function readSecondsOrDate(value: string | undefined, date: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const seconds = number(value);
+  if (seconds !== undefined) return bounded(seconds * 1000);
+  const until = /[a-z]{3}/i.test(value) ? Date.parse(value) : Number.NaN;
+  // Against the vendor's own clock where it is told: this machine's may be wrong.
+  const now = Date.parse(date ?? '') || Date.now();
+  return Number.isFinite(until) ? bounded(until - now) : undefined;
+}
+
+function readBodyHint(body: unknown): number | undefined {
+  const error = isObject(body) && isObject(body['error']) ? body['error'] : undefined;
+  if (!error) return undefined;
+  const availability = isObject(error['availability']) ? error['availability']['retry_after'] : undefined;
+  if (typeof availability === 'number') return bounded(availability * 1000);
+  const { details } = error;
+  if (!Array.isArray(details)) return undefined;
+  const info: unknown = details.find((detail) => isObject(detail) && typeof detail['retryDelay'] === 'string');
+  return isObject(info) ? bounded(parseGoDuration(String(info['retryDelay']))) : undefined;
+}
+
+/** The reset of the limit that is used up; where that cannot be told, the sooner one. */
+function readReset(headers: ResponseHeaders): number | undefined {
+  const resets = ['requests', 'tokens'].flatMap((limit) => {
+    const text = headers[`x-ratelimit-reset-${limit}`];
+    const ms = text === undefined ? undefined : bounded(parseGoDuration(text.trim()));
+    return ms === undefined ? [] : [{ ms, used: headers[`x-ratelimit-remaining-${limit}`]?.trim() === '0' }];
+  });
+  const used = resets.filter((reset) => reset.used);
+  if (used.length > 0) return Math.max(...used.map(({ ms }) => ms));
+  return resets.length > 0 ? Math.min(...resets.map(({ ms }) => ms)) : undefined;
+}
+
+function readWords(body: unknown): number | undefined {
+  const error = isObject(body) ? (isObject(body['error']) ? body['error'] : body) : undefined;
+  const message = error?.['message'];
+  if (typeof message !== 'string') return undefined;
+  for (const pattern of IN_WORDS) {
+    const amount = pattern.exec(message.slice(0, 4000))?.[1];
+    if (amount !== undefined) return bounded(parseGoDuration(amount) ?? Number(amount) * 1000);
+  }
+  return undefined;
+}
+
+function number(value: string | undefined): number | undefined {
+  return value !== undefined && /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) : undefined;
+}
+
+function bounded(ms: number | undefined): number | undefined {
+  return ms !== undefined && Number.isFinite(ms) && ms >= 0 && ms <= MAX_MS ? Math.ceil(ms) : undefined;
+}

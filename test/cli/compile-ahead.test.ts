@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import type { ValidateFunction } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
+import { type CompiledSet, compileAhead } from '../../cli/generate/compile-ahead.ts';
+import { type CompiledModule, createAjv, fingerprint, type SchemaSet } from '../../config/ajv.ts';
+import { isObject, type Schema } from '../../contract/json.ts';
+import { FORMATS } from '../../contract/schema-formats.ts';
+import { valueOfSchema } from '../support/formats/values-of-schema.ts';
+
+const VALUES = 300;
+
+const SETS: readonly SchemaSet[] = ['requests', 'settings'];
+
+/** What the module of a set exports, without a file. */
+function evaluate({ code }: CompiledSet): ReturnType<CompiledModule> {
+  const module: { exports?: CompiledModule } = {};
+  new Function('module', 'require', code)(module, createRequire(import.meta.url));
+  assert.ok(module.exports);
+  return module.exports(FORMATS);
+}
+
+/** What a validator says of a value, and what it makes of it. */
+function judge(validate: ValidateFunction, given: unknown): string {
+  const value: unknown = structuredClone(given);
+  const fits = validate.call({ resolve: (file: string) => path.resolve('/base', file) }, value);
+  const errors = fits ? [] : (validate.errors ?? []);
+  // Whole schemas are long; which one it is, its description tells.
+  const told = errors.map(({ schema, parentSchema, data, ...error }) => ({
+    ...error,
+    schema: isObject(schema) ? Object.keys(schema) : schema,
+    about: parentSchema?.['description'],
+    data: typeof data,
+  }));
+  return JSON.stringify({ value, fits, errors: told });
+}
+
+describe('the schemas that the build compiles', () => {
+  let compiled: Awaited<ReturnType<typeof compileAhead>>;
+  before(async () => {
+    compiled = await compileAhead();
+  });
+
+  for (const set of SETS) {
+    it(`judge every value of the ${set} as Ajv does at run time, in the same words`, () => {
+      const validators = evaluate(compiled[set]);
+      const slow = createAjv(set);
+      const counts = { fitting: 0, others: 0 };
+      for (const text of compiled[set].texts) {
+        const schema = JSON.parse(text) as Schema;
+        const validate = slow.compile(schema);
+        const ahead = validators[fingerprint(text)];
+        assert.ok(ahead, text.slice(0, 200));
+        const agrees = fc.property(fc.noBias(fc.nat()), (seed) => {
+          const value = valueOfSchema(schema, seed);
+          assert.equal(judge(ahead, value), judge(validate, value));
+          counts[validate.errors ? 'others' : 'fitting'] += 1;
+        });
+        fc.assert(agrees, { numRuns: VALUES });
+      }
+      assert.ok(counts.fitting > VALUES && counts.others > VALUES, JSON.stringify(counts));
+    });
+  }
+});

@@ -1,0 +1,90 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
+
+const run = promisify(execFile);
+const DIST = path.join(PACKAGE_ROOT, 'dist');
+const LOG_IMPORTS = new URL('../support/processes/log-imports.mjs', import.meta.url).href;
+
+/** The floors that a plugin does not stand on. */
+const ABOVE = /^(?:core|egress|cli|config|models|routing|openapi)\//;
+
+/** Libraries that are loaded when a configuration names what needs them. */
+const HEAVY = ['pg', '@keyv/redis', '@keyv/postgres', 'ws', 'nodemailer', 'unpdf', 'parse5', 'csv-parse'];
+
+/** What importing a module of the build loads: its own files from `dist/`, and packages. */
+async function importsOf(
+  module: string,
+): Promise<{ readonly files: readonly string[]; readonly packages: readonly string[] }> {
+  const code = `await import(${JSON.stringify(module)}); process.exit()`;
+  const { stdout } = await run(process.execPath, ['--import', LOG_IMPORTS, '--input-type=module', '-e', code], {
+    cwd: PACKAGE_ROOT,
+    maxBuffer: 2 ** 24,
+  });
+  const urls = [...stdout.matchAll(/^IMPORTED (file:.*)$/gm)].map(([, url = '']) => fileURLToPath(url));
+  return {
+    files: urls.filter((file) => file.startsWith(`${DIST}${path.sep}`)).map((file) => path.relative(DIST, file)),
+    packages: [
+      ...new Set(
+        urls.flatMap((file) => /node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*node_modules)/.exec(file)?.[1] ?? []),
+      ),
+    ],
+  };
+}
+
+const fileOf = (name: string): string => pathToFileURL(path.join(DIST, name)).href;
+
+/** The modules of all built-in plugins of a kind. */
+function pluginsOf(kind: string): readonly string[] {
+  const folder = path.join(DIST, 'plugins', kind);
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    if (entry.isFile()) return entry.name.endsWith('.js') ? [`plugins/${kind}/${entry.name}`] : [];
+    const index = `plugins/${kind}/${entry.name}/index.js`;
+    return existsSync(path.join(DIST, index)) && entry.name !== 'kit' ? [index] : [];
+  });
+}
+
+describe('what an import loads', () => {
+  before(function () {
+    if (!existsSync(path.join(DIST, 'contract/index.js'))) this.skip();
+  });
+
+  it('of `tollgate` is the contract alone', async () => {
+    const { files, packages } = await importsOf('tollgate');
+    expect(files.filter((file) => !file.startsWith('contract/'))).to.deep.equal([]);
+    expect(files).to.include('contract/index.js');
+    expect(packages).to.deep.equal([]);
+  });
+
+  it('of `tollgate/gateway` is the server, without what a configuration has to name', async () => {
+    const { files, packages } = await importsOf('tollgate/gateway');
+    expect(files).to.include('core/app.js');
+    expect(packages.filter((name) => HEAVY.includes(name))).to.deep.equal([]);
+  });
+
+  for (const kind of [
+    'providers',
+    'policies',
+    'stores',
+    'guardrails',
+    'dialects',
+    'operations',
+    'tts',
+    'auth',
+    'agents',
+    'secrets',
+  ])
+    it(`of each of ${kind} is nothing of core, the way out, the program and the configuration`, async () => {
+      const plugins = pluginsOf(kind);
+      expect(plugins).to.not.be.empty;
+      // One process: what one of them loads is named by its file.
+      const code = plugins.map((name) => `await import(${JSON.stringify(fileOf(name))});`).join('\n');
+      const { files } = await importsOf(`data:text/javascript,${encodeURIComponent(code)}`);
+      expect(files.filter((file) => ABOVE.test(file))).to.deep.equal([]);
+      expect(files).to.include(plugins[0]);
+    });
+});
