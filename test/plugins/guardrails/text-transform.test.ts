@@ -195,12 +195,30 @@ describe('a text transform', () => {
   });
 
   const base64 = (text: string): string => Buffer.from(text).toString('base64');
+  const utf16 = (text: string): Buffer => Buffer.from(text, 'utf16le');
   const files: readonly (readonly [title: string, part: (text: string) => object])[] = [
     ['a data URL in base64', (text) => ({ file: { file_data: `data:text/plain;base64,${base64(text)}` } })],
     ['a data URL with a charset', (text) => ({ file_url: `data:text/csv;charset=utf-8;base64,${base64(text)}` })],
     ['a plain-text source', (text) => ({ source: { type: 'text', media_type: 'text/plain', data: text } })],
     ['a source in base64', (text) => ({ source: { type: 'base64', media_type: 'text/html', data: base64(text) } })],
     ['inline data', (text) => ({ inlineData: { mimeType: 'application/json', data: base64(text) } })],
+    ['base64 without a media type', (text) => ({ file: { filename: 'a.txt', file_data: base64(text) } })],
+    ['base64 of another media type', (text) => ({ inlineData: { mimeType: 'application/x-sh', data: base64(text) } })],
+    ['plain text where base64 belongs', (text) => ({ file: { filename: 'a.txt', file_data: text } })],
+    ['a data URL in percent signs', (text) => ({ file_url: `data:,${encodeURIComponent(text)}` })],
+    [
+      'UTF-16 with a byte order mark',
+      (text) => ({ source: { media_type: 'text/plain', data: utf16(`\ufeff${text}`).toString('base64') } }),
+    ],
+    [
+      'UTF-16 of the other byte order',
+      (text) => ({ source: { media_type: 'text/plain', data: utf16(`\ufeff${text}`).swap16().toString('base64') } }),
+    ],
+    [
+      'UTF-16 that only its charset names',
+      (text) => ({ file_url: `data:text/plain;charset=utf-16le;base64,${utf16(text).toString('base64')}` }),
+    ],
+    ['UTF-16 without a mark', (text) => ({ file: { file_data: utf16(text).toString('base64') } })],
   ];
   for (const [title, part] of files)
     it(`G66: finds a text in ${title}, and codes it again`, () => {
@@ -210,12 +228,25 @@ describe('a text transform', () => {
     });
 
   it('G66: leaves binary files and addresses', () => {
-    const source = { type: 'base64', media_type: 'image/png', data: base64('orion') };
+    const png = Buffer.concat([Buffer.from([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0]), Buffer.from('orion')]);
+    const source = { type: 'base64', media_type: 'image/png', data: png.toString('base64') };
     const content = [
       { type: 'image', source },
       { type: 'image_url', image_url: { url: 'https://a.example/orion' } },
     ];
     expect(textTransform(ORION).request(requestOf([{ role: 'user', content: content as never }]))).to.equal(undefined);
+  });
+
+  it('G66: replaces the name of a participant', () => {
+    const of = (name: string) => requestOf([{ role: 'user', name, content: 'Hi' } as never]);
+    const star = textTransform({ ...ORION, replace: () => '[STAR]' });
+    expect(star.request(of('orion'))).to.deep.equal(of('[STAR]'));
+    expect(star.request(of('sun'))).to.equal(undefined);
+  });
+
+  it('G66: refuses a name of a participant that vendors would not take', () => {
+    const request = requestOf([{ role: 'user', name: 'orion', content: 'Hi' } as never]);
+    expect(() => textTransform(ORION).request(request)).to.throw('messages[0].name');
   });
 
   const parameters = (own: object) => [{ type: 'function', function: { name: 'f', parameters: own } }];
