@@ -321,7 +321,13 @@ describe('the console', () => {
       {
         ...{ id: 'echo/echo', provider: 'echo', is_callable: true, targets: null },
         ...{ context_window: models[0]?.['context_window'], max_output: models[0]?.['max_output'] },
-        ...{ price: { input: 0, output: 0 }, input_modalities: null, output_modalities: null, shutdown: null },
+        ...{
+          price: { input: 0, output: 0 },
+          input_modalities: null,
+          output_modalities: null,
+          problem: null,
+          shutdown: null,
+        },
       },
     ]);
     const { data: plugins } = await read('/plugins');
