@@ -21,7 +21,7 @@ const FAILING: Readonly<Record<string, string>> = {
   'a set-up that throws': BROKEN,
   'a file that does not parse': 'export default {',
   'no plugin': 'export default 5;',
-  'another contract': pluginFile({ setup: '' }).replace('apiVersion: 1', 'apiVersion: 2'),
+  'another contract': pluginFile({ setup: '' }).replace('apiVersion: 1', 'apiVersion: 0'),
   'a hook that does not exist': pluginFile({ setup: `api.hook('prepair', () => undefined);` }),
   'what another plugin has': pluginFile({
     setup: `api.route({ method: 'GET', path: '/livez', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler() {} });`,
