@@ -6,6 +6,7 @@ import { readSources, type SourceFile } from './source-tree.ts';
  * dearer. Two constructs kept calls alive, and are held here on the path of a call.
  */
 const FOLDERS = [
+  'contract',
   'core',
   'egress',
   'routing',
@@ -32,8 +33,8 @@ const WITH_DELETIONS: Readonly<Record<string, string>> = {
   'core/plugins/foundation.ts this.#users': 'instances',
   'core/plugins/foundation.ts this.#values': 'instances',
   'core/plugins/foundation.ts users': 'instances',
-  'core/plugins/instance-store.ts known': 'records of operators',
-  'core/plugins/instance-store.ts pending': 'records of operators',
+  'contract/fresh-reads.ts known': 'records of operators',
+  'contract/fresh-reads.ts pending': 'records of operators',
   'core/plugins/registry.ts this.routes': 'at start',
   'core/plugins/stream-changes.ts this.#held': 'choices of one stream, as long as it lives',
   'core/calls/failover.ts rivals': 'attempts of one hedged call',
