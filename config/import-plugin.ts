@@ -206,7 +206,7 @@ export function placeOfError(error: unknown): CodePlace | undefined {
 
 /** Folders of the running code; those of a build hold nothing else. */
 const OWN_ROOMS = (
-  IS_SOURCE ? ['core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models', 'plugins', 'dist'] : ['.']
+  IS_SOURCE ? ['contract', 'core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models', 'plugins', 'dist'] : ['.']
 ).map((room) => path.join(CODE_ROOT, room) + path.sep);
 
 /** Whether a file is a part of this package. */

@@ -17,7 +17,7 @@ export function findStrayOwner(error: unknown, loaded: LoadedConfig): string | u
 /** Frames of libraries are passed over: what they do is done for their callers. */
 function findInStack(stack: string, loaded: LoadedConfig): string | undefined {
   const places = placesOf(loaded);
-  const own = ['core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models'].map(
+  const own = ['contract', 'core', 'config', 'cli', 'openapi', 'routing', 'egress', 'models'].map(
     (room) => path.join(CODE_ROOT, room) + path.sep,
   );
   for (const frame of stack.split('\n').filter((line) => /^\s+at /.test(line))) {

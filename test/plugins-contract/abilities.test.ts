@@ -270,8 +270,8 @@ describe('what a plugin may do', () => {
       );
       const help = await runCli(['--help'], folder);
       const words = help.stdout.replaceAll(/\s+/g, ' ');
-      expect(words).to.match(/greet \[words\.\.\.\] Greets somebody \(plugin greeter\)/);
-      expect(words).to.include('Make, list, change, block, rotate and revoke API keys (plugin api-key)');
+      expect(words).to.match(/greet Greets somebody \(plugin greeter\)/);
+      expect(words).to.include('Create, list, update, block, rotate and revoke API keys');
       const own = await runCli(['greet', '--help'], folder);
       expect(own.stdout)
         .to.match(/tollgate greet .*<who>/)
