@@ -35,7 +35,19 @@ const LOCK = path.join(BUILDS, 'lock');
 
 /** Folders and files that a build is made from. `.package-lock.json` is what npm has installed. */
 export const INPUTS: readonly string[] = Object.freeze([
-  ...['cli', 'config', 'contract', 'core', 'egress', 'models', 'openapi', 'plugins', 'routing', 'test/conformance', 'docs'],
+  ...[
+    'cli',
+    'config',
+    'contract',
+    'core',
+    'egress',
+    'models',
+    'openapi',
+    'plugins',
+    'routing',
+    'test/conformance',
+    'docs',
+  ],
   ...['README.md', 'CHANGELOG.md', 'package.json', 'package-lock.json', 'node_modules/.package-lock.json'],
   ...['tsconfig.json', 'tsconfig.build.json'],
 ]);
