@@ -81,7 +81,11 @@ function readChoice(
   const known = mapFinishReason(reason, readCalls !== undefined, differences);
   const end = known
     ? readFinish(choice, known)
-    : unmappedEnd(reason, isDelivered(), readCalls?.map((each) => readString(each.function.arguments) ?? '') ?? []);
+    : unmappedEnd(
+        reason,
+        isDelivered(),
+        readCalls?.map((each) => readString(readObject(each.function)['arguments']) ?? '') ?? [],
+      );
   const read: ChatChoice = {
     index: count(choice['index']) ?? position,
     message,

@@ -60,7 +60,7 @@ export function readResponse(body: unknown, call: CodecCall, rules: ReadingRules
   const read: Read = { order: [], details: [], calls: [], annotations: [], text: undefined, refusal: undefined };
   for (const item of response['output']) if (isObject(item)) readItem(item, read, rules);
   const { order, details, calls, annotations, text, refusal } = read;
-  const called = calls.map((each) => readString(each.function.arguments) ?? '');
+  const called = calls.map((each) => readString(readObject(each.function)['arguments']) ?? '');
   const end = finishOf(response, called, refusal !== undefined);
   const usage = readResponsesUsage(response, rules.costOf);
   const thoughts = details.flatMap((detail) => detail.text ?? []).join('\n\n');
