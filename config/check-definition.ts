@@ -75,7 +75,7 @@ function isOf(value: unknown, type: string, at: string, what: string): readonly 
 }
 
 function wrong(at: string, value: unknown, hint: string): Mistake {
-  const shown = typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value));
+  const shown = typeof value === 'function' || typeof value === 'symbol' ? `a ${typeof value}` : JSON.stringify(value);
   return { message: `has "${at}" ${shown.slice(0, MAX_TEXT)}, which it cannot be`, hint, isForeign: false };
 }
 

@@ -55,9 +55,7 @@ describe('G41: the catalog of operators says what stops a model', () => {
   });
 
   it('a model without a price under a budget of all calls', async () => {
-    const { rows, statuses } = await look({ ...local({ models: ['mine'] }), budgets: [BUDGET] }, [
-      'local/mine',
-    ]);
+    const { rows, statuses } = await look({ ...local({ models: ['mine'] }), budgets: [BUDGET] }, ['local/mine']);
     expect(rows.get('local/mine')?.problem).to.include('a budget limits its calls: calls of it are 403');
     expect(rows.get('local/mine')?.is_callable).to.equal(false);
     expect(statuses).to.deep.equal([403]);
