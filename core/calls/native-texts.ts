@@ -106,5 +106,7 @@ function isUnread(text: string, field: string, { read, coded }: Texts): boolean 
   if (text === '' || read.has(text)) return false;
   if (!EXEMPT_FIELDS.has(field)) return true;
   const isContent = field === 'data' || field === 'file_data' || /^data:/i.test(text);
-  return isContent && !coded.has(text) && !coded.has(contentOf(text));
+  if (!isContent || coded.has(text) || coded.has(contentOf(text))) return false;
+  // A plain text in a canonical request is coded.
+  return !coded.has(Buffer.from(text).toString('base64'));
 }

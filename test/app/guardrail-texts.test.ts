@@ -123,13 +123,13 @@ const BODIES: readonly (readonly [path: RegExp, body: object])[] = [
   [/moderations$/, { input: 'i' }],
   [/rerank$/, { query: 'q', documents: ['a', { text: 'b' }] }],
   [/audio\/speech$/, { input: 'i', voice: 'alloy' }],
+  [/\/tts$/, { text: 't', voice: 'alloy' }],
   [/images\/edits$/, { prompt: 'p' }],
   [/audio\/(?:transcriptions|translations)$/, { prompt: 'p' }],
 ];
 
 /** Routes with a body that holds no text for a model, or that other tests look at: batches, files, routes of operators. */
-const OTHER_ROUTES =
-  /^\/api\/core\/(?:admin|api_keys)|^\/api\/show$|batches|batchGenerateContent|^\/v1\/files$|^\/\{vendor\}\/tts$/;
+const OTHER_ROUTES = /^\/api\/core\/(?:admin|api_keys)|^\/api\/show$|batches|batchGenerateContent|^\/v1\/files$/;
 
 /** Vendors behind: those that speak a format themselves, and those that it is translated for. */
 const MODELS = ['openai/gpt-5', 'anthropic/claude-sonnet-4-5', 'gemini/gemini-3.8-flash', 'cohere/m', 'vllm/m'];
@@ -386,17 +386,17 @@ describe('texts of requests before guardrails', () => {
 
   /** Sends a request; true where it reached a vendor. */
   async function reaches(path: string, model: string, body: JsonObject): Promise<boolean> {
-    const [provider = '', name = ''] = (path.endsWith('speech') ? 'openai/tts-1' : model).split('/');
+    const [provider = '', name = ''] = (/speech$|tts$/.test(path) ? 'openai/tts-1' : model).split('/');
     guard = [];
     hooked = undefined;
     judged = '';
     sent = [];
-    const url = path.replace('{model}', model).replace('{provider}', provider);
+    const url = path.replace('{model}', model).replace(/\{(?:provider|vendor)\}/, provider);
     const named = {
       ...(/embedContent|EmbedContents|enerateContent|countTokens/.test(path) ? {} : { model: `${provider}/${name}` }),
       ...body,
     };
-    const json = path.includes('{provider}') ? { ...named, model: name } : named;
+    const json = /\{(?:provider|vendor)\}/.test(path) ? { ...named, model: name } : named;
     if (paths[path]?.['type'] !== 'multipart/form-data') {
       const response = await gateway.post(url, json);
       const text = await response.text();
