@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { EXEMPT_FIELDS, isObject, type JsonObject, type Plugin, readObject } from '../../contract/index.ts';
+import { isObject, type JsonObject, type Plugin, readObject } from '../../contract/index.ts';
+import { EXEMPT_FIELDS } from '../../contract/texts.ts';
 import injection from '../../plugins/guardrails/injection.ts';
 import pii from '../../plugins/guardrails/pii/index.ts';
 import words from '../../plugins/guardrails/words.ts';

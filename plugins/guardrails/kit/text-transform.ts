@@ -3,14 +3,12 @@ import {
   type ChatDelta,
   type ChatResponse,
   type ChunkChoice,
-  EXEMPT_FIELDS,
   GatewayError,
   isObject,
-  JSON_TEXT,
   type JsonObject,
-  NAMED_MEMBERS,
   type StreamTransform,
 } from '../../../contract/index.ts';
+import { EXEMPT_FIELDS, JSON_TEXT, NAMED_MEMBERS } from '../../../contract/texts.ts';
 import { readTextFile } from './text-file.ts';
 import { streamOfText, type TextMatch, type TextSearch, type TextStream } from './text-stream.ts';
 
