@@ -108,6 +108,11 @@ export interface ChatRequest {
   readonly cache_control?: CacheControl | null;
   /** Unknown top-level fields by the dialect that they came by; codecs of that dialect merge them. */
   readonly dialect_fields?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /**
+   * For `prepare` hooks alone: texts of the caller's own body that no other field has, where they stand in it. A vendor that speaks the
+   * caller's format gets them; where a hook changes or removes this field, the request is translated and they are not sent.
+   */
+  readonly native_texts?: unknown;
   readonly [field: string]: unknown;
 }
 

@@ -105,6 +105,8 @@ interface CallRoute {
   mayResume: boolean;
   /** Whether one does so now: it is sent the request with a begun answer, as its codec writes it. */
   isResumed: boolean;
+  /** Whether the caller's own body may go to no vendor, as a hook changed what the canonical request does not have of it. */
+  isTranslated: boolean;
   /** Places of optional parts of the request that this caller may not have. */
   without: readonly string[];
 }
@@ -160,6 +162,7 @@ export class Call implements CallView {
       overflow: undefined,
       mayResume: false,
       isResumed: false,
+      isTranslated: false,
       without: NONE,
     };
     this.#mark = original ? original.#mark : performance.now();

@@ -181,7 +181,7 @@ function writeChat(
     const { media, reasoning } = factsOf(original as ChatRequest);
     if (provider.remoteMedia === 'refuse') assertNoMedia(instance, [...media, ...(client?.media ?? [])]);
     const isInOrder = codec.isInOrder?.(input, codecCall) ?? true;
-    if (client?.patch && row && !route.isResumed && isInOrder) {
+    if (client?.patch && row && !route.isResumed && !route.isTranslated && isInOrder) {
       const scope = (text: string) => seals.scope(account, text);
       const change = { before: client.before, after: input, model, stream, without: route.without, open, scope };
       const native = nativeRequest(client, row, change);

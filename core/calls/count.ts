@@ -134,7 +134,7 @@ async function countInput(deps: CallDeps, bounds: CountBounds, call: Call, body:
   const { keyId, userId, limitsId = keyId } = call.principal;
   const key = limitsId ?? `user ${userId}`;
   const row = call.client && (provider as Provider).native?.(target.model, false)[call.client.row];
-  if (!call.client || !row?.count || !bounds.admit(key)) return estimate();
+  if (!call.client || !row?.count || call.route.isTranslated || !bounds.admit(key)) return estimate();
   const { dialect, headers, before } = call.client;
   // What hooks made of the request counts too; mostly it is what was read.
   const changed = request === before ? null : request;

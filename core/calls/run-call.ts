@@ -7,10 +7,12 @@ import { splitModel } from '../../contract/model-names.ts';
 import { assertAllowed } from '../../models/catalog.ts';
 import { chooseTargets, stickyKeyOf } from '../../routing/choose-targets.ts';
 import { ownerOf } from '../plugins/attribution.ts';
+import type { CompiledHooks } from '../plugins/compile-hooks.ts';
 import { Call, type CallInput } from './call.ts';
 import type { CallDeps } from './call-deps.ts';
 import { assertEffects, assertNoDisguisedFields, assertOwnBlocks, assertPublicMedia } from './ingress.ts';
 import { estimateAt, meterUnfinished } from './meter.ts';
+import { withNativeTexts, withoutNativeTexts } from './native-texts.ts';
 import { keepAtOwner } from './own-token.ts';
 import { deploymentOf, sealedDeployments } from './seals.ts';
 
@@ -56,8 +58,8 @@ export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers?:
       call.finish('ok');
       return undefined as T;
     }
-    const prepared = hooks.prepare?.(call, call.request);
-    if (prepared) call.replaceRequest((prepared instanceof Promise ? await prepared : prepared) as typeof call.request);
+    const preparing = hooks.prepare && prepare(call, hooks.prepare);
+    if (preparing) await preparing;
     const given = hooks.answer?.(call);
     const early = given instanceof Promise ? await given : given;
     if (!early) {
@@ -79,6 +81,23 @@ export async function runCall<R, T>(deps: CallDeps, input: CallInput, handlers?:
   } catch (thrown) {
     throw await endWithError(deps, call, thrown);
   }
+}
+
+/** Lets hooks change the request; a promise where they take their time. */
+function prepare(call: Call, hook: NonNullable<CompiledHooks['prepare']>): Promise<void> | undefined {
+  const shown = withNativeTexts(call);
+  const prepared = hook(call, shown);
+  if (prepared instanceof Promise) return prepared.then((given) => takePrepared(call, shown, given));
+  takePrepared(call, shown, prepared);
+  return undefined;
+}
+
+function takePrepared(call: Call, shown: object, prepared: object): void {
+  if (prepared === shown) return;
+  const isPlain = shown === call.request;
+  const { request, isNative } = isPlain ? { request: prepared, isNative: true } : withoutNativeTexts(shown, prepared);
+  call.replaceRequest(request as typeof call.request);
+  call.route.isTranslated = !isNative;
 }
 
 /** Puts targets first that can read what the request has sealed. */

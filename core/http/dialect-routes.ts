@@ -26,6 +26,7 @@ import { type Counter, createCounter, draftChat } from '../calls/count.ts';
 import { isAtCallersPlace } from '../calls/error-marks.ts';
 import { nameOf } from '../calls/hedge.ts';
 import type { Ingress } from '../calls/ingress.ts';
+import { placeInBody } from '../calls/native-texts.ts';
 import { ownTokens } from '../calls/own-token.ts';
 import { deploymentOf } from '../calls/seals.ts';
 import { own, ownerOf, runAs, runOwned } from '../plugins/attribution.ts';
@@ -321,8 +322,8 @@ function isWithin(place: string, other: string): boolean {
 /** An error as one about the caller's own body; a call ends in GatewayErrors only, so anything else was thrown by the dialect. */
 function atCallersPlace(thrown: unknown, { read: { place }, owner }: Pick<Conversation, 'read' | 'owner'>): unknown {
   if (!isGatewayError(thrown)) return own(thrown, owner);
-  if (!place || thrown.param === undefined || isAtCallersPlace(thrown)) return thrown;
-  const param = place(thrown.param);
+  if (thrown.param === undefined || isAtCallersPlace(thrown)) return thrown;
+  const param = placeInBody(thrown.param) ?? place?.(thrown.param) ?? thrown.param;
   if (param === thrown.param) return thrown;
   return rewordError(thrown, { message: thrown.message.replaceAll(thrown.param, param), param });
 }

@@ -9,6 +9,7 @@ import {
   parseSize,
   problemsOf,
 } from '../../contract/index.ts';
+import { refuseBatches } from './kit/guard.ts';
 import { type Judge, type JudgedText, judgeTexts, SIDES } from './kit/index.ts';
 
 interface Topics {
@@ -133,6 +134,9 @@ export default definePlugin({
         );
       return verdict === 'deny' ? { action: 'block', what: 'a topic that is not allowed here' } : { action: 'pass' };
     };
+    // The lines of a batch are checked as counts of tokens are, and may be 50,000.
+    if (!sides.includes('response'))
+      refuseBatches(api, undefined, 'asks a model about each request, and not about those of a batch');
     judgeTexts(api, { sides, window, maxSize: parseSize(maxSize), isMeant, judge });
   },
 });

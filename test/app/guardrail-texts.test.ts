@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { isObject, type JsonObject, type Plugin, readObject } from '../../contract/index.ts';
+import { EXEMPT_FIELDS } from '../../contract/texts.ts';
 import injection from '../../plugins/guardrails/injection.ts';
-import { EXEMPT_FIELDS } from '../../plugins/guardrails/kit/text-transform.ts';
 import pii from '../../plugins/guardrails/pii/index.ts';
 import words from '../../plugins/guardrails/words.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
@@ -124,13 +124,13 @@ const BODIES: readonly (readonly [path: RegExp, body: object])[] = [
   [/moderations$/, { input: 'i' }],
   [/rerank$/, { query: 'q', documents: ['a', { text: 'b' }] }],
   [/audio\/speech$/, { input: 'i', voice: 'alloy' }],
+  [/\/tts$/, { text: 't', voice: 'alloy' }],
   [/images\/edits$/, { prompt: 'p' }],
   [/audio\/(?:transcriptions|translations)$/, { prompt: 'p' }],
 ];
 
 /** Routes with a body that holds no text for a model, or that other tests look at: batches, files, routes of operators. */
-const OTHER_ROUTES =
-  /^\/api\/core\/(?:admin|api_keys)|^\/api\/show$|batches|batchGenerateContent|^\/v1\/files$|^\/\{vendor\}\/tts$/;
+const OTHER_ROUTES = /^\/api\/core\/(?:admin|api_keys)|^\/api\/show$|batches|batchGenerateContent|^\/v1\/files$/;
 
 /** Vendors behind: those that speak a format themselves, and those that it is translated for. */
 const MODELS = ['openai/gpt-5', 'anthropic/claude-sonnet-4-5', 'gemini/gemini-3.8-flash', 'cohere/m', 'vllm/m'];
@@ -177,28 +177,29 @@ function flat(schema: JsonObject, root: JsonObject, depth = 0): JsonObject {
   };
 }
 
-/** Values that a schema allows, each with a mark in every string of it: as a string, as a list, as an object. */
-function valuesOf(given: JsonObject, root: JsonObject, marks: Marks, depth = 0): readonly unknown[] {
+/** Values that a schema allows, each with a mark in every string of it that is no identifier: as a string, as a list, as an object. */
+function valuesOf(given: JsonObject, root: JsonObject, marks: Marks, name = '', depth = 0): readonly unknown[] {
   const schema = flat(given, root);
   if (depth > 5) return [];
   if ('const' in schema) return [schema['const']];
   if (Array.isArray(schema['enum'])) return schema['enum'].slice(0, 1);
   const has = (type: string): boolean => [schema['type']].flat().includes(type);
   const values: unknown[] = [];
-  if (has('string') && !('pattern' in schema)) values.push(marks.next());
+  if (has('string') && !('pattern' in schema)) values.push(EXEMPT_FIELDS.has(name) ? 'x1' : marks.next());
   if (has('array'))
-    for (const item of valuesOf(readObject(schema['items']), root, marks, depth + 1)) values.push([item]);
+    for (const item of valuesOf(readObject(schema['items']), root, marks, name, depth + 1)) values.push([item]);
   if (has('object')) {
     const fields = Object.entries(readObject(schema['properties']));
     if (fields.length === 0) return [...values, { note: marks.next() }];
-    for (const [name, own] of fields)
-      for (const value of valuesOf(readObject(own), root, marks, depth + 1)) {
+    for (const [member, own] of fields)
+      for (const value of valuesOf(readObject(own), root, marks, member, depth + 1)) {
         const needed = Array.isArray(schema['required']) ? schema['required'] : [];
         const others = needed.flatMap((field) => {
-          const [first] = valuesOf(readObject(readObject(schema['properties'])[String(field)]), root, marks, depth + 1);
-          return field === name || first === undefined ? [] : [[field, first]];
+          const wanted = readObject(readObject(schema['properties'])[String(field)]);
+          const [first] = valuesOf(wanted, root, marks, String(field), depth + 1);
+          return field === member || first === undefined ? [] : [[field, first]];
         });
-        if (hasMark(value)) values.push({ ...Object.fromEntries(others), [name]: value });
+        if (hasMark(value)) values.push({ ...Object.fromEntries(others), [member]: value });
       }
   }
   return values;
@@ -227,7 +228,7 @@ function partsOf(sample: unknown, given: JsonObject, root: JsonObject, marks: Ma
     ...Object.entries(known)
       .filter(([name]) => !(name in sample) && !EXEMPT_FIELDS.has(name))
       .flatMap(([name, own]) =>
-        valuesOf(readObject(own), root, marks).map((value) => ({ path: [...path, name], value })),
+        valuesOf(readObject(own), root, marks, name).map((value) => ({ path: [...path, name], value })),
       )
       .filter(({ value }) => hasMark(value)),
   ];
@@ -386,17 +387,17 @@ describe('texts of requests before guardrails', () => {
 
   /** Sends a request; true where it reached a vendor. */
   async function reaches(path: string, model: string, body: JsonObject): Promise<boolean> {
-    const [provider = '', name = ''] = (path.endsWith('speech') ? 'openai/tts-1' : model).split('/');
+    const [provider = '', name = ''] = (/speech$|tts$/.test(path) ? 'openai/tts-1' : model).split('/');
     guard = [];
     hooked = undefined;
     judged = '';
     sent = [];
-    const url = path.replace('{model}', model).replace('{provider}', provider);
+    const url = path.replace('{model}', model).replace(/\{(?:provider|vendor)\}/, provider);
     const named = {
       ...(/embedContent|EmbedContents|enerateContent|countTokens/.test(path) ? {} : { model: `${provider}/${name}` }),
       ...body,
     };
-    const json = path.includes('{provider}') ? { ...named, model: name } : named;
+    const json = /\{(?:provider|vendor)\}/.test(path) ? { ...named, model: name } : named;
     if (paths[path]?.['type'] !== 'multipart/form-data') {
       const response = await gateway.post(url, json);
       const text = await response.text();
@@ -421,8 +422,7 @@ describe('texts of requests before guardrails', () => {
     expect(uncovered).to.deep.equal([]);
   });
 
-  // Open: fields of the native lane and identifiers in generated parts are still among the texts that are not seen.
-  it.skip('G66: every string that reaches a vendor was seen by every guardrail', async () => {
+  it('G66: every string that reaches a vendor was seen by every guardrail', async () => {
     const leaks = new Set<string>();
     const unreached: string[] = [];
     const reached = new Map<string, number>();

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { EXEMPT_FIELDS } from '../../plugins/guardrails/kit/text-transform.ts';
+import { EXEMPT_FIELDS } from '../../contract/texts.ts';
 
 describe('docs/plugins/guardrails.md', () => {
   it('G66: lists the fields that guardrails do not look into', () => {

@@ -1118,12 +1118,20 @@ describe('the realtime websocket', () => {
     client.socket.close();
   });
 
-  it('is refused to whom a guardrail looks at the texts of', async () => {
-    const own = await start({ policies: { words: { words: ['forbidden'] } } });
-    const { status, error } = await refusedRealtime(own);
-    expect([status, error['code']]).to.deep.equal([403, 'permission_denied']);
-    expect(error['message']).to.include('"words"');
-  });
+  for (const [name, config] of Object.entries({
+    words: { words: ['forbidden'] },
+    pii: { action: 'mask' },
+    injection: {},
+    topics: { model: 'openai/gpt-5', denied: ['law'] },
+    'http-guardrail': { url: 'http://127.0.0.1:9/' },
+    'http-hook': { url: 'http://127.0.0.1:9/', hooks: ['prepare'] },
+  }))
+    it(`G66: is refused to whom ${name} looks at the texts of`, async () => {
+      const own = await start({ policies: { [name]: config } });
+      const { status, error } = await refusedRealtime(own);
+      expect([status, error['code']]).to.deep.equal([403, 'permission_denied']);
+      expect(error['message']).to.include(`"${name}"`);
+    });
 
   it('ends at the next response with a key that was revoked', async () => {
     const own = await start();

@@ -440,14 +440,21 @@ export const KITS: readonly MutatedFile[] = [
         'const choices = response.choices.map((choice) => {\n        if (choice.index > 0) return choice;',
       ],
       [
-        'thinking is not looked at',
-        'media_type mime_type mimeType order stream`',
-        'media_type mime_type mimeType order stream reasoning_content`',
-      ],
-      [
         'what comes out late has no head',
         '{ id, object, created, model, choices: [{ index, delta: deltaOf(text)',
         '{ object, created, model, choices: [{ index, delta: deltaOf(text)',
+      ],
+    ],
+  },
+  {
+    room: 'kits: guardrails',
+    file: 'contract/texts.ts',
+    tests: BUILT_INS,
+    mutants: [
+      [
+        'thinking is not looked at',
+        'media_type mime_type mimeType order stream`',
+        'media_type mime_type mimeType order stream reasoning_content`',
       ],
     ],
   },

@@ -46,15 +46,19 @@ export function refuseRealtime(api: PluginApi, looks: (call: Call) => boolean = 
   });
 }
 
-/** Refuses batches, whose responses come as a file that nobody looks through; `looks` says whether those of a call are looked at. */
-export function refuseBatches(api: PluginApi, looks: (call: Call) => boolean = () => true): void {
+/** Refuses batches, whose responses come as a file that nobody looks through; `looks` says whether those of a call are looked at, `why` what the policy does. */
+export function refuseBatches(
+  api: PluginApi,
+  looks: (call: Call) => boolean = () => true,
+  why = 'looks at responses, and those of a batch do not come by it',
+): void {
   api.hook('prepare', {
     operations: ['batches'],
     handler(call) {
       if (!looks(call)) return undefined;
       throw new GatewayError(
         'permission_denied',
-        `The policy "${api.instance}" of this gateway looks at responses, and those of a batch do not come by it. Send the requests one by one.`,
+        `The policy "${api.instance}" of this gateway ${why}. Send the requests one by one.`,
         { refusedBy: api.instance },
       );
     },

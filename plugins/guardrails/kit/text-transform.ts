@@ -8,6 +8,7 @@ import {
   type JsonObject,
   type StreamTransform,
 } from '../../../contract/index.ts';
+import { EXEMPT_FIELDS, JSON_TEXT, NAMED_MEMBERS } from '../../../contract/texts.ts';
 import { readTextFile } from './text-file.ts';
 import { streamOfText, type TextMatch, type TextSearch, type TextStream } from './text-stream.ts';
 
@@ -34,27 +35,14 @@ export interface TextTransform {
   stream(): StreamTransform;
 }
 
-/** Fields whose values nobody reads as words: identifiers, types, coded content, marks of vendors. docs/plugins/guardrails.md lists them. */
-export const EXEMPT_FIELDS: ReadonlySet<string> = new Set(
-  `model role type object id call_id item_id tool_call_id tool_use_id file_id previous_response_id dialect format kind detail effort
-  status finish_reason native index service_tier data file_data signature encrypted_content encrypted_index image_url url file_url source_url
-  media_type mime_type mimeType order stream`.split(/\s+/),
-);
-
 /** Names by which programs find something: they are checked, and a name with a match refuses the request, since no other name means the same. */
 const NAME_FIELDS: ReadonlySet<string> = new Set(['name', 'required', 'pattern']);
-
-/** Fields whose keys are names too: properties of a JSON Schema. */
-const NAMED_MEMBERS: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
 
 /** Roles of messages whose `name` is that of a participant: data, not the name of a tool. */
 const PARTICIPANTS: ReadonlySet<unknown> = new Set(['system', 'developer', 'user', 'assistant']);
 
 /** Names that vendors take for a participant. */
 const PARTICIPANT_NAME = /^[^\s<|\\/>]{1,64}$/;
-
-/** Fields whose text is JSON. */
-const JSON_TEXT: ReadonlySet<string> = new Set(['arguments', 'partial_json']);
 
 type Change = (text: string, path: string, kind: 'plain' | 'json') => string;
 
@@ -69,6 +57,8 @@ interface Walk {
 function changeTexts<T>(value: T, path: string, walk: Walk, key = ''): T {
   const { change, checksNames } = walk;
   if (typeof value === 'string') {
+    // Here of a list; a string that is a member itself may have a type beside it.
+    if (EXEMPT_FIELDS.has(key)) return changeFile({}, key, value, path, change) as T;
     if (checksNames && NAME_FIELDS.has(key)) checkName(value, path, change);
     else if (!NAME_FIELDS.has(key)) return change(value, path, JSON_TEXT.has(key) ? 'json' : 'plain') as T;
     return value;
@@ -85,11 +75,12 @@ function changeTexts<T>(value: T, path: string, walk: Walk, key = ''): T {
     if (checksNames && NAMED_MEMBERS.has(key)) checkName(name, at, change);
     // Below `properties` a name is a property, whatever it is called.
     const field = NAMED_MEMBERS.has(key) ? '' : name;
-    const next = EXEMPT_FIELDS.has(field)
-      ? changeFile(value, field, member, at, change)
-      : isParticipant(value, field)
-        ? changeParticipant(member, at, change)
-        : changeTexts(member, at, walk, field);
+    const next =
+      EXEMPT_FIELDS.has(field) && typeof member === 'string'
+        ? changeFile(value, field, member, at, change)
+        : isParticipant(value, field)
+          ? changeParticipant(member, at, change)
+          : changeTexts(member, at, walk, field);
     if (next === member) continue;
     changed ??= { ...value };
     changed[name] = next;
@@ -127,8 +118,7 @@ function nameRefusal(path: string): GatewayError {
 }
 
 /** Changes text files in fields that hold coded content: as text, in base64 or as a data URL. A changed file is encoded again. */
-function changeFile(owner: JsonObject, field: string, value: unknown, path: string, change: Change): unknown {
-  if (typeof value !== 'string') return value;
+function changeFile(owner: JsonObject, field: string, value: string, path: string, change: Change): string {
   const isContent = field === 'data' || field === 'file_data';
   if (owner['type'] === 'text' && isContent) return change(value, path, 'plain');
   if (!isContent && !/^data:/i.test(value)) return value;

@@ -336,6 +336,47 @@ describe('batches at vendors', () => {
     }
   });
 
+  it('G66: have every line read by guardrails of requests, also what only a body of the vendor’s format has', async () => {
+    const anthropic = { apiKey: 'sk-ant-x', baseUrl: vendor.url, prices: { 'claude-opus-5': PRICE } };
+    const guarded = await startGateway({
+      providers: {
+        openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': PRICE } },
+        anthropic,
+      },
+      policies: { words: { words: ['secret plan'], sides: ['request'] } },
+    });
+    try {
+      const client = guarded.openai();
+      const says = (content: string) => ({ messages: [{ role: 'user', content }] });
+      const refused = await failure(upload(client, [line('a'), line('b', says('the secret plan'))]));
+      expect(refused.message).to.match(/Line 2: .*"words"/);
+      const file = await upload(client, [line('a')]);
+      expect(await create(client, file.id)).to.include({ status: 'validating' });
+      const before = vendor.batches.size;
+      const block = { type: 'text', text: 'Hi', note: 'the secret plan' };
+      const params = { model: 'claude-opus-5', max_tokens: 9, messages: [{ role: 'user', content: [block] }] };
+      const response = await guarded.post('/v1/messages/batches', { requests: [{ custom_id: 'a', params }] });
+      expect([response.status, await response.text()].join(' ')).to.match(/^400 .*words/);
+      expect(vendor.batches.size).to.equal(before);
+    } finally {
+      await guarded.stop();
+    }
+  });
+
+  it('G66: are refused where a model judges each request', async () => {
+    const guarded = await startGateway({
+      providers: { openai: { apiKey: 'sk-x', baseUrl: `${vendor.url}/v1`, prices: { 'gpt-5.5': PRICE } } },
+      policies: { topics: { model: 'openai/gpt-5.5', denied: ['law'] } },
+    });
+    try {
+      const client = guarded.openai();
+      const file = await upload(client, [line('a')]);
+      expect((await failure(create(client, file.id))).message).to.match(/"topics" of this gateway asks a model/);
+    } finally {
+      await guarded.stop();
+    }
+  });
+
   it('of messages are begun, read, cancelled and deleted by Anthropic’s SDK', async () => {
     const { key, user } = await newKey();
     const client = new Anthropic({ apiKey: key, baseURL: gateway.url, maxRetries: 0 });
