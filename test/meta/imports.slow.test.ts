@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -7,7 +7,9 @@ import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
 const run = promisify(execFile);
-const DIST = path.join(PACKAGE_ROOT, 'dist');
+/** `dist` is a link to the newest build. */
+const LINK = path.join(PACKAGE_ROOT, 'dist');
+const DIST = existsSync(LINK) ? realpathSync(LINK) : LINK;
 const LOG_IMPORTS = new URL('../support/processes/log-imports.mjs', import.meta.url).href;
 
 /** The floors that a plugin does not stand on. */
