@@ -78,7 +78,7 @@ const WITH_VALUE: ReadonlySet<string> = new Set(['-c', '--config']);
 
 /** The arguments as rows and plugin commands parse them, and the current name of a command that was called by a former one. */
 export function resolveWords(args: readonly string[]): { readonly args: readonly string[]; readonly moved?: Place } {
-  const [first, second, ...more] = findWords(args);
+  const [first, second] = findWords(args);
   if (first === undefined) return { args };
   const noun = args[first] ?? '';
   const pair = second === undefined ? noun : `${noun} ${args[second]}`;
@@ -88,7 +88,7 @@ export function resolveWords(args: readonly string[]): { readonly args: readonly
     return { args: [...rest.slice(0, first), ...place.was.split(' '), ...rest.slice(first)] };
   }
   const isHelp = args.includes('--help') || args.includes('-h');
-  if (noun === 'store' && second === undefined && more.length === 0 && !isHelp)
+  if (noun === 'store' && second === undefined && !isHelp)
     return { args: args.map((word, index) => (index === first ? 'status' : word)) };
   const moved = NOUNS.has(noun)
     ? undefined
