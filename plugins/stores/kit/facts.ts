@@ -95,12 +95,17 @@ export function expiredFacts(facts: CallFacts): CallFacts {
 
 /** Facts of a reservation as JSON for {@link readFacts}, without those that nothing is known of yet. */
 export function packPlanned(facts: CallFacts): string {
+  return JSON.stringify(plannedFacts(facts));
+}
+
+/** Facts of a reservation; undefined where nothing is known yet. */
+export function plannedFacts(facts: CallFacts): object {
   // A copy of one shape: JSON leaves out what is undefined.
   const packed: Record<string, unknown> = { ...facts };
   if (facts.tags.length === 0) packed['tags'] = undefined;
   if (facts.attempts.length === 0) packed['attempts'] = undefined;
   for (const name of PLAIN_FACTS) if (packed[name] === UNKNOWN_FACTS[name]) packed[name] = undefined;
-  return JSON.stringify(packed);
+  return packed;
 }
 
 /** Facts that a call has whether or not they are known, and that are no lists. */

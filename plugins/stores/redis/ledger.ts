@@ -126,6 +126,10 @@ export class Books implements VersionedRows {
     return this.#connection.now();
   }
 
+  reconnected(error: unknown): Promise<boolean> {
+    return this.#connection.reconnected(error);
+  }
+
   async read(ids: readonly string[]): Promise<readonly StoredRow[]> {
     if (ids.length === 0) return [];
     return toRows(ids, await this.#connection.read((client) => client.mGet(ids.map(this.keys.row))));
