@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { removeFolders, makeFolder } from '../support/folders.ts';
+import { makeFolder, removeFolders } from '../support/folders.ts';
 import { freePort } from '../support/processes/server-process.ts';
 import { isShown, openShell, readCommands, readFiles, type Shell } from './page-shell.ts';
 
