@@ -13,7 +13,7 @@ export interface CaseOptions {
 const TOLLGATE = tollgate('tollgate', 'Tollgate, everything on');
 const BONES = tollgate('bare-bones', 'Tollgate: key, validation, the way of a call', { bareBones: true });
 
-/** Node's young generation, as large as docs/reliability.md measures it. */
+/** Node's young generation, as large as docs/measurements.md measures it. */
 const YOUNG = ['--max-semi-space-size=64'];
 
 function json(bytes: number): BenchRequest {

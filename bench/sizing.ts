@@ -1,5 +1,5 @@
 /**
- * What a gateway needs, for docs/operate.md: memory of a process that idles, and of each open stream; CPU of a call by store, of a chunk,
+ * What a gateway needs, for docs/measurements.md: memory of a process that idles, and of each open stream; CPU of a call by store, of a chunk,
  * and of a connection with TLS. Under two minutes.
  *
  *   npm run bench:sizing

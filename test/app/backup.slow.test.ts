@@ -12,7 +12,7 @@ import { INITDB, POSTGRES, startPostgresServer } from '../support/stores/postgre
 import { askRedis, REDIS_SERVER, startRedisServer } from '../support/stores/redis-server.ts';
 import { eventually } from '../support/wait.ts';
 
-// The commands of docs/operate.md, on stores of the test: what was acknowledged before the copy is there after it is put back.
+// The commands of docs/how-to/back-up-and-restore.md, on stores of the test: what was acknowledged before the copy is there after it is put back.
 
 const run = promisify(execFile);
 const PEPPER = randomBytes(32).toString('hex');
