@@ -42,7 +42,7 @@ function readVerdict(body: unknown, instance: string, field?: string): Replaceme
   throw new TypeError(`the service sent no verdict: {"action":"pass"}${forms} or {"action":"refuse"}`);
 }
 
-/** Rejections have the caller's error codes: a failure of the service is not a rejection. */
+/** Returns true for error codes with a status below 500: a failure of the service is not a rejection. */
 function isRefusal(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code) && ERRORS[code as ErrorCode].status < 500;
 }

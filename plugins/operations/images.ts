@@ -179,7 +179,7 @@ async function make(attempt: Attempt<'images'>): Promise<ImageResponse> {
     const type = images.length > 0 ? 'image_edit.completed' : 'image_generation.completed';
     return { events: whileStreaming(eventsOf(json, type), () => {}) };
   }
-  // An interrupted stream is charged by what is known: as one image.
+  // An interrupted stream is charged as one image if nothing more is known.
   bill(undefined, 1);
   let made = 0;
   let usage: unknown;

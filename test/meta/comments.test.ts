@@ -7,11 +7,19 @@ const ALL = [
 ];
 
 /** Highest share of comment sentences that begin with a relative clause, in percent. It only falls; the aim is 5. */
-const MOST_CLAUSES = 27.2;
+const MOST_CLAUSES = 21.7;
 /** Highest share in a folder whose comments are plain. */
 const MOST_IN_PLAIN = 5;
 /** Folders whose comments are plain. Every folder belongs here in the end. */
-const PLAIN: readonly string[] = ['plugins/dialects', 'plugins/formats', 'plugins/providers'];
+const PLAIN: readonly string[] = [
+  'plugins/dialects',
+  'plugins/formats',
+  'plugins/guardrails',
+  'plugins/operations',
+  'plugins/providers',
+  'plugins/secrets',
+  'plugins/tts',
+];
 
 const sentences = readCommentSentences(...ALL);
 

@@ -24,7 +24,7 @@ export interface Wire {
   kept?(batch: JsonObject): JsonObject;
   /** Returns true once all results of a batch are available. */
   hasEnded(batch: JsonObject): boolean;
-  /** Time at which the vendor gives a batch up, in Unix milliseconds; undefined if it does not report one. */
+  /** Expiry of a batch at the vendor, in Unix milliseconds; undefined if not reported. */
   expiresAt(batch: JsonObject): number | undefined;
   /** Results inside the batch itself, one row each in the form that `result` reads. */
   inline?(batch: JsonObject): Iterable<JsonObject>;

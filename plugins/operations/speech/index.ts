@@ -264,8 +264,8 @@ async function writeWhole(file: string, sound: Buffer): Promise<void> {
 const KEEP_MS = 300_000;
 
 /**
- * Lists a vendor's voices by instance name: from the vendor if it has a list and the operator has a key, otherwise
- * the voices known here. A list is cached for five minutes, and concurrent callers share one request. Throws the
+ * Lists a vendor's voices by instance name, from the vendor if it has a list and the operator has a key. Otherwise
+ * lists the local voices. A list is cached for five minutes, and concurrent callers share one request. Throws the
  * errors of the vendor's `listVoices`.
  */
 export function createVoiceList(

@@ -24,7 +24,7 @@ export type Encoding = Exclude<SpeechFormat, 'wav' | 'pcm'>;
 
 const NORMAL_SPEED = 175;
 
-/** Range of the library, which silently clamps other values. */
+/** Range of the library, which reports no error for other values. */
 const WORDS_PER_MINUTE = Object.freeze({ min: 80, max: 450 });
 
 /** Same range as a caller's `speed`. */

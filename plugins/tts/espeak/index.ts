@@ -59,8 +59,8 @@ const MOST_BYTES = 64 * 1024 * 1024;
 /**
  * Runs the program: without a shell, with the text on standard input, never in an argument. Its output is read as
  * fast as it arrives, so a slow listener holds memory (bounded) but no process. An abort, the time limit, or a
- * disconnected listener kills it. Responds like a server: 200; 422 for a successful exit without sound; 503 if too
- * many texts wait; 504 for a timeout and 500 for a failure before the first byte.
+ * disconnected listener kills it. Responds like a server: 200, or 422 for a successful exit without sound, or 503 if
+ * too many texts wait. Before the first byte, a timeout is a 504, and a failure a 500.
  */
 function createEspeakTransport(programs: EspeakPrograms, gate: Gate): Transport {
   return async (request, signal) => {

@@ -6,9 +6,9 @@ export function countCharacters(text: string): number {
 }
 
 /**
- * Splits a text into pieces of at most `max` characters, at the last border that fits: of a sentence, else of a word,
- * else between two characters. The pieces together are the text; pieces of white space are omitted. It takes linear
- * time, unlike `Intl.Segmenter` (52 s for 200,000 letters).
+ * Splits a text into pieces of at most `max` characters. It cuts at the last border that fits: of a sentence, else of
+ * a word, else between two characters. The pieces together are the text; pieces of white space are omitted. It takes
+ * linear time, unlike `Intl.Segmenter` (52 s for 200,000 letters).
  */
 export function splitText(text: string, max: number): readonly string[] {
   const pieces: string[] = [];

@@ -168,8 +168,8 @@ function inspectFlac(): Inspector {
 /** Walks over the frames of a sound as its bytes pass, without keeping them. */
 
 /**
- * Reads the beginning of `bytes`: the full length of a frame, `more` if its header is incomplete, `stop` if nothing
- * further can be read (a tag at the end, an encoding without lengths).
+ * Returns the full length of the frame at the beginning of `bytes`; `more` if its header is incomplete. Returns `stop`
+ * if nothing further can be read: a tag at the end, an encoding without lengths.
  */
 type FrameReader = (bytes: Buffer) => number | 'more' | 'stop';
 
