@@ -4,7 +4,7 @@ import { PCM_RATE } from './formats.ts';
 import { id3Length, readMp3Frame } from './mp3.ts';
 import { readWavHeader, type WavFacts } from './wav.ts';
 
-/** Checks a sound as it passes: its format, presence, completeness and duration. */
+/** Checks a sound as it passes: its format and duration, and that it is neither empty nor truncated. */
 export interface SoundCheck {
   /** Throws `provider_invalid_response` for bytes of another format. */
   push(bytes: Uint8Array): void;
@@ -149,7 +149,7 @@ function inspectOgg(): Inspector {
   });
 }
 
-/** FLAC frames have no length: only the signature and the presence of sound after the metadata are checked. */
+/** FLAC frames have no length: only the signature is checked, and that sound follows the metadata. */
 function inspectFlac(): Inspector {
   let head: Buffer = Buffer.alloc(0);
   let bytes = 0;
