@@ -13,7 +13,7 @@ const VALUES = 300;
 
 const SETS: readonly SchemaSet[] = ['requests', 'settings'];
 
-/** What the module of a set exports, without a file. */
+/** Evaluates the module of a compiled set without a file. */
 function evaluate({ code }: CompiledSet): ReturnType<CompiledModule> {
   const module: { exports?: CompiledModule } = {};
   new Function('module', 'require', code)(module, createRequire(import.meta.url));
@@ -21,12 +21,12 @@ function evaluate({ code }: CompiledSet): ReturnType<CompiledModule> {
   return module.exports(FORMATS);
 }
 
-/** What a validator says of a value, and what it makes of it. */
+/** Result of a validator for a value, and the value after validation. */
 function judge(validate: ValidateFunction, given: unknown): string {
   const value: unknown = structuredClone(given);
   const fits = validate.call({ resolve: (file: string) => path.resolve('/base', file) }, value);
   const errors = fits ? [] : (validate.errors ?? []);
-  // Whole schemas are long; which one it is, its description tells.
+  // Complete schemas are long; the description identifies them.
   const told = errors.map(({ schema, parentSchema, data, ...error }) => ({
     ...error,
     schema: isObject(schema) ? Object.keys(schema) : schema,

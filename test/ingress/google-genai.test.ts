@@ -75,7 +75,7 @@ describe('Google’s own client, @google/genai', () => {
       const { text } = await chat.sendMessage({ message });
       expect(text).to.equal('Done.');
       const body = JSON.stringify(rig.lastBody(wire));
-      // The client keeps each piece of a stream as a content of its own, and Google itself gets them like that.
+      // The client stores each chunk of a stream as a separate content, and sends them to Google in this form.
       const sent =
         wire === 'gemini' ? [...body.matchAll(/"(?:text|output)":"([^"]*)"/g)].map(([, text]) => text).join('') : body;
       for (const words of ['Reading both.', 'text of /a', 'text of /b']) expect(sent).to.include(words);

@@ -25,7 +25,7 @@ describe('the docs as pages', () => {
   let assets: string;
   let server: Server;
   let url: string;
-  /** By name. */
+  /** Pages by name. */
   let pages: ReadonlyMap<string, string>;
 
   before(async () => {
@@ -119,7 +119,7 @@ describe('the docs as pages', () => {
       expect(pages.get('plugins/tts.html')).to.include(` id="${found?.anchor}"`);
     }
     const zipped = await readFile(path.join(assets, 'docs', 'search.json.gz'));
-    // A fifteenth of it are prices of models, which people search for by name.
+    // A fifteenth of it is model prices, which people find by name.
     expect(zipped.length).to.be.at.most(350_000);
   });
 
