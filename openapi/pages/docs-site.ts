@@ -1,32 +1,32 @@
 /**
- * The docs as pages of HTML, which the gateway serves at `/docs/pages`: links between them are relative, so that they work below any
- * path, and nothing of them comes from elsewhere. A step of the build; none of it is in the package.
+ * Renders the docs as HTML pages, served by the gateway at `/docs/pages`. Links are relative, so that they work below
+ * any path, and all files are local. Part of the build; not included in the package.
  */
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { parse, Renderer } from 'marked';
 
-/** A page of the repository, and where it is served. */
+/** Page of the repository, and its served path. */
 interface Source {
-  /** From the root of the repository, such as `docs/plugins/tts.md`. */
+  /** Path from the root of the repository, such as `docs/plugins/tts.md`. */
   readonly file: string;
-  /** Below `/docs/pages/`, such as `plugins/tts.html`. */
+  /** Path below `/docs/pages/`, such as `plugins/tts.html`. */
   readonly page: string;
   readonly text: string;
 }
 
-/** What stands below one heading, for the search. */
+/** Text below one heading, for the search. */
 interface Section {
   readonly page: string;
   readonly title: string;
-  /** Empty above the first heading. */
+  /** Empty for text above the first heading. */
   readonly heading: string;
   readonly anchor: string;
   readonly text: string;
 }
 
-/** Pages that are not in `docs/`. */
+/** Pages outside of `docs/`. */
 const OTHERS: Readonly<Record<string, string>> = Object.freeze({
   'README.md': 'start.html',
   'CHANGELOG.md': 'changes.html',
@@ -40,10 +40,10 @@ const GROUPS: readonly (readonly [folder: string, title: string])[] = [
   ['decisions', 'Decisions'],
 ];
 
-/** Files that pages need beside them. */
+/** Additional files of the pages. */
 const PARTS = ['pages.css', 'search.mjs'] as const;
 
-/** Writes the pages, their index and what they need into a folder, which is emptied first. */
+/** Writes the pages, their index and additional files into a folder, after emptying it. */
 export function writeDocsSite(root: string, folder: string): void {
   rmSync(folder, { recursive: true, force: true });
   const sources = readPages(root);
@@ -63,7 +63,7 @@ export function writeDocsSite(root: string, folder: string): void {
     copyFileSync(path.join(root, 'docs/images', name), path.join(folder, 'images', name));
 }
 
-/** The pages of the repository, in reading order. */
+/** Lists the pages of the repository in reading order. */
 export function readPages(root: string): readonly Source[] {
   const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
   const found = readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
@@ -81,7 +81,7 @@ function pageOf(file: string): string {
   return OTHERS[file] ?? file.replace(/^docs\//, '').replace(/\.md$/, '.html');
 }
 
-/** One page, and what of it can be found. */
+/** Renders one page, and extracts its text for the search. */
 export function renderPage(
   source: Source,
   sources: readonly Source[],
@@ -145,7 +145,7 @@ function titleOf({ text, file }: Pick<Source, 'text' | 'file'>): string {
   return plain(/^# (.+)$/m.exec(text)?.[1] ?? file);
 }
 
-/** Our own pages are plain Markdown; what looks like HTML in one is text, and comments are left out. */
+/** Our pages are plain Markdown: HTML is shown as text, and comments are omitted. */
 function createRenderer(source: Source, sources: readonly Source[]): Renderer {
   const renderer = new Renderer();
   const anchors = createAnchors();
@@ -164,7 +164,7 @@ function createRenderer(source: Source, sources: readonly Source[]): Renderer {
   renderer.link = (href, _title, html) => {
     if (/^https?:/.test(href)) return `<a href="${escapeHtml(href)}" rel="noreferrer">${html}</a>`;
     const { file, anchor } = target(href);
-    // What is no page of the docs is in the repository alone.
+    // Files that are not docs pages exist in the repository alone.
     if (!isKnown(file)) return `<span title="${escapeHtml(file)} of the repository">${html}</span>`;
     if (file === source.file) return `<a href="${escapeHtml(anchor || '#page')}">${html}</a>`;
     return `<a href="${escapeHtml(path.posix.relative(from, pageOf(file)) + anchor)}">${html}</a>`;
@@ -174,17 +174,17 @@ function createRenderer(source: Source, sources: readonly Source[]): Renderer {
     const image = path.posix.relative(from, file.replace(/^docs\//, ''));
     return `<img src="${escapeHtml(image)}" alt="${escapeHtml(text)}">`;
   };
-  // What scrolls has to be reached by the keyboard.
+  // Scrollable elements must be reachable by keyboard.
   renderer.code = (code) => `<pre tabindex="0"><code>${escapeHtml(code)}\n</code></pre>\n`;
   renderer.table = (head, body) =>
     `<div class="table" tabindex="0"><table>\n<thead>\n${head}</thead>\n<tbody>\n${body}</tbody>\n</table></div>\n`;
-  // A head without words is no head.
+  // A table header without words is omitted.
   renderer.tablecell = (html, { header }) =>
     header && html !== '' ? `<th scope="col">${html}</th>\n` : `<td>${html}</td>\n`;
   return renderer;
 }
 
-/** Anchors of the headings of a page, as GitHub makes them. */
+/** Generates anchors of headings like GitHub. */
 function createAnchors(): (heading: string) => string {
   const counts = new Map<string, number>();
   return (heading) => {
@@ -198,7 +198,7 @@ function createAnchors(): (heading: string) => string {
   };
 }
 
-/** What the search looks through: a page in pieces, each with the heading that it stands below. */
+/** Splits a page into searchable sections, each with its heading. */
 function splitSections({ text, page }: Source, title: string): readonly Section[] {
   const anchors = createAnchors();
   const sections: { heading: string; anchor: string; lines: string[] }[] = [{ heading: '', anchor: '', lines: [] }];
@@ -215,7 +215,7 @@ function splitSections({ text, page }: Source, title: string): readonly Section[
     .filter((section) => section.heading !== '' || section.text !== '');
 }
 
-/** Text without the signs of Markdown. */
+/** Removes Markdown syntax. */
 function plain(text: string): string {
   return unlinked(text)
     .replaceAll(/[`|]|\*\*/g, ' ')

@@ -1,9 +1,9 @@
-/** The search of the docs: in the browser, over one file that the build made. Nothing leaves this page. */
+/** Search of the docs: runs in the browser on one index file from the build. Sends nothing over the network. */
 
 const MOST = 20;
 const AROUND = 70;
 
-/** Words that say nothing of what is looked for; alone they are looked for all the same. */
+/** Stop words; used only if the query has no other word. */
 const SMALL = new Set(
   'a an and are as at be by can do does for from how i if in is it its my no not of on or out that the their there they this to up was what when where which who why with you'.split(
     ' ',
@@ -17,7 +17,7 @@ const root = new URL('.', import.meta.url);
 
 let index;
 
-/** The sections of all pages; loaded at the first word. */
+/** Loads the sections of all pages, at the first word typed. */
 function loadIndex() {
   index ??= fetch(new URL('search.json', root))
     .then((response) => {
@@ -31,20 +31,20 @@ function loadIndex() {
         head: `${section.title} ${section.heading}`.toLowerCase(),
       })),
     );
-  // A failure is not kept.
+  // Failures are not cached.
   index.catch(() => {
     index = undefined;
   });
   return index;
 }
 
-/** What is looked for: words, of which each has to begin a word of the text. */
+/** Parses the query: each word must be the prefix of a word in the text. */
 function readWords(phrase) {
   const all = phrase.split(/\s+/).filter(Boolean);
   const large = all.filter((word) => !SMALL.has(word));
   return (large.length > 0 ? large : all).map((word) => ({
     word,
-    // What begins with a sign, such as --json, begins anywhere.
+    // Words that begin with a symbol, such as --json, match anywhere.
     pattern: new RegExp(
       `${/^[\p{L}\p{N}]/u.test(word) ? '(?<![\\p{L}\\p{N}])' : ''}${word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}`,
       'gu',
@@ -52,7 +52,7 @@ function readWords(phrase) {
   }));
 }
 
-/** How well a section fits; 0 where a word is missing. */
+/** Relevance of a section; 0 if a word is missing. */
 function scoreOf({ low, head }, words, phrase) {
   let score = 0;
   for (const { pattern } of words) {
@@ -64,7 +64,9 @@ function scoreOf({ low, head }, words, phrase) {
   return score;
 }
 
-/** The text around where most of the words are, with the words marked; built of nodes, so that no text becomes anything else. */
+/**
+ * Excerpt around the most matches, with matches marked. It is built of DOM nodes, so that text is never parsed as HTML.
+ */
 function excerptOf(text, words) {
   const low = text.toLowerCase();
   const places = words.flatMap(({ word, pattern }) =>
@@ -74,7 +76,7 @@ function excerptOf(text, words) {
   const near = (from) =>
     new Set(places.filter(({ at }) => at >= from && at < from + 2 * AROUND).map(({ word }) => word)).size;
   const best = places.reduce((known, { at }) => (near(at) > near(known) ? at : known), places[0]?.at ?? 0);
-  // From a whole word on.
+  // Start at a whole word.
   const from = best <= AROUND ? 0 : low.indexOf(' ', best - AROUND) + 1;
   const until = Math.min(from + 3 * AROUND, text.length);
   const parts = [from > 0 ? '… ' : ''];
@@ -123,7 +125,7 @@ async function search() {
     status.textContent = `The search could not be loaded: ${error.message}. Load the page anew.`;
     return;
   }
-  // Meanwhile something else may have been typed.
+  // Skip outdated results: the query may have changed.
   if (input.value.trim().toLowerCase() !== phrase) return;
   const found = sections
     .map((section) => ({ section, score: scoreOf(section, words, phrase) }))
@@ -155,7 +157,7 @@ places.addEventListener('keydown', (event) => {
   const next = event.key === 'ArrowDown' ? item?.nextElementSibling : item?.previousElementSibling;
   (next?.querySelector('a') ?? (event.key === 'ArrowUp' ? input : undefined))?.focus();
 });
-// As in many docs: a slash begins a search.
+// A slash focuses the search, as in many docs.
 document.addEventListener('keydown', (event) => {
   if (event.key !== '/' || event.target !== document.body) return;
   event.preventDefault();
