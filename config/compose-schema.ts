@@ -11,7 +11,8 @@ import {
 import { shareOptions } from './share-options.ts';
 import { listForms } from './store-url.ts';
 
-const COMBINATORS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', 'dependentSchemas'] as const;
+/** Keywords that join schemas. */
+export const COMBINATORS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', 'dependentSchemas'] as const;
 const OPEN = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', '$dynamicRef'] as const;
 /** What a group or a section may be: options, `true`, `false` or nothing. */
 const OPTIONAL = Object.freeze(['object', 'boolean', 'null']);
