@@ -12,7 +12,17 @@ import { shareOptions } from './share-options.ts';
 import { listForms } from './store-url.ts';
 
 /** Keywords that join schemas. */
-export const COMBINATORS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', 'dependentSchemas'] as const;
+export const COMBINATORS = [
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'not',
+  'if',
+  'then',
+  'else',
+  '$ref',
+  'dependentSchemas',
+] as const;
 const OPEN = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', '$dynamicRef'] as const;
 /** What a group or a section may be: options, `true`, `false` or nothing. */
 const OPTIONAL = Object.freeze(['object', 'boolean', 'null']);

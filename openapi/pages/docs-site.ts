@@ -2,10 +2,10 @@
  * The docs as pages of HTML, which the gateway serves at `/docs/pages`: links between them are relative, so that they work below any
  * path, and nothing of them comes from elsewhere. A step of the build; none of it is in the package.
  */
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { parse, Renderer } from 'marked';
+import type { Files } from '../docs-bundle.ts';
 
 /** A page of the repository, and where it is served. */
 interface Source {
@@ -37,37 +37,35 @@ const GROUPS: readonly (readonly [folder: string, title: string])[] = [
   ['plugins', 'Plugins'],
   ['dialects', 'Client formats'],
   ['providers', 'Providers'],
-  ['decisions', 'Decisions'],
 ];
+
+/** Pages about the code, which operators do not need: they are in the repository alone. */
+const CONTRIBUTORS = 'decisions';
 
 /** Files that pages need beside them. */
 const PARTS = ['pages.css', 'search.mjs'] as const;
 
-/** Writes the pages, their index and what they need into a folder, which is emptied first. */
-export function writeDocsSite(root: string, folder: string): void {
-  rmSync(folder, { recursive: true, force: true });
+/** Returns the pages, the index of their search and what they need, by name. */
+export function renderDocsSite(root: string): Files {
   const sources = readPages(root);
   const sections: Section[] = [];
+  const files = new Map<string, Buffer>();
   for (const source of sources) {
     const rendered = renderPage(source, sources);
     sections.push(...rendered.sections);
-    const file = path.join(folder, source.page);
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, rendered.html);
+    files.set(source.page, Buffer.from(rendered.html));
   }
-  writeFileSync(path.join(folder, 'search.json.gz'), gzipSync(JSON.stringify(sections), { level: 9 }));
-  for (const name of PARTS) copyFileSync(path.join(import.meta.dirname, name), path.join(folder, name));
-  copyFileSync(path.join(root, 'plugins/console/app/icon.svg'), path.join(folder, 'icon.svg'));
-  mkdirSync(path.join(folder, 'images'), { recursive: true });
-  for (const name of readdirSync(path.join(root, 'docs/images')))
-    copyFileSync(path.join(root, 'docs/images', name), path.join(folder, 'images', name));
+  files.set('search.json', Buffer.from(JSON.stringify(sections)));
+  for (const name of PARTS) files.set(name, readFileSync(path.join(import.meta.dirname, name)));
+  files.set('icon.svg', readFileSync(path.join(root, 'plugins/console/app/icon.svg')));
+  return files;
 }
 
 /** The pages of the repository, in reading order. */
 export function readPages(root: string): readonly Source[] {
   const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
   const found = readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
+    .filter((name) => name.endsWith('.md') && !name.startsWith(CONTRIBUTORS))
     .map((name) => `docs/${name.replaceAll(path.sep, '/')}`);
   const named = [...read(FIRST).matchAll(/\]\(([\w./-]+\.md)/g)].map(([, name = '']) => path.posix.join('docs', name));
   const order = [...new Set([FIRST, 'README.md', ...named, ...found.sort(), 'CHANGELOG.md'])];
@@ -169,11 +167,8 @@ function createRenderer(source: Source, sources: readonly Source[]): Renderer {
     if (file === source.file) return `<a href="${escapeHtml(anchor || '#page')}">${html}</a>`;
     return `<a href="${escapeHtml(path.posix.relative(from, pageOf(file)) + anchor)}">${html}</a>`;
   };
-  renderer.image = (href, _title, text) => {
-    const { file } = target(href);
-    const image = path.posix.relative(from, file.replace(/^docs\//, ''));
-    return `<img src="${escapeHtml(image)}" alt="${escapeHtml(text)}">`;
-  };
+  // Screenshots of the console take more than all texts; a gateway that serves these pages has the console itself.
+  renderer.image = (_href, _title, text) => `<em>${escapeHtml(text)}</em>`;
   // What scrolls has to be reached by the keyboard.
   renderer.code = (code) => `<pre tabindex="0"><code>${escapeHtml(code)}\n</code></pre>\n`;
   renderer.table = (head, body) =>
