@@ -89,7 +89,7 @@ describe('G44: npm start and npm run build in a clone', function () {
     const texts = both.map((each) => each.stderr());
     expect(texts.filter((text) => BUILT.test(text))).to.have.length(1);
     expect(texts.filter((text) => text.includes('Waiting for another build'))).to.have.length(1);
-    expect(texts.join('')).to.match(/\[1\/4\] compile the program[\s\S]*\[4\/4\] copy/);
+    expect(texts.join('')).to.match(/\[1\/3\] compile the program[\s\S]*\[3\/3\] bundle/);
     expect(await Promise.all([first, second].map(title))).to.deep.equal(['Tollgate API', 'Tollgate API']);
 
     // A second start builds nothing.
