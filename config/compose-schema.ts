@@ -11,7 +11,18 @@ import {
 import { shareOptions } from './share-options.ts';
 import { listForms } from './store-url.ts';
 
-const COMBINATORS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', 'dependentSchemas'] as const;
+/** Keywords that join schemas. */
+export const COMBINATORS = [
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'not',
+  'if',
+  'then',
+  'else',
+  '$ref',
+  'dependentSchemas',
+] as const;
 const OPEN = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', '$dynamicRef'] as const;
 /** Types of a group or section: options, `true`, `false` or empty. */
 const OPTIONAL = Object.freeze(['object', 'boolean', 'null']);

@@ -45,7 +45,7 @@ export function writeReports(): ReadonlyMap<string, string> {
     const tsc = path.join(PACKAGE_ROOT, 'node_modules/typescript/bin/tsc');
     execFileSync(
       process.execPath,
-      [tsc, '-p', 'tsconfig.build.json', '--emitDeclarationOnly', '--removeComments', '--outDir', folder],
+      [tsc, '-p', 'tsconfig.build.json', '--declaration', '--emitDeclarationOnly', '--outDir', folder],
       { cwd: PACKAGE_ROOT, stdio: ['ignore', 'pipe', 'inherit'] },
     );
     return new Map(listEntries().map((entry) => [reportFile(entry), describeEntry(entry, folder)]));
