@@ -16,7 +16,7 @@ const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const NGINX = findProgram('nginx', ['/usr/sbin', '/usr/local/sbin']);
 const ROOT = path.join(import.meta.dirname, '../..');
 
-/** A site of a company with the gateway below a path, and something else around it. */
+/** nginx configuration of a company's site, with the gateway below a path and another page at the root. */
 const site = (own: number, gateway: string): string => `
   daemon off; pid nginx.pid; user root; events {}
   http {
@@ -70,7 +70,7 @@ const site = (own: number, gateway: string): string => `
       page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
       page.on('pageerror', (error) => faults.push(error.message));
       page.on('response', (response) => {
-        // Whatever it asks for is below the base path, and there.
+        // Every request of the page goes below the base path and succeeds.
         if (!response.url().startsWith(`${url}/`) && !response.url().startsWith('data:')) faults.push(response.url());
         if (response.status() >= 400) faults.push(`${response.status()} ${response.url()}`);
       });
