@@ -10,7 +10,7 @@ type Loose = any;
 const today = () => new Date().toISOString().slice(0, 10);
 const tomorrow = () => new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
 
-/** The echo of `hi`: 5 tokens in and 1 out, at a dollar a million each. */
+/** Echo of `hi`: 5 tokens in and 1 out, at one dollar per million each. */
 const CALL = { model: 'echo/echo', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
 
 describe('accounts over HTTP and on the command line', () => {
@@ -56,7 +56,7 @@ describe('accounts over HTTP and on the command line', () => {
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify(CALL),
     });
-  /** What a call costs, in micro-dollars, by the gateway's own word. */
+  /** Returns the reported cost of a call, in micro-dollars. */
   const spend = async (key: string): Promise<number> => {
     const response = await call(key);
     expect(response.status, await response.clone().text()).to.equal(200);

@@ -9,7 +9,7 @@ import { streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
 const NAME = 'vendor.invalid';
 const hasIpv6 = Object.values(os.networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 
-/** Where the machine has no such loopback there is nothing to test. */
+/** Skipped on machines without an IPv6 loopback. */
 const onIpv6 = hasIpv6 ? it : it.skip;
 const onLinux = process.platform === 'linux' ? it : it.skip;
 
@@ -19,7 +19,7 @@ interface Vendor {
   close(): Promise<void>;
 }
 
-/** A vendor at one address, which says that address. */
+/** Starts a vendor at one address; its responses contain that address. */
 async function startVendor(host: string, port = 0): Promise<Vendor> {
   let calls = 0;
   const said = { pieces: [{ text: `at ${host}` }] };
@@ -49,7 +49,7 @@ describe('addresses of providers', () => {
   let addresses: readonly string[] = [];
 
   before(() => {
-    // What a name server of the test says of the one name; the system answers for all others.
+    // A stand-in for the name server resolves NAME; the system resolves all other names.
     const own = (name: string, options: dns.LookupOptions, reply: (...said: unknown[]) => void): void => {
       const all = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
       const [first] = all;
@@ -109,7 +109,7 @@ describe('addresses of providers', () => {
       const target = await start(NAME, before.port);
       expect(await chat(target)).to.include('at 127.0.0.2');
       addresses = ['127.0.0.3'];
-      // The kept connection goes on while the vendor keeps it, as HTTP has it.
+      // The open connection is reused until the vendor closes it, as HTTP specifies.
       expect(await chat(target)).to.include('at 127.0.0.2');
       await before.close();
       expect(await chat(target)).to.include('at 127.0.0.3');

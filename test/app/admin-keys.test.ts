@@ -153,7 +153,7 @@ describe('keys on the admin API', () => {
     for (const field of fields) expect(key.body[field], field).not.to.equal(null);
     const { data } = (await call('GET', `/audit?subject=${prefix}&action=key.update`)).body;
     expect(data).to.have.lengthOf(20);
-    // The changes are a chain, in whatever order their entries were written.
+    // The changes form a chain, whatever the order of their entries.
     const befores = new Set(data.map(({ before }: { before: object }) => JSON.stringify(before)));
     const afters = data.map(({ after }: { after: object }) => JSON.stringify(after));
     expect(befores.size).to.equal(20);

@@ -68,7 +68,7 @@ describe('users on the admin API', () => {
       gateway.get('/api/core/admin/keys', { authorization: `Bearer ${signShared(SECRET, { ...claims })}` });
     expect((await ask({ sub: 'boss', groups: ['ops'] })).status).to.equal(200);
     expect((await ask({ sub: 'user', scope: 'keys:write' })).status).to.equal(403);
-    // Nobody makes themselves an operator: the key of an operator's token is a plain one.
+    // Operators cannot promote themselves: a key created with an operator's token is a plain key.
     const made = await gateway.post(
       '/api/core/api_keys/create',
       {},

@@ -5,7 +5,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 const RESULT = { system: 'You write the one result' };
 const NOTES = { specialties: [], red_flags: [], self_harm: false, medicines_involved: false, language: 'en' };
 const LISTS = { considerations: [], recommended_next_steps: [], questions: [] };
-/** A medical case that goes through. */
+/** Script of a medical case that succeeds. */
 const MEDICAL = [
   { asked: 'triage', reply: { ...NOTES, urgency: 'routine', complexity: 'simple' } },
   { asked: 'opinion', reply: { summary: 'x', considerations: [], must_not_miss: [], questions: [], avoid: [] } },

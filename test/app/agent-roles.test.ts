@@ -35,7 +35,7 @@ describe('the system role of agents', () => {
       { system: 'I pilot', user: 'Reports of others', reply: report },
       { system: 'I pilot', reply: { ...report, needs } },
       { system: 'I answer from papers', reply: report },
-      // The first does not fit, so that the correction is seen too.
+      // The first reply is invalid, so that the correction is tested too.
       { system: 'You write the one result', times: 1, reply: { 'CANARY-wrong': 1 } },
       { system: 'You write the one result', reply: { answer: 'CANARY-answer' } },
     ]);

@@ -35,7 +35,7 @@ describe('a gateway with agents', () => {
     const response = await gateway.post(path, body);
     return { status: response.status, headers: response.headers, body: (await response.json()) as Loose };
   };
-  /** Requests and tokens of all calls in the books. */
+  /** Requests and tokens of all calls in the ledger. */
   const used = async () => {
     const { data } = (await (await gateway.get('/api/core/usage?group_by=model')).json()) as Loose;
     const sum = (field: string) =>

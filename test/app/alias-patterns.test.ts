@@ -34,7 +34,7 @@ describe('an alias that ends in *', () => {
     await second?.close();
   });
 
-  /** The model that a vendor got for a name, with who got it; the status where none did. */
+  /** Vendor and model that a name resolves to; the status if no vendor got the request. */
   const arrived = async (model: string, headers: Record<string, string> = {}): Promise<string> => {
     const before = [first, second].map(({ requests }) => requests.length);
     const response = await gateway.post(CHAT.path, { ...CHAT.request, model }, headers);

@@ -14,7 +14,7 @@ interface Entry {
 
 describe('the audit log of a gateway', () => {
   let operator: Operator;
-  /** Whole keys that were made: none may be shown again. */
+  /** Complete keys created by the test; none may be shown again. */
   const secrets: string[] = [];
 
   before(async () => {
@@ -24,7 +24,7 @@ describe('the audit log of a gateway', () => {
   });
   after(() => operator.gateway.stop());
 
-  /** Every word that changes something, over the API or on the command line, with the action it is written down as. */
+  /** Runs each API call or command that changes data; the table names the action expected in the audit log. */
   const api = (method: string, path: string, body?: object) => async (): Promise<void> => {
     const told = await operator.call(method, path.replace(':key', await keyOf()), body);
     expect(told.status, JSON.stringify(told.body)).to.equal(200);
@@ -171,7 +171,7 @@ describe('the audit log of a gateway', () => {
     const refused = all.find(({ status }) => status === 429);
     expect(refused?.body.error).to.include({ code: 'rate_limited', type: 'rate_limit_error' });
     expect(Number(refused?.headers.get('retry-after'))).to.be.within(1, 60);
-    // Another operator is not kept waiting.
+    // Another operator is not limited.
     expect((await operator.call('GET', '/plans')).status).to.equal(200);
   });
 });

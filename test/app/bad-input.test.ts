@@ -17,7 +17,7 @@ describe('the chat route, given bad input,', () => {
   });
   after(() => gateway.stop());
 
-  /** Every error answer has the one format and a code of the table, with the status of its row. */
+  /** Asserts the common error format, a code of the table and the status of its row. */
   async function assertError(
     response: Response,
   ): Promise<{ code: keyof typeof ERRORS; param: string | null; message: string }> {
@@ -251,9 +251,9 @@ describe('the chat route, given bad input,', () => {
       const before = reached;
       const bytes = Buffer.from(raw, 'base64');
       const received = await sendRaw(port, bytes);
-      // Where a whole request comes before the malformed one, that one is answered.
+      // A complete request before the malformed one gets a response.
       const requests = bytes.toString('latin1').match(/^[A-Z]+ \S+ HTTP/gm) ?? [];
-      // A fault in the chunks of a body comes after a head that was fine; upgrades are no faults.
+      // An error in a chunked body follows a valid head. Upgrades are valid.
       const isHead = expectError !== null && !/Pause|chunk/.test(JSON.stringify(expectError));
       if (!isHead || requests.length > 1) continue;
       expect(reached, `${title}: ${JSON.stringify(expectError)}`).to.equal(before);
@@ -319,7 +319,7 @@ describe('the chat route, given bad input,', () => {
   });
 });
 
-/** Sends bytes, ends, and answers what came back until the other side closed. */
+/** Sends bytes, ends the connection and returns everything received until the peer closed. */
 function sendRaw(port: number, bytes: Buffer): Promise<string> {
   return new Promise((resolve) => {
     let received = '';

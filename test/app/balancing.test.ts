@@ -24,7 +24,7 @@ describe('an alias with rules', () => {
         thrifty: { targets: [{ to: 'd/m', onlyWhenCheaper: true }, 'a/thrifty'] },
         impatient: { targets: ['a/impatient'], timeouts: { firstByte: '200ms' } },
       },
-      // The dearest.
+      // Highest price.
       { d: { prices: { '*': { input: 10, output: 20 } } } },
     );
   });
@@ -69,7 +69,7 @@ describe('an alias with rules', () => {
     });
     const by: (string | null)[] = [];
     for (let n = 0; n < 40; n++) by.push((await rig.ask('even')).by);
-    // The median of forty is one of the other thirty.
+    // The median of forty latencies is one of the other thirty.
     expect(by.filter((name) => name === 'a').length, 'how often it is measured').to.be.below(10);
   });
 

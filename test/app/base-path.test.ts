@@ -27,7 +27,7 @@ describe('a gateway below a base path', () => {
     for (const path of ['/livez', '/readyz', '/metrics', '/openapi.json', '/docs', '/docs/try.js', '/v1/models', '/'])
       expect((await gateway.get(path)).status, path).to.equal(200);
     expect(await json(await gateway.get('/'))).to.include({ docs: '/ai/llm/docs' });
-    // Also without a slash behind it, and with a query.
+    // Also without a trailing slash, and with a query.
     expect((await fetch(`${origin}/ai/llm`)).status).to.equal(200);
     expect((await fetch(`${origin}/ai/llm?x=1`)).status).to.equal(200);
   });
@@ -42,7 +42,7 @@ describe('a gateway below a base path', () => {
       .chat.completions.create({ ...CHAT, messages: [{ role: 'user', content: 'Hi' }] });
     expect(choices[0]?.message.content).to.include('Hi');
     expect((await gateway.post('/v1/messages', { ...CHAT, max_tokens: 9 })).status).to.equal(200);
-    // The request that the gateway makes to itself for these finds it, too.
+    // The gateway's internal request for idempotency also uses the base path.
     for (const round of [1, 2]) {
       const kept = await gateway.post('/v1/chat/completions', CHAT, { 'idempotency-key': 'below-a-base-path' });
       expect([kept.status, await kept.text()], String(round)).to.satisfy(([status]: [number]) => status === 200);
@@ -90,7 +90,7 @@ describe('a gateway below a base path', () => {
     expect(document['servers']).to.deep.equal([{ url: '/ai/llm' }]);
     expect(JSON.stringify(document['paths'])).to.include(`curl ${gateway.url}/v1/models`);
     const page = await (await gateway.get('/docs')).text();
-    // What the page loads, it finds from where it is.
+    // The page loads its assets by relative URLs.
     expect([...page.matchAll(/(?:src|href|spec-url)="([^"]*)"/g)].map(([, link]) => link)).to.satisfy(
       (links: readonly string[]) => links.every((link) => !link.startsWith('/')),
     );

@@ -3,7 +3,7 @@ import { type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/
 import { pluginFile, startError } from '../support/plugins/plugin-file.ts';
 import { until } from '../support/wait.ts';
 
-/** A judge that says what a test says, when it says so. */
+/** Guardrail whose verdict and time of response the test controls. */
 const JUDGE = pluginFile({
   name: 'judge',
   setup: `api.hook('prepare', async (call, request) => {
@@ -29,7 +29,7 @@ describe('a policy beside its calls', () => {
     await open.stop();
   });
 
-  /** Calls, and gives the verdict when the provider has the request. */
+  /** Makes a call and delivers the verdict once the provider has the request. */
   const call = async (verdict: string, stream: boolean, of = rig) => {
     let give = (_verdict: string): void => {};
     const before = of.sent('openai').length;

@@ -15,7 +15,7 @@ interface Rule {
   readonly cost: string;
 }
 
-/** The account has no money; a call of the priced model reserves and costs ten micro-dollars. */
+/** The account has no money. A call of the priced model reserves and costs 10 micro-dollars. */
 const RULES: readonly Rule[] = [
   { billing: 'off', model: 'priced/m', cost: '0.00001' },
   { billing: 'track', model: 'priced/m', cost: '0.00001' },

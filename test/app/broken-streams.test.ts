@@ -1,4 +1,4 @@
-/** Vendors whose streams begin well and die: judged by the end of a stream, not by its first token. */
+/** Vendors whose streams start well and then break: health is judged by the end of a stream, not by its first token. */
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { type Asked, fineStream, type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';
@@ -10,14 +10,14 @@ const NAMES = ['outage', 'back', 'cut', 'left'];
 const MODELS = Object.fromEntries(NAMES.map((name) => [name, [`a/${name}`, `b/${name}`]]));
 const STREAM = { stream: true };
 
-/** Says a word, and ends without a finish reason. */
+/** Sends one delta and ends without a finish reason. */
 const broken: Script = async (wire) => {
   await wire.send(SSE_HEAD);
   await wire.send(chunk(`data: ${delta('one word')}\n\n`));
   await wire.send(LAST_CHUNK);
 };
 
-/** Says a word, and nothing more. */
+/** Sends one delta and then stalls. */
 const endless: Script = async (wire) => {
   await wire.send(SSE_HEAD);
   await wire.send(chunk(`data: ${delta('one word')}\n\n`));
@@ -37,13 +37,13 @@ describe('a vendor whose streams die midway', () => {
   beforeEach(() => {
     const startedAt = performance.now();
     passedMs = 0;
-    // Time passes only where a test says so.
+    // The clock advances only when a test moves it.
     clock = mock.method(performance, 'now', () => startedAt + passedMs);
     rig.vendors['b']?.script(fineStream);
   });
   afterEach(() => clock?.mock.restore());
 
-  /** Begins a stream, and leaves when its first words have come. */
+  /** Starts a stream and disconnects after the first delta. */
   const cut = async (model: string): Promise<void> => {
     const caller = new AbortController();
     const response = await fetch(`${rig.gateway.url}/v1/chat/completions`, {

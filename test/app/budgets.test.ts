@@ -10,7 +10,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { captureTerminal } from '../support/processes/plugin-command.ts';
 import { eventually } from '../support/wait.ts';
 
-/** A model of which a token of output costs 0.002 dollars, and prompts nothing; it repeats what it is sent. */
+/** Model with a price of 0.002 dollars per output token and free input; it echoes its prompt. */
 const PROVIDERS = { echo: { prices: { '*': { input: 0, output: 2000 } } } };
 
 interface Reply {
@@ -58,7 +58,7 @@ describe('budgets in calendar windows', () => {
     });
     return { status: response.status, headers: response.headers, body: await response.json() };
   };
-  /** A chat that costs as many dollars as are asked for, and may cost so much. */
+  /** Sends a chat that costs this many dollars and reserves the same amount. */
   const chat = (gateway: TestGateway, dollars: number, key = gateway.key): Promise<Response> =>
     gateway.post(
       '/v1/chat/completions',
@@ -223,7 +223,7 @@ describe('budgets in calendar windows', () => {
     const third = await gateway.command<{ api_key: string }>('keys', 'rotate', second.api_key_info.id);
     expect((await chat(gateway, 2, third.api_key)).status).to.equal(402);
     expect((await chat(gateway, 1, third.api_key)).status).to.equal(200);
-    // Named by the second of the three, a budget counts the third too.
+    // A budget named by the second of three keys counts the third too.
     await ask(gateway, 'PUT', '/named', { amount_usd: 1, every: 'total', key: second.api_key_info.id });
     await gateway.command('keys', 'update', id, '--clear', 'budgets');
     const fourth = await gateway.command<{ api_key: string; api_key_info: { id: string; budgets: unknown } }>(
@@ -256,7 +256,7 @@ describe('budgets in calendar windows', () => {
     interface Shown {
       readonly budgets: readonly Record<string, unknown>[];
     }
-    // The key that replaced it goes on with what it had spent.
+    // The rotated key continues with the spend of its predecessor.
     for (const key of [id, second.api_key_info.id]) {
       const [total, month] = ((await read(`/${key}`)) as unknown as Shown).budgets;
       expect(total).to.include({

@@ -36,7 +36,7 @@ describe('what is said in calls', () => {
   };
   const asAdmin = async (running: TestGateway, path: string): Promise<Loose> =>
     (await running.get(path, { authorization: `Bearer ${admin}` })).json();
-  /** What operators are shown of the newest call. */
+  /** Bodies of the newest call, as shown to operators. */
   const bodiesOfNewest = async (running: TestGateway): Promise<Loose> =>
     eventually(async () => {
       const { data } = await asAdmin(running, '/api/core/admin/calls?limit=1');

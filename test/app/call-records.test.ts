@@ -36,7 +36,7 @@ describe('the record of a call', () => {
     messages: [{ role: 'user', content }],
     ...rest,
   });
-  /** The record of the request with this id, once it is written. */
+  /** Waits for the record of the request with this id. */
   const recordOf = (response: Response): Promise<CallRow> =>
     eventually(async () => {
       const { calls } = await store.ledger.calls({ limit: 100 });

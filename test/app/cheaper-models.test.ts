@@ -3,7 +3,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
 const FALLBACK = 'x-tollgate-budget-fallback';
 const MESSAGES = [{ role: 'user', content: 'Hi there, how are you?' }];
-/** The dear model costs a hundred times what the cheap one does. */
+/** The expensive model costs 100 times as much as the cheap one. */
 const PROVIDERS = {
   dear: { plugin: 'echo', prices: { '*': { input: 1000, output: 1000 } } },
   cheap: { plugin: 'echo', prices: { '*': { input: 10, output: 10 } } },
@@ -17,7 +17,7 @@ interface CallRow {
   readonly hooks: readonly { readonly plugin: string; readonly hook: string; readonly action: string }[];
 }
 
-/** Whole nano-dollars of an amount as headers and commands say it. */
+/** Converts an amount from a header or command to nano-dollars. */
 const nanos = (usd: string | null | undefined): bigint => {
   const [whole = '0', rest = ''] = (usd ?? '0').split('.');
   return BigInt(whole + rest.padEnd(9, '0'));
@@ -112,7 +112,7 @@ describe('a call that its budget does not cover', () => {
     let sum = 0n;
     const providers = new Set<string | null>();
     let refused = 0;
-    // Random lengths of output: the dear model is left and taken again as they fit.
+    // With random output lengths the route changes to and from the expensive model as the reservation fits.
     for (let turn = 0; turn < 60; turn += 1) {
       const response = await chat(target, { max_tokens: 1 + ((turn * 7919) % 400) });
       await response.text();

@@ -5,7 +5,7 @@ import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../support/vendors/scripted
 
 const TEXT = 'Größe: 42 m. See §3.';
 const PAGE = { url: 'https://example.org/size', title: 'Sizes' };
-/** Google counts in bytes: the ö and the ß have two. */
+/** Google counts bytes: ö and ß take two each. */
 const GROUNDING = {
   groundingChunks: [
     { web: { uri: PAGE.url, title: PAGE.title } },
@@ -19,7 +19,7 @@ const GROUNDING = {
 const USAGE = { promptTokenCount: 3, candidatesTokenCount: 9, totalTokenCount: 12 };
 const part = (text: string) => ({ content: { role: 'model', parts: [{ text }] }, index: 0 });
 
-/** What both vendors cite: a page for the first sentence, a document for the second. */
+/** Citations of both vendors: a page for the first sentence, a document for the second. */
 const CITED = [
   { type: 'web_search_result_location', ...PAGE, cited_text: 'The size is 42 m.', encrypted_index: 'abc' },
   {
@@ -72,7 +72,7 @@ const VENDORS = [
   },
 ] as const;
 
-/** Of a document: Google has a name for it in its store, Anthropic's the title that the caller gave. */
+/** Document names: Google returns its name in the store, Anthropic the title set by the caller. */
 const FILE = { gemini: 'stores/a/files/b', anthropic: 'manual.pdf' } as const;
 const URL_CITATION = { ...PAGE, start_index: 0, end_index: 12 };
 const USER = [{ role: 'user' as const, content: 'How long?' }];
@@ -95,7 +95,7 @@ describe('what a vendor cites or makes', () => {
           await out.send(chunk(`${'type' in event ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`));
         await out.send(LAST_CHUNK);
       });
-    // What AI SDKs take of a chat: https://github.com/vercel/ai/blob/main/packages/openai/src/chat/openai-chat-api.ts
+    // Citations parsed by AI SDKs: https://github.com/vercel/ai/blob/main/packages/openai/src/chat/openai-chat-api.ts
     const chatCitations = [{ type: 'url_citation', url_citation: URL_CITATION }];
     const file = { type: 'file_citation', file_id: FILE[wire], filename: 'manual.pdf', index: TEXT.length };
     const responsesCitations = [{ type: 'url_citation', ...URL_CITATION }, file];

@@ -12,7 +12,7 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 import { eventually } from '../support/wait.ts';
 
 const CHAT = { model: 'vendor/m', messages: [{ role: 'user', content: 'hi' }] };
-/** Names that nobody has: what is reached by them was reached through the proxy. */
+/** Names that do not resolve: every request to them went through the proxy. */
 const VENDOR = 'http://vendor.invalid:8080';
 const DIRECTORY = 'http://directory.invalid:8081';
 
@@ -117,7 +117,7 @@ describe('a gateway behind the proxy of a company', () => {
     await eventually(async () => {
       const balance = (await (await gateway?.get('/api/core/balance'))?.json()) as Readonly<Record<string, string>>;
       expect(balance['held']).to.equal('0.00');
-      // A word came, of a thousand tokens that were held.
+      // One delta arrived, of a reservation for a thousand tokens.
       expect(Number(balance['spent'])).to.be.above(0).and.below(0.1);
     });
     expect(gateway.logText()).not.to.include(proxy.url);

@@ -19,12 +19,13 @@ const APP = path.join(import.meta.dirname, '../../plugins/console/app/vite.confi
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--no-first-run'];
 const DAY_MS = 86_400_000;
 /**
- * The most that a task of a page takes of the processor. The aim is 50 ms; on an idle machine the longest of 745 tasks took 21 ms, on one
- * that ran much beside it 8 of 462 took more than 50, 90 ms at most. Before rows were kept, tasks of one to two seconds were seen there, by the clock.
+ * Maximum processor time of one task of a page. The aim is 50 ms. On an idle machine the longest of 745 tasks took 21
+ * ms. On a busy one, 8 of 462 took more than 50 ms, at most 90 ms. Before rows were cached, tasks took one to two
+ * seconds of wall-clock time there.
  */
 const TASK_MS = 250;
 
-/** Makes the page, before a gateway that shows it is started. */
+/** Builds the page before a gateway that serves it starts. */
 const buildPage = () => build({ configFile: APP, logLevel: 'error' });
 
 const openBrowser = () => chromium.launch({ executablePath: CHROMIUM, args: ARGS });
@@ -147,12 +148,12 @@ describe('the pages of the console, as an operator works with them', function ()
     await page.getByRole('combobox', { name: 'When' }).selectOption('7d');
     await page.locator('tbody tr').nth(2).waitFor({ state: 'detached' });
     await page.locator('tbody tr').nth(1).waitFor();
-    // The feed has told its newest ones, too.
+    // The feed has delivered the newest rows too.
     await page.getByText('live', { exact: true }).waitFor();
     const rows = await page.locator('tbody tr').allTextContents();
     expect(rows.length).to.equal(2);
     for (const row of rows) expect(row).to.match(/refused\s*model_not_allowed[\s\S]*echo[\s\S]*lena/);
-    // The newest: ids of calls have their time, which does not go back with the clock of this test.
+    // First row is the newest: call ids contain their time, which the test's clock does not move.
     await page.locator('tbody tr').first().getByRole('link').first().click();
     await page.getByRole('dialog').getByText('The key may not use this model').waitFor();
   });
@@ -160,7 +161,7 @@ describe('the pages of the console, as an operator works with them', function ()
   it('look further back by themselves where the gateway told an empty page and where to go on', async () => {
     await call(await makeKey('rare', '--models', 'north/m'), 'echo/echo');
     await signIn();
-    // As over millions of calls, of which a gateway looks at some thousands at once.
+    // Simulates millions of calls, of which a gateway scans a few thousand per page.
     await page.route(/\/calls\?.*user=rare.*limit=100/, async (route) => {
       const url = route.request().url();
       if (url.includes('after=further')) return route.continue({ url: url.replace('&after=further', '') });
@@ -212,7 +213,7 @@ describe('the pages of the console, as an operator works with them', function ()
         if ((await page.locator('h1').textContent()) !== 'Not for this session') continue;
         closed.push(name);
         await page.getByText(/needs the scope .* which your session lacks/).waitFor();
-        // Nor is it offered.
+        // The page is not in the navigation either.
         expect(await page.locator(`nav a[href="#/${name}"]`).count(), name).to.equal(0);
       }
       expect(refused).to.deep.equal([]);
@@ -259,7 +260,7 @@ describe('the pages of the console, as an operator works with them', function ()
   });
 });
 
-/** What the tasks of the pages took of the processor, in milliseconds: how busy the machine is otherwise does not count. */
+/** Processor time of the pages' tasks, in milliseconds. Other load on the machine does not count. */
 function readTasks(trace: Buffer): readonly number[] {
   interface Event {
     readonly name: string;
@@ -308,7 +309,7 @@ describe('the page of the configuration', function () {
     await installation?.remove();
   });
 
-  /** With a line for each value, as people write it. */
+  /** Writes one value per line, as people do. */
   const write = (value: object): Promise<void> => writeFile(file, JSON.stringify(value, null, 2));
   const changed = (amount_usd: number) => ({ ...config, budgets: [{ name: 'everyone', amount_usd, every: 'day' }] });
   const lineOf = async (word: string): Promise<number> =>

@@ -51,7 +51,9 @@ describe('programs that people signed in with, in the console', function () {
       body: new URLSearchParams(fields).toString(),
     });
 
-  /** Signs a program in as ann, who approves it; answers what its access token is worth. */
+  /**
+   * Signs in a program, approved by ann. Returns a function that calls with its access token and returns the status.
+   */
   const signIn = async (program: string): Promise<() => Promise<number>> => {
     const browser = openBrowser();
     const begun = (await (await send('/oauth/device_authorization', { surface: program })).json()) as {

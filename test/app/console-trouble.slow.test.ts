@@ -14,7 +14,7 @@ const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 const ROOT = path.join(import.meta.dirname, '../..');
 const HOSTILE = '<img src=x onerror="document.title=\'taken\'">';
 
-/** A plugin of somebody else, whose file is named by markup. */
+/** Third-party plugin whose file name contains markup. */
 const HOSTILE_PLUGIN = pluginFile({ name: 'odd', kind: 'policy', setup: `api.hook('admit', () => undefined);` });
 
 describe('the console when something goes wrong', function () {
@@ -110,7 +110,7 @@ describe('the console when something goes wrong', function () {
     await typeKey('for the robot');
     await gateway.command('keys', 'revoke', own.api_key.split('_').slice(0, 2).join('_'));
     const { now } = Date;
-    // A session looks at its key every five seconds.
+    // A session checks its key every five seconds.
     Date.now = () => now() + 6_000;
     try {
       await page.getByRole('button', { name: 'Make the key' }).click();
@@ -138,7 +138,7 @@ describe('the console when something goes wrong', function () {
     } finally {
       wire.heal();
     }
-    // The store is back for the gateway once it has connected anew.
+    // The gateway uses the store again after it has reconnected.
     await eventually(async () => {
       await page.getByRole('button', { name: 'Make the key' }).click({ timeout: 2_000 });
       await page.getByText('it cannot be shown again').waitFor({ timeout: 4_000 });

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { build } from 'vite';
-import { writeDocsSite } from '../../openapi/pages/docs-site.ts';
+import { bundleDocs } from '../../cli/generate/bundle-docs.ts';
+import { readBuiltinSchemas } from '../../config/load-config.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { fixture } from '../support/speech/sound.ts';
 import { completion, delta, events, openAiVendor, tokenPrices, usageOf } from '../support/vendors/openai-vendor.ts';
@@ -17,14 +18,14 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const HOSTILE = '<img src=x onerror="document.title=\'taken\'">';
 const IMAGES = path.join(ROOT, 'docs/images');
 
-/** What a model says as router, specialist and writer of a team. */
+/** Responses of a model as router, specialist and writer of a team. */
 const TEAM_SAYS: Readonly<Record<string, object>> = {
   assignments: { agents: [{ agent: 'navigation', instruction: 'look' }] },
   report: { summary: `left, ${HOSTILE}`, confidence: 0.9 },
   result: { answer: `Turn left. ${HOSTILE}` },
 };
 
-/** A stream that calls a tool, in pieces. */
+/** Stream with a tool call in several chunks. */
 const CALLS_A_TOOL = [
   { tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'look_up', arguments: '' } }] },
   { tool_calls: [{ index: 0, function: { arguments: '{"word":' } }] },
@@ -33,7 +34,7 @@ const CALLS_A_TOOL = [
   JSON.stringify({ ...JSON.parse(delta('')), choices: [{ index: 0, delta: part, finish_reason: null }] }),
 );
 
-/** The pages, each with something that has to be on it. */
+/** Pages, each with text that must appear. */
 const PAGES: Readonly<Record<string, RegExp>> = {
   '': /Does it work\?[\s\S]*(left alone|is tried again)[\s\S]*everyone[\s\S]*\$10\.00[\s\S]*What failed[\s\S]*How to connect/,
   calls: /provider_unavailable/,
@@ -53,9 +54,9 @@ const PAGES: Readonly<Record<string, RegExp>> = {
   audit: /key\.create/,
 };
 
-/** Some of the docs: the first page, one with code, one in a folder, the widest table. */
+/** Selected docs pages: the first one, one with code, one in a folder, and the widest table. */
 const DOCS: readonly (readonly [where: string, words: RegExp])[] = [
-  ['/docs/pages/index.html', /reading order/],
+  ['/docs/pages/index.html', /Documentation/],
   ['/docs/pages/start.html', /npm start/],
   ['/docs/pages/plugins/tts.html', /Hear it/],
   ['/docs/pages/providers/matrix.html', /anthropic/],
@@ -73,15 +74,15 @@ describe('the console in a browser', function () {
   let context: BrowserContext;
   let page: Page;
   let adminKey: string;
-  /** What no page may do: errors in its console, requests to elsewhere, windows that ask something. */
+  /** Forbidden events of all pages: console errors, requests to other origins, dialogs. */
   let faults: string[];
-  /** Errors that a test is about. */
+  /** Errors that the current test expects. */
   let expected: RegExp | undefined;
 
   before(async function () {
     if (!existsSync(CHROMIUM)) return this.skip();
     await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
-    writeDocsSite(ROOT, path.join(ROOT, 'dist/assets/docs'));
+    await writeFile(path.join(ROOT, 'dist/docs.br'), bundleDocs(await readBuiltinSchemas()));
     vendors = [await startVendor(), await startVendor()];
     const [north, south] = vendors;
     if (!north || !south) throw new Error('there are two vendors');
@@ -126,7 +127,7 @@ describe('the console in a browser', function () {
     expect(faults.filter((fault) => !expected?.test(fault))).to.deep.equal([]);
   });
 
-  /** A vendor that responds whole or as a stream; `please fail` has it fail. */
+  /** Starts a vendor that responds with JSON or a stream; `please fail` makes it fail. */
   const startVendor = () =>
     startScriptedUpstream((wire) => {
       const body = wire.request.body.toString();
@@ -194,7 +195,7 @@ describe('the console in a browser', function () {
     const key = /tg_\w+/.exec(String(line))?.[0] ?? '';
     expect(await call(key, 'echo/echo')).to.equal(200);
     await page.getByText('The first call came: echo/echo, ok.').waitFor();
-    // What the page is for from now on is there, and the key that was made stays.
+    // The permanent content of the page appears, and the new key stays visible.
     await page.getByRole('heading', { name: 'Does it work?' }).waitFor();
     expect(await page.locator('pre').textContent()).to.include(key);
   });
@@ -257,7 +258,7 @@ describe('the console in a browser', function () {
           expect(violations.map(({ id, nodes }) => `${label}: ${id} ${nodes[0]?.html}`)).to.deep.equal([]);
           const beyond = await reader.evaluate('document.documentElement.scrollWidth - innerWidth');
           expect(beyond, `${label} scrolls sideways`).to.equal(0);
-          // What stands beyond the edge of a table of the console is not found by anybody; tables of the docs can be scrolled.
+          // Users do not find cells beyond the edge of a console table. Tables of the docs scroll.
           if (!where.startsWith('/console')) continue;
           const cut = await reader.evaluate(
             "[...document.querySelectorAll('.frame .table')].filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.ariaLabel)",
@@ -271,7 +272,7 @@ describe('the console in a browser', function () {
   it('finds a place in the docs by the keyboard alone, and asks nobody else', async () => {
     await page.goto(`${gateway.url}/docs/pages`);
     await page.keyboard.press('/');
-    await page.keyboard.type('sounds <img> kept');
+    await page.keyboard.type('<img zebra>');
     await page.getByText('Nothing was found').waitFor();
     await page.keyboard.press('Escape');
     await page.keyboard.type('tollgate --json');
@@ -289,7 +290,7 @@ describe('the console in a browser', function () {
 
   it('shows a route in /docs with code and a body that works', async () => {
     await page.goto(`${gateway.url}/docs#post-/v1/chat/completions`);
-    // The viewer reads the whole description first.
+    // The viewer first reads the whole description.
     const body = page.locator('textarea').first();
     await body.waitFor({ timeout: 120_000 });
     expect(JSON.parse(await body.inputValue())).to.deep.include({ model: 'echo/echo' });
@@ -354,7 +355,7 @@ describe('the console in a browser', function () {
     await page.getByText(/\$0\.00135.*by north\/m/).waitFor();
     await page.getByText('by echo/echo').waitFor();
     const { data } = await admin<{ data: readonly { key: string }[] }>('GET', '/calls?user=ann&session=console');
-    // Those of /docs are there too.
+    // Calls from /docs are listed too.
     expect(data.slice(0, 2).map(({ key }) => key)).to.deep.equal(['-', '-']);
   });
 
@@ -404,7 +405,7 @@ describe('the console in a browser', function () {
     await page.getByLabel('Text').fill('Hello there');
     await page.keyboard.press('Control+Enter');
     await page.getByText(/mp3, [\d,]+ bytes after .*, 11 characters, \$0\.011/).waitFor();
-    // The browser could read it: no policy was in its way.
+    // The browser can read the sound: no content security policy blocks it.
     const seconds = await page.evaluate(`new Promise((resolve, reject) => {
       const audio = document.querySelector('audio');
       if (audio.readyState > 0) resolve(audio.duration);
@@ -481,7 +482,7 @@ describe('the console in a browser', function () {
     }
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Usage' }).waitFor();
-    // It is read from its heading on.
+    // Focus is on the heading.
     await page.locator('h1:focus').waitFor();
   });
 
@@ -570,7 +571,7 @@ describe('the console in a browser', function () {
   });
 
   it('looks as the README shows it', async function () {
-    // `WRITE_IMAGES=1` writes the pictures, of a gateway with names as people give them.
+    // `WRITE_IMAGES=1` writes the screenshots, from a gateway with realistic names.
     if (process.env['WRITE_IMAGES'] === undefined) return this.skip();
     const [atlas, boreas] = [await startVendor(), await startVendor()];
     const shown = await startGateway({

@@ -80,7 +80,7 @@ describe('the console', () => {
     expect(await statusUnder(new URL(gateway.url).host, await makeToken())).to.equal(204);
   });
 
-  /** `fetch` does not let a page, or a test, name another host. */
+  /** `fetch` cannot set another Host header. */
   const statusUnder = (host: string, token: string): Promise<number> =>
     new Promise((resolve, reject) => {
       const headers = { host, origin: `http://${host}`, 'content-type': 'application/json' };
@@ -176,7 +176,7 @@ describe('the console', () => {
       ['zoe', 'zoe', '-', 'ok'],
       ['zoe', 'zoe', '-', 'ok'],
     ]);
-    // The line of the log and the record are found by one trace.
+    // The log line and the record are found by the same trace id.
     const traced = { cookie, ...own(), traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' };
     const id = (await ask('POST', `${ADMIN}/console/chat`, traced, CHAT)).headers.get('x-request-id');
     const record = (await (await ask('GET', `${ADMIN}/calls?request=${id}`, { cookie })).json()) as Shown;
@@ -202,13 +202,13 @@ describe('the console', () => {
       Array.from({ length: 3 }, () => ['zoe', '-', 'ok']),
     );
 
-    // Errors are those of the route; its own limits and formats hold.
+    // Errors are those of the proxied route; its limits and formats apply.
     const wrong = await send('POST', '/v1/messages', { model: 'echo/echo' });
     expect([wrong.status, ((await wrong.json()) as { type: string }).type]).to.deep.equal([400, 'error']);
     expect((await send('GET', '/nowhere')).status).to.equal(404);
     for (const path of [`${ADMIN}/keys`, `${ADMIN}/console/try/v1/models`, '/%2e%2e/x'])
       expect((await send('GET', path)).status, path).to.be.oneOf([400, 404]);
-    // A page of another site, somebody unknown, and a role that may not call models.
+    // Rejects another site's page, an anonymous caller, and a role that may not call models.
     expect((await send('POST', '/v1/chat/completions', CHAT, { origin: 'https://evil.example' })).status).to.equal(403);
     expect((await ask('POST', `${ADMIN}/console/try/v1/chat/completions`, own(), CHAT)).status).to.equal(401);
     const { api_key: viewer } = await gateway.command<{ api_key: string }>(
@@ -294,7 +294,7 @@ describe('the console', () => {
         ['chat', 'operator', 'ok'],
       ]);
 
-      // A role without the scope, and a page of another site with the cookie.
+      // A role without the scope, and another site's page with the cookie.
       for (const headers of [viewer, { ...operator, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }]) {
         expect((await send(headers, '/speech/openai', { text: 'Hi.' })).status).to.equal(403);
         expect((await send(headers, '/agent', { message: 'Hi.' })).status).to.equal(403);

@@ -3,7 +3,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
 import { pluginFile, startError } from '../support/plugins/plugin-file.ts';
 
-/** A vendor that counts mini: 100 and the letters of what is said. It tells each question by `/questions`. */
+/** Vendor that counts tokens as 100 plus the letters of the messages. `/questions` returns its count requests. */
 const VENDOR = pluginFile({
   name: 'vendor',
   kind: 'provider',
@@ -35,7 +35,7 @@ const VENDOR = pluginFile({
     });`,
 });
 
-/** Hooks with and without operations, and what they saw. */
+/** Hooks with and without operations, and what they recorded. */
 const PROBE = pluginFile({
   setup: `
     const seen = [];

@@ -3,7 +3,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 
-/** Notes all that a plugin's middleware and hooks can see of a request. */
+/** Records all that middleware and hooks of a plugin can see of a request. */
 const SPY = pluginFile({
   setup: `
     const seen = [];
@@ -89,7 +89,7 @@ describe('the places of a credential', () => {
     const inUrl = await send(`/v1/chat/completions?key=${gateway.key}`);
     expect(inUrl.status).to.equal(401);
     expect(inUrl.text).to.include('URLs end up in logs').and.not.include(gateway.key);
-    // Also beside the same key in its right place: whoever put it there has to hear of it.
+    // Rejected even if the same key is also in its right place: the client must learn of its mistake.
     expect((await send(`/v1/chat/completions?key=${gateway.key}`, { 'x-api-key': gateway.key })).status).to.equal(401);
   });
 

@@ -15,7 +15,7 @@ import {
 } from '../support/vendors/scripted-upstream.ts';
 
 const CHUNK = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' };
-/** Eight bytes of an answer, then silence. */
+/** Sends eight bytes of output, then stalls. */
 const beginning: Script = async (wire) => {
   const choices = [{ index: 0, delta: { content: 'b'.repeat(8) }, finish_reason: null }];
   await wire.send(SSE_HEAD);
@@ -23,7 +23,7 @@ const beginning: Script = async (wire) => {
   await wire.hang();
 };
 
-/** Calls that a drain cuts, and what they owe at a nano-dollar a token: 4 for the message, 2 for its 8 bytes. */
+/** Calls that a drain interrupts. Each owes one nano-dollar per token: 4 for the message, 2 for its 8 bytes. */
 const CUT: readonly {
   readonly what: string;
   readonly stream: boolean;
@@ -34,7 +34,7 @@ const CUT: readonly {
   { what: 'a stream in its middle', stream: true, script: beginning, owes: 8 },
 ];
 
-/** Asks a model for itself, and does not wait for it. */
+/** Plugin that calls a model from its route without awaiting the result. */
 const OWN_CALLS = pluginFile({
   name: 'own-calls',
   kind: 'policy',

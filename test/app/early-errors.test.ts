@@ -14,7 +14,7 @@ describe('an error that is answered while its request still arrives', () => {
   for (const [name, send] of Object.entries(TRANSPORTS))
     it(`reaches its sender over ${name}`, async () => {
       for (const [what, error] of Object.entries(earlyErrors(gateway.key))) {
-        // A form has its own content type, which is looked at before its length.
+        // The content type of a form is rejected before its length.
         const isForm = name === 'a multipart form' && error.status === 413;
         const wanted = isForm ? { status: 415, code: 'unsupported_media_type' } : error;
         expect(await send(gateway.url, error, 3_000_000), what).to.include({
@@ -24,7 +24,7 @@ describe('an error that is answered while its request still arrives', () => {
       }
     });
 
-  /** The log's lines about one request. */
+  /** Log lines of one request. */
   const linesOf = (id: string) => gateway.logs.filter((line) => line['request_id'] === id);
 
   it('is logged as answered, not as aborted', async () => {

@@ -13,7 +13,7 @@ const EXACT = {
   system_fingerprint: 'fp_1',
 };
 
-/** Changes an answer in place and answers nothing, as a careless plugin may. */
+/** Changes a response in place and returns nothing, as a careless plugin may. */
 const IN_PLACE = `export default { name: 'in-place', kind: 'policy', apiVersion: 1, setup(api) {
   api.hook('receive', (call, response) => { response.choices[0].message.content = 'changed'; });
 } };`;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
-/** Reads events one after the other, as a client does; comments are told as such. */
+/** Reads events one by one, as a client does; also yields comments. */
 async function* eventsOf(
   response: Response,
 ): AsyncGenerator<{ id?: string; event?: string; data?: string; comment?: string }> {

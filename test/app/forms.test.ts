@@ -5,7 +5,7 @@ import { connectTo } from '../support/clients/raw-socket.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { until } from '../support/wait.ts';
 
-/** A route that takes an upload, and says what it got. */
+/** Route that accepts an upload and reports what it received. */
 const UPLOADS = `
 import { readFile } from 'node:fs/promises';
 export default {

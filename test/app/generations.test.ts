@@ -14,7 +14,7 @@ import {
 } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-/** Says of what generation it is, counts its calls, and tells of its end. */
+/** Reports its generation, counts its calls and records when it closes. */
 const WITNESS = pluginFile({
   name: 'witness',
   more: `configSchema: { type: 'object', properties: { label: { type: 'string' }, fails: { enum: ['setup', 'ready'] } } },`,
@@ -48,7 +48,7 @@ describe('another configuration in a running gateway', () => {
     ...more,
   });
 
-  /** Reads a configuration beside the running one. */
+  /** Loads a second configuration while the first one runs. */
   async function load(label: string, more: Record<string, unknown> = {}): Promise<LoadedConfig> {
     const configPath = path.join(gateway.folder, `${label}.json`);
     const base = { server: { port: 0 }, store: 'sqlite:./data', auth: { 'api-key': {} } };

@@ -6,7 +6,7 @@ import { pluginFile } from '../support/plugins/plugin-file.ts';
 import type { Script } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-/** As often as a test likes. */
+/** Hedges without a limit. */
 const AT_ONCE = { after: '10ms', maxExtra: '100%' };
 const two = (name: string, hedge: object = AT_ONCE) => ({ targets: [`a/${name}`, `b/${name}`], hedge });
 const MODELS = {
@@ -18,7 +18,7 @@ const MODELS = {
   three: { targets: ['a/three', 'b/three', 'c/three'], hedge: AT_ONCE },
 };
 
-/** Micro-dollars of a response of the vendors, and of a prompt that was sent and whose response was not waited for. */
+/** Cost in micro-dollars of a full response, and of the prompt of an abandoned attempt. */
 const RESPONSE = 70;
 const PROMPT = 5;
 
@@ -40,7 +40,7 @@ describe('a second target beside one that takes long', () => {
     eventually(async () => {
       expect(await money()).to.deep.equal({ spent: before.spent + amount, held: 0 });
     });
-  /** Responds once the other vendor has been asked too. */
+  /** Responds after the other vendor has received the request too. */
   const afterOther = (other: string, then: Script | Buffer): Script => {
     const asked = rig.vendors[other]?.request(rig.countOf(other));
     return async (wire) => {
@@ -167,7 +167,7 @@ describe('a second target beside one that takes long', () => {
   });
 });
 
-/** A vendor with tools of its own, that takes its time. */
+/** Slow vendor with its own tools. */
 const VENDOR = pluginFile({
   name: 'vendor',
   kind: 'provider',

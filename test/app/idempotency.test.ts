@@ -18,7 +18,7 @@ const EMBEDDED = {
   usage: { prompt_tokens: 50, total_tokens: 50 },
 };
 
-/** Routes of a plugin that make no call: a long stream that ends in an error, and one that fails at first. */
+/** Plugin routes without model calls: a long stream that ends in an error, and a route whose first call fails. */
 const FEED = pluginFile({
   name: 'feed',
   setup: `
@@ -52,7 +52,7 @@ describe('a request with an Idempotency-Key', () => {
   });
   after(() => rig?.stop());
 
-  /** A comparable response: what is said anew with each is left out. */
+  /** Comparable part of a response, without the headers that differ each time. */
   const bodyOf = async (response: Response) => ({ status: response.status, text: await response.text() });
   const post = (path: string, body: object, headers: Record<string, string>) => rig.gateway.post(path, body, headers);
   const MESSAGES = [{ role: 'user', content: 'hello' }];
@@ -288,7 +288,7 @@ describe('a request with an Idempotency-Key', () => {
         request.setHeader('idempotency-key', key);
         request.end(JSON.stringify({ model: 'one/m', messages: MESSAGES }));
       });
-      // Spaces around a value are not part of it.
+      // Surrounding spaces are not part of a header's value.
       expect(status).to.equal(key === ' x' ? 200 : 400);
     });
 

@@ -16,7 +16,7 @@ describe('the addresses of a key', () => {
     expect(body.api_key_info.addresses).to.deep.equal(addresses);
     return { text: body.api_key, id: body.api_key_info.id };
   };
-  /** The status of a chat with a key from an address. */
+  /** Status of a chat with a key from an address. */
   const chat = async (key: string, from: string, stream = false) => {
     const response = await operator.gateway.post(
       '/v1/chat/completions',

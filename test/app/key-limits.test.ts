@@ -3,7 +3,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type OpenIdProvider, startOpenIdProvider } from '../support/identity/openid-provider.ts';
 
 const KEYS = '/api/core/api_keys';
-/** Costs four micro-dollars by the echo, and reserves five. */
+/** Costs 4 micro-dollars at the echo provider and reserves 5. */
 const CHAT = { model: 'echo/echo', max_tokens: 3, messages: [{ role: 'user', content: 'Hi there' }] };
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into, whatever their shape
@@ -41,7 +41,7 @@ describe('limits that several keys share', () => {
     send('POST', `${KEYS}/rotate`, token, { id, overlap_seconds: 600 });
   const ask = async (key: string): Promise<number> =>
     (await gateway.post('/v1/chat/completions', CHAT, { authorization: `Bearer ${key}` })).status;
-  /** The statuses of calls of each key in turn. */
+  /** Calls with each key in turn; returns the statuses. */
   const askInTurn = async (keys: readonly Loose[], rounds: number): Promise<readonly number[]> => {
     const statuses: number[] = [];
     for (let round = 0; round < rounds; round++) for (const { api_key } of keys) statuses.push(await ask(api_key));

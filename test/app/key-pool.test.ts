@@ -19,11 +19,11 @@ const POOL = [
   { name: 'three', key: SECRETS.three, weight: 0 },
 ];
 
-/** Which key a request came with. */
+/** Name of the key in a request. */
 const keyOf = ({ headers }: { readonly headers: Readonly<Record<string, string>> }): string =>
   Object.entries(SECRETS).find(([, secret]) => headers['authorization'] === `Bearer ${secret}`)?.[0] ?? 'none';
 
-/** Refuses these keys, and responds well to the others. */
+/** Refuses requests with these keys and responds normally to the others. */
 const refusing =
   (refused: Readonly<Record<string, Buffer>>, good: Script | Buffer = fine): Script =>
   (wire: Wire) => {

@@ -37,7 +37,7 @@ describe('an API key over HTTP', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** A gateway on the one store of this file. */
+  /** Starts a gateway on the shared store of this file. */
   const startNode = (config: object = {}) =>
     startGateway(
       {

@@ -13,10 +13,10 @@ const REFUSED = answer(500, { error: { message: 'no' } });
 
 interface RefusalCase {
   readonly title: string;
-  /** How the key is made. */
+  /** Options of `keys create`. */
   readonly options: readonly string[];
   readonly model?: string;
-  /** Calls that go through before one is refused. */
+  /** Calls admitted before the first refusal. */
   readonly admitted: number;
   readonly says: RegExp;
   readonly headers: Readonly<Record<string, RegExp>>;
@@ -102,7 +102,7 @@ describe('a gateway with rate limits', () => {
       body: JSON.stringify({ model: 'one/m', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }], ...rest }),
       ...(signal && { signal }),
     });
-  /** Resolves once the books of the last call are done: they are written beside its answer. */
+  /** Sends a call and reads its whole response. */
   const statusOf = async (key: string, rest: object = {}): Promise<number> => {
     const response = await ask(key, rest);
     await response.text();
@@ -126,7 +126,7 @@ describe('a gateway with rate limits', () => {
     });
   }
 
-  /** The head of a response to a large body of which hardly a byte was sent. */
+  /** Head of the response to a large body of which hardly a byte was sent. */
   const askWithoutBody = async (key: string): Promise<string> => {
     const socket = await connectTo(gateway.url);
     const head = ['POST /v1/chat/completions HTTP/1.1', 'host: gateway', `authorization: Bearer ${key}`];
@@ -199,7 +199,7 @@ describe('a gateway with rate limits', () => {
 
   it('takes estimated tokens and corrects them to those that were used', async () => {
     const key = await createKey('--plan', 'tokens');
-    // 5 for the prompt and 900 to write are taken; 20 were used.
+    // 5 tokens for the prompt and 900 for the output are reserved; 20 were used.
     expect(await statusOf(key, { max_tokens: 900 })).to.equal(200);
     await eventually(async () => expect(await statusOf(key, { max_tokens: 900 })).to.equal(200));
   });
@@ -217,7 +217,7 @@ describe('a gateway with rate limits', () => {
     let stops: AbortController[];
     let asking: Promise<unknown>[];
 
-    /** Begins calls whose answers do not come until they are let go. */
+    /** Starts calls whose responses wait until the test releases them. */
     const occupy = async (count: number): Promise<void> => {
       one.script((wire) => wire.hang());
       for (let n = 0; n < count; n++) {

@@ -3,7 +3,10 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { completion } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
-/** A provider whose credential counts: `sync` or by a promise, `broken` where none can be made; made anew once after a 403. */
+/**
+ * Provider that counts its credentials: `sync`, by a promise, or `broken` (none can be created). A 403 renews the
+ * credential once.
+ */
 const plugin = `
 export default {
   name: 'signer', kind: 'provider', apiVersion: 1,

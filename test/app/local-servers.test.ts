@@ -14,7 +14,7 @@ const ASK = { model: 'local/qwq', messages: [{ role: 'user' as const, content: '
 const USAGE = { prompt_tokens: 3, completion_tokens: 9, total_tokens: 12 };
 const HEAD = { id: 'c', created: 1, model: 'qwq' };
 
-/** [the words of the server, its thinking, what is left of its words] */
+/** [text of the server, its thinking, the remaining text] */
 const SAID = [
   ['<think>\nTwo and two.\n</think>\n\nFour.', '\nTwo and two.\n', 'Four.'],
   ['  <think>Hm < 5, </thin k></think>Four.', 'Hm < 5, </thin k>', 'Four.'],
@@ -39,7 +39,7 @@ describe('a server of one’s own', () => {
     await upstream?.close();
   });
 
-  /** Whole, or a character an event. */
+  /** Sends the content whole, or one character per event. */
   function say(content: string, isStream: boolean, reason = 'stop', isRead = Promise.resolve()): void {
     if (!isStream) {
       const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: reason }];

@@ -3,7 +3,7 @@ import { connectTo } from '../support/clients/raw-socket.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { until } from '../support/wait.ts';
 
-/** An auth plugin that reads the body, as one that checks a signature does. */
+/** Auth plugin that reads the body, as a signature check does. */
 const READER = `export default {
   name: 'reader', kind: 'auth', apiVersion: 1,
   setup(api) {

@@ -6,7 +6,7 @@ import { eventually } from '../support/wait.ts';
 const MODEL = 'gemini/gemini-3.8-flash';
 const HI = [{ role: 'user', content: 'Hi' }];
 const IMAGE = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } };
-/** With an image, for which Messages has no form. */
+/** Contains an image, which Messages cannot represent. */
 const DRAWN = {
   candidates: [{ content: { role: 'model', parts: [{ text: 'Here.' }, IMAGE] }, index: 0, finishReason: 'STOP' }],
   usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 9, totalTokenCount: 12 },
@@ -28,7 +28,7 @@ describe('what is lost in translation', () => {
     });
   };
 
-  /** Sends it, and gives the header, the access log's line and the record of the call, once it is written. */
+  /** Sends a request; returns the header, the line of the access log and the record of the call. */
   const send = async (path: string, body: object) => {
     const response = await rig.gateway.post(path, body);
     expect(response.status, await response.text()).to.equal(200);
@@ -87,7 +87,7 @@ describe('what is lost in translation', () => {
 
   it('is what the target that responded was not sent, not one before it', async () => {
     draw(false);
-    // The first has no form for it and cannot be reached; Google's has.
+    // The first target cannot represent `top_k` and is unreachable; Google's can.
     const body = { model: 'any', messages: HI, top_k: 3 };
     const { header, record } = await send('/v1/chat/completions', body);
     expect(header).to.equal(null);

@@ -4,11 +4,11 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 import { wholeBody } from '../support/vendors/vendor-wires.ts';
 
 const MODEL = 'anthropic/claude-opus-5';
-/** US dollars for a token of its output. */
+/** US dollars per output token. */
 const DOLLARS = 25 / 1_000_000;
 const HELLO = [{ role: 'user', content: 'hi' }];
 
-/** What clients send that name no limit, and what those send whose format makes them name one. */
+/** Requests of clients without a limit, and of clients whose format requires one. */
 const CLIENTS: readonly (readonly [client: string, path: string, body: object])[] = [
   ['the AI SDK on chat completions', '/v1/chat/completions', { model: MODEL, messages: HELLO }],
   ['Codex', '/v1/responses', { model: MODEL, input: 'hi', reasoning: { effort: 'high' } }],
@@ -59,7 +59,7 @@ describe('a call whose limit of output nobody named', () => {
   const errorOf = async (response: Response) =>
     ((await response.json()) as { error: { code: string; message: string } }).error;
 
-  /** All that what is left pays for, as a refusal says it. */
+  /** Tokens that the rest of the budget covers, read from a refusal. */
   const affordable = async (target: TestGateway): Promise<number> => {
     const { message } = await errorOf(await chat(target, { max_tokens: 127_000 }));
     return Number(/sk for at most (\d+) tokens/.exec(message)?.[1]);

@@ -1,4 +1,4 @@
-/** Whoever refuses a request to the medical agent, and however early: the person gets the emergency number. */
+/** Any refusal of a request to the medical agent, however early, contains the emergency number. */
 import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
@@ -6,7 +6,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 const PATH = '/api/core/agent/medical';
 const CORE = pathToFileURL(new URL('../../contract/index.ts', import.meta.url).pathname).href;
 
-/** Refuses with the code that a header names, before any route. */
+/** Refuses with the code of a header, before any route. */
 const REFUSER = `
 import { GatewayError } from '${CORE}';
 export default { name: 'refuser', kind: 'policy', apiVersion: 1, setup(api) {

@@ -13,9 +13,9 @@ import {
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
 
-/** One dollar a million tokens in, two out: a token costs one or two micro-dollars. */
+/** One dollar per million input tokens, two per million output tokens: a token costs one or two micro-dollars. */
 const PRICES = { '*': { input: 1, output: 2 } };
-/** What the gateway estimates for PROMPT: 4 for the message, 400 bytes / 4. */
+/** Estimate of the gateway for PROMPT: 4 for the message, 400 bytes / 4. */
 const PROMPT = 'a'.repeat(400);
 const PROMPT_TOKENS = 104;
 
@@ -35,7 +35,7 @@ const event = (content: string, finish_reason: string | null = null, rest: objec
 const refusal = (status: number) =>
   answer(status, { error: { message: 'no', type: status === 429 ? 'rate_limit_error' : 'server_error' } });
 
-/** A stream: its pieces, then whatever `end` does. */
+/** Sends the pieces of a stream, then runs `end`. */
 const stream =
   (pieces: readonly Buffer[], end: Script): Script =>
   async (wire) => {
@@ -51,11 +51,11 @@ const done: Script = async (wire) => {
 interface Case {
   readonly title: string;
   readonly script: Script | Buffer;
-  /** What the second target of the alias does; without it the call goes to the first alone. */
+  /** Script of the alias's second target; without it the call uses the first target alone. */
   readonly second?: Script | Buffer;
   readonly stream?: boolean;
   readonly status: number;
-  /** What is charged, in micro-dollars; at the second target everything costs ten times as much. */
+  /** Charge in micro-dollars. The second target costs ten times as much. */
   readonly cost: number;
 }
 
@@ -165,7 +165,7 @@ describe('a gateway that charges for calls', () => {
     gateway = await startGateway(
       {
         providers: { one: compatible(one, 1), two: compatible(two, 10), cheap: compatible(one, 0.02) },
-        // One for each case: what fails in one is not left alone in the next.
+        // One alias per case, so that a failure does not open the circuit of the next case.
         models: Object.fromEntries(CASES.map((_, n) => [`both${n}`, [`one/m${n}`, `two/m${n}`]])),
         plugins: ['./twice.mjs', './censor.mjs'],
         tts: {
@@ -358,7 +358,7 @@ const TWICE = `export default { name: 'twice', kind: 'policy', apiVersion: 1, se
     } });
 } };`;
 
-/** Refuses answers to one user, with an error that would let a fallback try. */
+/** Refuses responses to one user with an error that would allow a fallback. */
 const CENSOR = `import { createRequire } from 'node:module';
 export default { name: 'censor', kind: 'policy', apiVersion: 1, setup(api) {
   api.hook('receive', (call) => {

@@ -11,7 +11,7 @@ import {
 import { type Said, streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
 import { eventually } from '../support/wait.ts';
 
-/** What 20 tokens in and 5 out cost: 0.0003 USD at the model that was asked, a tenth of that at the other. */
+/** Cost of 20 tokens in and 5 out: 0.0003 USD at the requested model, a tenth of that at the other. */
 const PRICES = { asked: { input: 10, output: 20 }, other: { input: 1, output: 2 } };
 const CALLS: Said = { pieces: [{ call: 'get_weather', id: 'call_1', arguments: '{"city":"Rome"}' }] };
 const SAYS: Said = { pieces: [{ text: 'Sunny.' }] };

@@ -3,7 +3,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { MINI_FILES } from '../support/plugins/mini-dialect.ts';
 import { chatOf, pluginFile, startError } from '../support/plugins/plugin-file.ts';
 
-/** An agent that calls the model it is told to. */
+/** Agent that calls the model named in its request. */
 const CALLER = pluginFile({
   setup: `
     api.route({ method: 'POST', path: '/call', summary: 'x', auth: ['key'], responses: { 200: 'x' }, body: { type: 'object' },

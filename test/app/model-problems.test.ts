@@ -7,7 +7,10 @@ interface Row {
   readonly problem: string | null;
 }
 
-/** What Home and Models of the console read, by model, for an operator; and the status of a call of each model named. */
+/**
+ * Reads the data of the console's Home and Models pages by model, as an operator, and the status of a call of each
+ * model named.
+ */
 async function look(config: object, calls: readonly string[] = []) {
   const gateway = await startGateway({ billing: 'track', ...config });
   try {

@@ -82,7 +82,7 @@ describe('the model list of a vendor', () => {
 
 describe('a request for a list of models', () => {
   let nock: typeof import('nock');
-  // Loaded here alone: from its import on, nock stands in for the sockets of the whole process.
+  // Imported only here: nock patches the sockets of the whole process from its import on.
   before(async () => {
     ({ default: nock } = await import('nock'));
     if (!nock.isActive()) nock.activate();

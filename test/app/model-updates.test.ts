@@ -25,7 +25,7 @@ interface Told {
 }
 
 const SHIPPED = loadModelTable();
-/** A table of the next edition with these rows of OpenAI's. */
+/** Returns a table of the next edition with these rows of OpenAI's models. */
 const tableOf = (rows: object, more: object = {}): object => ({
   ...{ version: (SHIPPED.version ?? 0) + 1, date: SHIPPED.date, vendors: { openai: rows } },
   ...more,
@@ -35,7 +35,7 @@ const ROW = { contextWindow: 1000, price: { input: 2, output: 10, cached_input: 
 describe('an update of the models', () => {
   let source: ScriptedUpstream;
   let gateway: TestGateway;
-  /** What is at the address of the table, and what vendors list. */
+  /** Response at the table's address, and the vendors' model lists. */
   let table: Buffer | ((wire: Wire) => unknown);
   let lists: Readonly<Record<string, object>>;
 

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile } from '../support/plugins/plugin-file.ts';
 
-/** A client format of five fields: `{ m, say, seal?, tool?, stream? }`; what it does not know goes on natively. */
+/** Client format with five fields: `{ m, say, seal?, tool?, stream? }`. Unknown fields are passed through natively. */
 const DIALECT = pluginFile({
   name: 'tiny',
   kind: 'dialect',
@@ -62,7 +62,7 @@ const DIALECT = pluginFile({
     });`,
 });
 
-/** A vendor that speaks tiny, and tells what it was sent. */
+/** Vendor with the format tiny, which returns the request it received. */
 const VENDOR = pluginFile({
   name: 'vendor',
   kind: 'provider',

@@ -23,7 +23,7 @@ const TOOLS: OpenAI.ChatCompletionTool[] = [
   { type: 'function', function: { name: 'get_time', parameters: { type: 'object', properties: {} } } },
 ];
 const QUESTION: Message = { role: 'user', content: 'Weather and time in Paris?' };
-/** A vendor's stream in one piece. */
+/** Vendor stream sent in one piece. */
 const stream =
   (path: string): Script =>
   async (wire) => {
@@ -32,7 +32,7 @@ const stream =
     await wire.send(LAST_CHUNK);
   };
 
-/** What most clients keep of a streamed turn: text, and id, name and arguments of the calls. */
+/** Reads what most clients store of a streamed turn: text, and id, name and arguments of the tool calls. */
 async function streamedTurn(
   client: OpenAI,
   model: string,

@@ -31,7 +31,7 @@ describe('notices', () => {
     await receiver.close();
   });
 
-  /** A policy with a receiver for each of these. */
+  /** Policy with these receivers. */
   const notices = (receivers: Readonly<Record<string, object>>, more: object = {}) => ({
     notices: { receivers, ...more },
   });
@@ -84,7 +84,7 @@ describe('notices', () => {
     );
     for (const text of [slack, teams]) expect(text).to.include('a/').and.not.include('my secret prompt');
     expect(slack).to.include('a/&lt;!channel&gt;').and.not.include('<!channel>');
-    // The only text of a card that knows no Markdown.
+    // The only text element of a card that ignores Markdown.
     expect(teams).to.include('"TextRun"').and.not.include('"TextBlock"').and.not.include('"FactSet"');
     for (const { headers } of receiver.got) expect(headers).to.not.have.property('x-tollgate-signature');
   });
@@ -150,7 +150,7 @@ describe('notices', () => {
     expect(ends).to.include({ target: 'openai/gpt-3.5-turbo-16k', shutdown: '2024-09-13' });
     const other = await startGateway(config);
     try {
-      // What the other one sends first shows that it has looked at its models.
+      // The first notice of the other gateway proves that it has checked its models.
       other.noteReload('a problem of the test');
       await receiver.verified('reload.refused', SECRET);
       await receiver.verified('model.ends', SECRET, 1);
@@ -175,7 +175,7 @@ describe('notices', () => {
   });
 
   it('of spend say that it is unusual for the weekday, by what the ledger has of the weeks before', async () => {
-    // Where it is about noon: a part of today is over, wherever and whenever this runs.
+    // Time zone where it is about noon: part of today is over, wherever and whenever this test runs.
     const behind = new Date().getUTCHours() - 12;
     const timezone = behind === 0 ? 'UTC' : `Etc/GMT${behind > 0 ? '+' : ''}${behind}`;
     const store = await openStore({ kind: 'sqlite', folder: `${folder}/spend` });

@@ -129,7 +129,7 @@ describe('what operators see', () => {
       '/metrics',
     ];
     expect(Object.keys(document.paths)).to.include.members(paths);
-    // The port that was bound, not the 0 of the configuration.
+    // The bound port, not the 0 of the configuration.
     expect(JSON.stringify(document.paths)).to.include(`curl ${gateway.url}/v1/models`).and.not.include('127.0.0.1:0');
     const page = await fetch(`${gateway.url}/docs`);
     expect(page.headers.get('content-security-policy')).to.include("default-src 'none'");
@@ -141,7 +141,7 @@ describe('what operators see', () => {
 });
 
 describe('a store that answers while this process is busy (E55)', () => {
-  /** Its answer waits to be read when the time for it is over: the event loop was kept from others meanwhile. */
+  /** Blocks the event loop until after the deadline, while the store's response waits to be read. */
   const LATE = `
 import { randomBytes } from 'node:crypto';
 import { openMemory } from '${new URL('../../plugins/stores/memory/index.ts', import.meta.url).href}';

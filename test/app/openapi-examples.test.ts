@@ -20,7 +20,7 @@ interface Operation {
 
 const run = promisify(execFile);
 
-/** The ways in of every client format, and what else calls a model. */
+/** Paths of every client format, and the other paths that call a model. */
 const CALLS = [
   '/v1/chat/completions',
   '/v1/messages',

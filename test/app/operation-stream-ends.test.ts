@@ -1,4 +1,7 @@
-/** Event streams of operations other than chat end when their wire says so, before a vendor that never closes its socket. */
+/**
+ * Event streams of operations other than chat end when the wire format declares the end, even if the vendor never
+ * closes its socket.
+ */
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { openAiVendor } from '../support/vendors/openai-vendor.ts';
@@ -19,7 +22,7 @@ interface StreamCase {
   readonly title: string;
   readonly events: readonly object[];
   ask(gateway: TestGateway): Promise<Response>;
-  /** What the last thing is that the caller gets. */
+  /** Matches the last event sent to the caller. */
   readonly last: RegExp;
 }
 

@@ -21,7 +21,7 @@ const TOKEN = 'sk-ant-oat01-0123456789abcdefghij';
 const KEY = 'sk-ant-api03-operator-0123456789';
 const SAID = { pieces: [{ text: 'fine' }], usage: { prompt: 1000, completion: 200 } };
 const WHOLE = answer(200, wholeBody('anthropic', SAID));
-/** Answers as it is asked: whole, in a stream, or with a count. */
+/** Responds as requested: with JSON, a stream or a token count. */
 const DONE: Script = async ({ request, send }) => {
   if (request.path.endsWith('/count_tokens')) await send(answer(200, { input_tokens: 7 }));
   else if (!request.body.includes('"stream":true')) await send(WHOLE);
@@ -35,7 +35,7 @@ const HEADERS = {
   'x-app': 'cli',
 };
 
-/** Writes down all that a plugin can see of a request and its call. */
+/** Records all that a plugin can see of a request and its call. */
 const SPY = pluginFile({
   setup: `
     const seen = [];
@@ -91,7 +91,7 @@ describe('a caller’s own subscription, where the operator lets it pay (E12)', 
   });
   beforeEach(() => vendor.script(DONE));
 
-  /** As Claude Code sends it: its token in `authorization`, this gateway's key beside it. */
+  /** Sends a request as Claude Code does: its own token in `authorization`, plus this gateway's key. */
   const send = async (body: object, where = '/v1/messages', headers: Record<string, string> = {}) => {
     const [seen, away] = [vendor.requests.length, other.requests.length];
     const response = await gateway.post(
@@ -148,7 +148,7 @@ describe('a caller’s own subscription, where the operator lets it pay (E12)', 
   });
 
   it('goes on when a budget is overspent, and on a model that has no price', async () => {
-    // It holds less than it comes to.
+    // The reservation is smaller than the cost.
     expect((await withKey({ max_tokens: 50 })).status).to.equal(200);
     await eventually(async () => expect((await withKey({ max_tokens: 1 })).status).to.equal(402));
     expect((await send({})).status).to.equal(200);

@@ -26,7 +26,7 @@ describe('the path of a request to a gateway', () => {
   });
   after(() => gateway?.stop());
 
-  /** Sends the path as it is written here, which `fetch` would not. */
+  /** Sends the path unchanged, which `fetch` does not. */
   function ask(method: string, path: string, headers: http.OutgoingHttpHeaders = {}): Promise<Answer> {
     const { hostname, port } = new URL(gateway.url);
     const all = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...headers };

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CHAT, chatOf, pluginFile, readText, startError } from '../support/plugins/plugin-file.ts';
 
-/** Looks at a request in every way there is: before, while and after it is worked on, later, and in a route of its own. */
+/** Reads a request in every possible way: before, during and after its handling, later, and in its own route. */
 const SPY = pluginFile({
   setup: `
     const seen = [];

@@ -3,7 +3,7 @@ import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CHAT, chatOf, pluginFile, readText, startError } from '../support/plugins/plugin-file.ts';
 import { eventually } from '../support/wait.ts';
 
-/** Does what the `user` of a request says: at admission, to the request, to the response, to a stream. */
+/** Does what the `user` of a request names: at admission, to the request, to the response, to a stream. */
 const GUARD = pluginFile({
   name: 'guard',
   setup: `
@@ -45,7 +45,7 @@ const WORDS = 'one two three four five';
 const ask = (gateway: TestGateway, user: string, rest: object = {}): Promise<Response> =>
   gateway.post(CHAT, chatOf(WORDS, { user, ...rest }));
 
-/** The value of a metric of the guard. */
+/** Value of a metric of the guard. */
 async function metricOf(gateway: TestGateway, name: string, hook: string): Promise<number> {
   const text = await (await gateway.get('/metrics')).text();
   const line = text
@@ -61,7 +61,7 @@ interface Hook {
   readonly ms?: number;
 }
 
-/** What hooks did to the call of a response, as its record says. */
+/** Hook actions in the record of a response's call. */
 const hooksOf = (gateway: TestGateway, response: Response): Promise<readonly Hook[] | null> =>
   eventually(async () => {
     const list = (await (await gateway.get('/api/core/calls?limit=100')).json()) as {
@@ -105,12 +105,12 @@ describe('the hooks of a plugin that fails', () => {
       await response.text();
       return response.status;
     };
-    // Nobody else calls meanwhile: it is left alone, for the one who did that.
+    // No other caller is active: the hook is skipped only for the caller that made it hang.
     const hanging = await Promise.all(Array.from({ length: 12 }, async () => (await ask(gateway, 'hang')).status));
     expect(new Set(hanging)).to.deep.equal(new Set([500]));
     expect((await ask(gateway, 'none')).status).to.equal(500);
     expect([await others(), await others(), (await ask(gateway, 'none')).status]).to.deep.equal([200, 200, 200]);
-    // Others call while it hangs for that one.
+    // Other callers succeed while the hook hangs for that caller.
     let isOver = false;
     const again = Promise.all(Array.from({ length: 12 }, () => ask(gateway, 'hang'))).finally(() => {
       isOver = true;

@@ -16,7 +16,7 @@ const BROKEN = pluginFile({
     throw new Error('no /secret/folder');`,
 });
 
-/** What fails, as text of a plugin. */
+/** Plugin sources that fail, by cause. */
 const FAILING: Readonly<Record<string, string>> = {
   'a set-up that throws': BROKEN,
   'a file that does not parse': 'export default {',

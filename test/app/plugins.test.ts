@@ -10,11 +10,11 @@ const ask = (rest: object = {}) => ({
   ...rest,
 });
 
-/** A policy plugin whose `setup(api)` has this body. */
+/** Source of a policy plugin with this body of `setup(api)`. */
 const plugin = (name: string, body: string): string =>
   `export default { name: '${name}', kind: 'policy', apiVersion: 1, async setup(api, config) { ${body} } };\n`;
 
-/** Starts a gateway with these plugins, from files, in this order. */
+/** Starts a gateway with these plugins, loaded from files in this order. */
 function startWith(plugins: Readonly<Record<string, string>>, options: TestGatewayOptions = {}): Promise<TestGateway> {
   const files = Object.fromEntries(Object.entries(plugins).map(([name, body]) => [`${name}.mjs`, plugin(name, body)]));
   return startGateway({ plugins: Object.keys(files).map((file) => `./${file}`) }, { ...options, files });

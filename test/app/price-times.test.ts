@@ -4,7 +4,7 @@ import { CHAT } from '../support/vendors/bill-wires.ts';
 import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
 const HOUR_MS = 3_600_000;
-/** Rows of one price meet at one instant. */
+/** Prices of adjacent rows share one instant. */
 const NOW = Date.now();
 const from = (hours: number): string => new Date(NOW + hours * HOUR_MS).toISOString();
 const clock = (hours: number): string => from(hours).slice(11, 16);

@@ -45,7 +45,7 @@ describe('the limits of a provider over all callers', () => {
     });
 
   it('count tokens: what is reserved and not used comes back', async () => {
-    // Each call uses 60 tokens, and may use some 1,000.
+    // Each call uses 60 tokens and reserves about 1,000.
     const rig = await start({ tpm: 1200, wait: '0s' });
     for (let n = 0; n < 3; n++) expect((await rig.ask('a/m', { max_tokens: 1000 })).status, `call ${n}`).to.equal(200);
     const refused = await rig.ask('a/m', { max_tokens: 1050 });
@@ -120,7 +120,7 @@ describe('the limits of a provider over all callers', () => {
     rig.vendors['b']?.script(hung);
     const failed = rig.ask('pair');
     await rig.vendors['b']?.request(0);
-    // Its call goes on at another provider, and has no place at this one.
+    // Its call continues at another provider and no longer occupies a place at this one.
     expect(await rig.ask('a/m')).to.include({ status: 200, by: 'a' });
     rig.vendors['b']?.script(fine);
     await rig.stop();

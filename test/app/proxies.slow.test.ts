@@ -16,7 +16,7 @@ import { heldSse, type ScriptedUpstream, startScriptedUpstream } from '../suppor
 import { eventually, until } from '../support/wait.ts';
 
 const certificate = createSelfSigned();
-// CI installs both; elsewhere they may be missing.
+// CI installs both; other machines may lack them.
 for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
   (program === undefined ? describe.skip : describe)(
     `a gateway behind ${name} as deploy/ has it${program === undefined ? ' (not installed)' : ''}`,

@@ -99,7 +99,7 @@ describe('folders of the knowledge base with rules', () => {
   it('D30 show others nothing of themselves: no passage, title, count or score', async () => {
     const body = await look('bob', 'zorbidin trial runny nose');
     expect(JSON.stringify({ ...body, query: '' })).not.to.match(/secret|staff|trial|zorbidin|rota/i);
-    // Two words of four, and the cosine of an embedding by words: as if the secret passage were not there.
+    // Two of four words match, plus the cosine of a word-based embedding: the same score as without the secret passage.
     expect(body.data).to.have.length(1);
     expect(body.data[0].score).to.be.within(0.2, 0.6);
     expect(await look('bob', 'zorbidin')).to.deep.include({ mode: 'hybrid' });

@@ -19,7 +19,7 @@ describe('the knowledge base over HTTP', () => {
   let vendor: ModelServer | undefined;
   let nth = 0;
 
-  /** A fresh folder of documents. */
+  /** Creates a new folder of documents. */
   const write = async (files: Readonly<Record<string, string>>): Promise<string> => {
     nth += 1;
     const documents = path.join(folder, `documents-${nth}`);
@@ -39,7 +39,7 @@ describe('the knowledge base over HTTP', () => {
     const response = (await at?.get(`/api/core/rag${query}`)) as Response;
     return { status: response.status, body: (await response.json()) as Loose };
   };
-  /** The answer, once it satisfies. */
+  /** Repeats the search until its result satisfies the condition. */
   const lookUntil = async (query: string, what: string, satisfies: (body: Loose) => boolean, at?: TestGateway) => {
     let body: Loose;
     await until(what, async () => {
@@ -60,7 +60,7 @@ describe('the knowledge base over HTTP', () => {
 
   it('answers passages with what is needed to cite them', async () => {
     await start({ folder: await write({ 'refunds.md': REFUNDS, 'parking.md': PARKING }) });
-    // A score is among all that is indexed, so the other file has to be there, too.
+    // A score depends on all indexed files, so the other file must be indexed too.
     await lookUntil('?q=parking', 'one file is indexed', found);
     const body = await lookUntil('?q=customs+duty', 'both are', found);
     expect(body).to.include({ object: 'list', query: 'customs duty', mode: 'words' });

@@ -33,7 +33,7 @@ describe('the bill of a vendor for calls through a gateway', () => {
     await Promise.all([upstream?.close(), vendor?.close()]);
   });
 
-  /** Makes a call; the day that its record counts on. */
+  /** Makes a call; returns the day of its record. */
   const call = async (wire: typeof CHAT, model: string, said: Json): Promise<string> => {
     upstream.script(answer(200, wire.whole(said)));
     const response = await gateway.post(wire.path, { ...wire.request, model });

@@ -19,7 +19,7 @@ describe('the response cache', () => {
   ) => {
     rig = await startFaultRig({ ...(responseCache && { responseCache }), ...more }, { files });
   };
-  /** A request that nobody has sent yet. */
+  /** A request that was never sent before. */
   const fresh = (rest: object = {}) => {
     words += 1;
     return { model: 'one/m', messages: [{ role: 'user', content: `question ${words}` }], ...rest };

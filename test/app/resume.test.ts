@@ -1,4 +1,4 @@
-/** Streams that break off midway, of aliases with `resume: true`: another target says the rest. */
+/** Interrupted streams of aliases with `resume: true`: another target continues the response. */
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
 import { openResponses } from '../support/clients/responses-client.ts';
@@ -19,11 +19,11 @@ import { streamText, type Wire } from '../support/vendors/vendor-wires.ts';
 
 const BITS = ['Grü', 'ße,\n\n', ' 🎉 du'];
 const FULL = BITS.join('');
-/** What the first vendor sends of it before it would say that this is the end. */
+/** Chunks of the first vendor, without the end marker. */
 const RECORDED = Buffer.from(
   BITS.map((bit) => `data: {"id":"c","choices":[{"index":0,"delta":{"content":${JSON.stringify(bit)}}}]}\n\n`).join(''),
 );
-/** Makes all words of some models capital, and tells at the end how many characters passed. */
+/** Uppercases all text of some models and appends the number of characters at the end. */
 const LOUD = pluginFile({
   name: 'loud',
   setup: `
@@ -43,7 +43,7 @@ const LOUD = pluginFile({
       };
     } });`,
 });
-/** How many streams break at the same time. */
+/** Number of streams that break concurrently. */
 const AT_ONCE = 32;
 const PROMPT = [{ role: 'user', content: 'greet me' }];
 const TOOL = { type: 'function', function: { name: 'f', parameters: { type: 'object' } } };
@@ -54,7 +54,7 @@ const CALL = chunkOf({
 });
 const THOUGHT = chunkOf({ reasoning_content: 'hm' });
 
-/** Sends so many bytes of a stream, and is gone. */
+/** Sends the first `at` bytes of a stream, then disconnects. */
 const cutAt =
   (bytes: Buffer, at: number): Script =>
   async (wire) => {
@@ -72,14 +72,14 @@ interface Asked {
   readonly max_tokens?: number;
 }
 
-/** The answer that a request begins; undefined where it begins none. */
+/** Response prefix in a request; undefined if the request has none. */
 function begunIn(request: RecordedRequest): string | undefined {
   const last = (request.json() as Asked).messages.at(-1);
   if (last?.role !== 'assistant') return undefined;
   return typeof last.content === 'string' ? last.content : last.content.map(({ text }) => text).join('');
 }
 
-/** A vendor that says the rest of what was begun, or all of it. */
+/** Vendor that continues the prefix of a request, or echoes the full text. */
 const goesOn =
   (wire: Wire = 'openai', echoes = false): Script =>
   async (connection) => {
@@ -89,7 +89,7 @@ const goesOn =
     await connection.send(LAST_CHUNK);
   };
 
-/** Says so much, and is gone without an end. */
+/** Sends these texts and disconnects without an end marker. */
 const says = (...texts: readonly string[]): Script =>
   events(
     texts.map((text) => delta(text)),
@@ -112,7 +112,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     ];
     const rest = { apiKey: 'sk-test-0123456789', models: ['*'], prices: tokenPrices(1, 2) };
     const compatible = { ...rest, plugin: 'openai-compatible' };
-    // A name for each call: a vendor that breaks off would be left alone.
+    // One alias per call: an interrupted stream would make the target unhealthy for the next call.
     const aliases = (kind: string, count: number, targets: (n: number) => readonly string[], more: object = {}) =>
       Object.fromEntries(
         Array.from({ length: count }, (_, n) => [`${kind}${n}`, { targets: targets(n), resume: true, ...more }]),
@@ -280,7 +280,7 @@ describe('a stream that its vendor breaks off, of an alias with `resume: true`',
     const { text, frames } = await ask(model, { stream_options: { include_usage: true } });
     expect(text).to.match(/\n\n: the stream broke off; second\/p\d+ goes on with it\n\n/);
     const { id = '', usage } = frames.at(-1) ?? {};
-    // Of the first its prompt and its words, estimated; of the second what it told.
+    // The first vendor's prompt and output are estimated; the second vendor reported its usage.
     const [prompt, written] = [6, 3];
     expect(usage).to.include(usageOf(prompt + 30, written + 4));
     const spent = prompt + 30 + 2 * (written + 4);
@@ -367,7 +367,7 @@ describe('a stream that broke off, of an account whose money pays for one answer
       models: { poor: { targets: ['first/m', 'second/m'], resume: true } },
     });
     try {
-      // 106 micro-dollars for 50 tokens of output and a prompt of 6, and not twice.
+      // 106 micro-dollars cover 50 tokens of output and a prompt of 6 once, but not twice.
       await gateway.command('accounts', 'credit', 'local', '0.00015');
       const body = { model: 'poor', stream: true, messages: PROMPT, max_tokens: 50 };
       const text = await (await gateway.post(CHAT, body)).text();
@@ -377,7 +377,7 @@ describe('a stream that broke off, of an account whose money pays for one answer
       expect(second.requests).to.have.lengthOf(0);
       expect(gateway.logText()).to.include('could not go on at another target');
       expect(await settledBooks(gateway.url, gateway.key)).to.include({ held: 0, spent: 8 });
-      // With more it goes on.
+      // With more money the stream is resumed.
       await gateway.command('accounts', 'credit', 'local', '1');
       expect(wordsOf(framesOf(await (await gateway.post(CHAT, body)).text()) as unknown as readonly Frame[])).to.equal(
         FULL,
@@ -409,7 +409,7 @@ function wordsOf(frames: readonly Frame[]): string {
   return frames.map(({ choices = [] }) => choices[0]?.delta.content ?? '').join('');
 }
 
-/** The end of each event, and its middle. */
+/** End and middle of each event. */
 function cutsOf(bytes: Buffer): readonly number[] {
   const cuts: number[] = [];
   for (let from = 0, end = bytes.indexOf('\n\n'); end >= 0; from = end + 2, end = bytes.indexOf('\n\n', from))

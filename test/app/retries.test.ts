@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { fine, type RoutingRig, refusal, startRoutingRig } from '../support/gateways/routing-rig.ts';
 import type { Script } from '../support/vendors/scripted-upstream.ts';
 
-/** Each request has a key of its own: one that was used is not worked on again. */
+/** A new idempotency key per request: a used key replays its response. */
 const withKey = (): Record<string, string> => ({ 'idempotency-key': randomUUID() });
 
 describe('a retry', () => {
@@ -49,7 +49,7 @@ describe('a retry', () => {
   ] as const)
     it(title, async () => {
       let broken = 0;
-      // A kept connection may be closed under a request at any time: that one is sent again whatever it is.
+      // A keep-alive connection may close under any request, so the first reset is retried in any case.
       const script: Script = (wire) => {
         if (wire.request.nth === 0) broken += 1;
         return wire.request.nth === 0 && broken > 1 ? wire.send(fine) : wire.reset();
@@ -91,7 +91,7 @@ describe('a retry', () => {
       release = resolve;
     });
     let first = 0;
-    // All fail together; those that come again are counted.
+    // All fail together; the repeated requests are counted.
     rig.vendors['d']?.script(async (wire) => {
       first += 1;
       if (first === 8) release();

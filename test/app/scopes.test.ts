@@ -7,7 +7,7 @@ import { AUDIENCE, ISSUER, signShared } from '../support/identity/tokens.ts';
 const SECRET = 'kT8w2Zr5Xv9Bn4Qm7Hd1Lf6Gj3Cs0YpA';
 const ADMIN = '/api/core/admin';
 
-/** A request that reads or does what a scope is for, and what it comes to with it. */
+/** Request that needs a scope, and its status with that scope. */
 const USES: readonly (readonly [scope: string, method: string, path: string, body?: object])[] = [
   ['metrics:read', 'GET', '/metrics'],
   ['usage:read', 'GET', `${ADMIN}/usage`],
@@ -186,7 +186,7 @@ describe('the scopes of operators', () => {
     const unknown = named.filter(({ scope }) => !SCOPE_NAMES.some((each) => each === scope));
     expect(unknown).to.deep.equal([]);
     const opened = new Set(named.map(({ scope }) => scope));
-    // It opens a part of a response.
+    // This scope unlocks a part of a response.
     expect(SCOPE_NAMES.filter((scope) => !opened.has(scope))).to.deep.equal(['bodies:read']);
     const others = Object.keys(paths).filter(
       (path) => path.startsWith(ADMIN) && !named.some((each) => each.path === path),

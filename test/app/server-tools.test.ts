@@ -7,7 +7,7 @@ import { pluginFile } from '../support/plugins/plugin-file.ts';
 
 const SECRET = randomBytes(48).toString('base64');
 
-/** A vendor that speaks mini, so that tools of its own can be used at all. */
+/** Vendor with the format mini, which makes its own tools usable. */
 const VENDOR = pluginFile({
   name: 'vendor',
   kind: 'provider',

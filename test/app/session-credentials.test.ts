@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { bodyOf } from '../support/clients/browser.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
-/** A plugin of somebody else, which takes a header for a session wherever it comes. */
+/** Third-party plugin that accepts a header as a session on every request. */
 const PLUGIN = `export default {
   name: 'people',
   kind: 'auth',

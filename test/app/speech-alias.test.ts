@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startGateway } from '../support/gateways/gateway.ts';
 
-/** A vendor of speech without a network: a beep of silence in PCM. */
+/** Speech vendor without a network: returns silence in PCM. */
 const BEEP = `
 export default {
   name: 'beep', kind: 'tts', apiVersion: 1, configSchema: { type: 'object', properties: {} },

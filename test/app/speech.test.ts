@@ -68,7 +68,7 @@ describe('speech through the whole gateway', () => {
     upstream.script(answer(200, mp3, MP3));
     const response = await gateway.post('/openai/tts', { text: 'Hi.' });
     expect(Buffer.from(await response.arrayBuffer()).equals(mp3)).to.equal(true);
-    // Three characters at 1,000 dollars a million.
+    // Three characters at 1,000 dollars per million.
     expect(await settled('0.003')).to.include({ spent: '0.003', held: '0.00' });
     const usage = (await (await gateway.get('/api/core/usage?group_by=model')).json()) as {
       data: { characters: number }[];

@@ -1,4 +1,7 @@
-/** The end of a stream is what its wire declares, not the end of the vendor's socket: every wire × way in, before a vendor that never closes. */
+/**
+ * The wire format declares the end of a stream, not the vendor's socket. Every wire format × client format runs before
+ * a vendor that never closes.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createEventReader } from '../../contract/event-reader.ts';
@@ -24,7 +27,7 @@ const FIXTURES = new URL('../fixtures/', import.meta.url);
 const PROVIDERS = (await loadProviders()).filter(({ provider }) => !provider.transport);
 const USER = [{ role: 'user', content: 'Hi' }];
 
-/** A client's format: its streamed request, and what a whole stream ends with. */
+/** Client format: its streamed request, and the end of a complete stream. */
 interface WayIn {
   readonly name: string;
   readonly path: (model: string) => string;
@@ -77,7 +80,7 @@ const WAYS: readonly WayIn[] = [
   },
 ];
 
-/** A vendor's stream, and how far it has come by its own declaration. */
+/** Stream of a vendor, and its progress as declared by the wire format. */
 interface WireCase {
   readonly name: string;
   readonly model: string;
@@ -121,7 +124,7 @@ const CASES: readonly WireCase[] = [
   },
 ];
 
-/** Google's finish reason is no end marker: some models repeat it in every event. */
+/** Google's finish reason is not an end marker: some models repeat it in every event. */
 const ENDING: ReadonlySet<string> = new Set(['gemini', 'vertex']);
 
 const RESPONSES = responsesEvents({ pieces: [{ text: 'Grüß Gott' }] })
@@ -131,7 +134,7 @@ const RESPONSES = responsesEvents({ pieces: [{ text: 'Grüß Gott' }] })
 describe('a stream whose vendor never closes its socket', () => {
   let upstream: ScriptedUpstream;
   let gateway: TestGateway;
-  /** Connections of the vendor by request, each with how it was left. */
+  /** Connections of the vendor by request, each with how it was closed. */
   let wires: Wire[] = [];
 
   before(async () => {
@@ -244,7 +247,7 @@ describe('a stream whose vendor never closes its socket', () => {
     expect(text).to.match(/"one"[\s\S]*"two"[\s\S]*\[DONE\]\n\n$/);
   });
 
-  /** The statuses of the calls of a provider. */
+  /** Statuses of the calls of a provider. */
   async function outcomes(provider: string): Promise<readonly string[]> {
     const metrics = await (await gateway.get('/metrics')).text();
     const lines = metrics.match(/^tollgate_calls_total\{.*$/gm) ?? [];

@@ -29,7 +29,7 @@ const ask = (model: string, rest: object = {}) => ({
   ...rest,
 });
 
-/** Reads a body up to and with the first match, and keeps the rest for later. */
+/** Reads a body up to and including the first match and buffers the rest. */
 async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, pattern: RegExp): Promise<string> {
   let text = '';
   while (!pattern.test(text)) {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { until } from '../support/wait.ts';
 
-/** Writes each call's tags into the log, whatever kind of call it is. */
+/** Logs the tags of every call, whatever its operation. */
 const TAP = `export default {
   name: 'tap', kind: 'policy', apiVersion: 1,
   setup(api) {

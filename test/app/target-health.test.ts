@@ -3,7 +3,7 @@ import { fine, fineStream, hung, type RoutingRig, refusal, startRoutingRig } fro
 import { answer } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-/** Each test has models of its own, so that what fails in one is not left alone in the next. */
+/** Each test has its own models, so that a failure does not open a circuit of the next test. */
 const CLOCKS = { timeouts: { firstByte: '150ms', firstToken: '150ms' } };
 const MODELS = Object.fromEntries([
   ...['hang', 'limited', 'caller', 'back', 'all', 'stale', 'shown', 'balance', 'minute', 'flagged', 'reasons'].map(
@@ -45,13 +45,13 @@ describe('a target that fails', () => {
     const streams = { stream: true };
     rig.vendors['a']?.script(fineStream);
     rig.vendors['b']?.script(fineStream);
-    // Its usual time is known, and short.
+    // Establishes a short usual latency.
     expect((await rig.ask('crowd', streams)).by).to.equal('a');
     rig.vendors['a']?.script(hung);
     const before = rig.countOf('a');
     const early = Promise.all(Array.from({ length: 5 }, () => rig.ask('crowd', streams)));
     await rig.vendors['a']?.request(before + 4);
-    // Long before the five have waited for 4 s.
+    // Well before the five have waited for 4 s.
     const later: Promise<void>[] = [];
     let atOnce = 0;
     await eventually(async () => {
@@ -144,7 +144,7 @@ describe('a target that fails', () => {
     rig.vendors['c']?.script(refusal(401));
     expect(await rig.ask('locked')).to.include({ by: 'b', attempts: '2' });
     expect(await rig.ask('locked')).to.include({ by: 'b', attempts: '1' });
-    // Asked for by its own name it is tried all the same.
+    // A direct request of its name is sent all the same.
     rig.vendors['c']?.script(fine);
     expect(await rig.ask('c/other')).to.include({ status: 200, by: 'c' });
   });

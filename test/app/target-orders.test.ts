@@ -12,7 +12,7 @@ interface Row {
   readonly state: string;
 }
 
-/** An operator of a gateway, and what the routes of targets say. */
+/** Creates an operator of a gateway who calls the routes of targets. */
 async function operate({ gateway }: RoutingRig) {
   const words = ['keys', 'create', '--user', 'root', '--admin'];
   const { api_key: key } = await gateway.command<{ api_key: string }>(...words);

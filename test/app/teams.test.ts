@@ -156,7 +156,7 @@ describe('teams with their own admins (E41)', () => {
     for (const word of ['rotate', 'revoke'])
       expect((await ask('POST', `${OWN}/keys/${ads}/${word}`)).body.error.code).to.equal('not_found');
     expect((await ask('PATCH', `${OWN}/keys/${ads}`, { tags: ['team=search'] })).status).to.be.oneOf([404, 405]);
-    // A page goes on behind a key of the team alone.
+    // A cursor must be a key of the team.
     expect((await ask('GET', `${OWN}/keys?after=${ads}`)).body.error.code).to.equal('not_found');
     const listed: string[] = [];
     for (let after = ''; ; ) {

@@ -18,7 +18,7 @@ const either = { ca: [first.cert, second.cert], servername: 'localhost' };
 
 const serialOf = ({ cert }: Certificate): string => new X509Certificate(cert).serialNumber;
 
-/** The session that a client may resume; the gateway gives it after the handshake. */
+/** Session that a client may resume; the gateway sends it after the handshake. */
 function sessionOf(url: string, options: tls.ConnectionOptions): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const socket = tls.connect({ host: '127.0.0.1', port: portOf(url), ...either, ...options });

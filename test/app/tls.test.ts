@@ -170,12 +170,12 @@ describe('a gateway with server.tls', () => {
   });
 
   it('drains at once although somebody began a handshake and says nothing', async () => {
-    // Less than a handshake may take.
+    // Shorter than the handshake timeout.
     gateway = await start();
     const silent = net.connect(portOf(gateway.url), '127.0.0.1');
     silent.on('error', () => {});
     await once(silent, 'connect');
-    // One request after it: by its answer the server has taken the silent one too.
+    // A response to a later request proves that the server has accepted the silent connection too.
     await requestTls(gateway.url, '/livez', trusting(own));
     const closed = once(silent, 'close');
     silent.resume();

@@ -8,7 +8,7 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Rejects every request whose hooks saw an empty list. */
+/** Rejects every request in which a hook saw an empty list. */
 const WATCHER = pluginFile({
   name: 'watcher',
   kind: 'policy',

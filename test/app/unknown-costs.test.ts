@@ -6,7 +6,7 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 import { eventually } from '../support/wait.ts';
 import { anthropic, openai } from './vendor-bills.ts';
 
-/** A response that says something for which the table has no price, at a model whose own price is known. */
+/** Responses with a billed item that the price table lacks, from a model whose own price is known. */
 const UNKNOWN: readonly (readonly [what: string, wire: Wire, model: string, said: Json])[] = [
   ['tier', CHAT, 'openai/gpt-5.5', { service_tier: 'turbo', usage: openai(10, 10) }],
   ['region', MESSAGES, 'anthropic/claude-opus-5', { usage: anthropic(10, 10, { inference_geo: 'mars' }) }],
@@ -53,7 +53,7 @@ describe('a call whose cost is not known', () => {
       it(`is charged what was held, where the balance has to cover it: a ${what} without a price${stream ? ', streamed' : ''} (E4)`, async () => {
         const to = await start('enforce');
         const token = await newKey(to);
-        // An account without money is told what the call may cost, which is what is held for it.
+        // An account without money learns what the call may cost, which equals the reservation.
         const refused = (await (await ask(to, wire, model, token)).text()).match(/may cost ([\d.]+) USD/);
         const held = refused?.[1] ?? 'nothing';
         await to.command('accounts', 'credit', 'ann', '1');
@@ -85,7 +85,7 @@ describe('a call whose cost is not known', () => {
     ['default', '0.000176'],
     ['priority', 'unknown'],
     ['flex', 'unknown'],
-    // Capacity that was bought before counts at the list price.
+    // Prepaid capacity is charged at the list price.
     ['reserved', '0.000176'],
   ])
     it(`is one that Bedrock served in the tier ${tier}: ${cost}, since AWS publishes no price of its other tiers (E3)`, async () => {

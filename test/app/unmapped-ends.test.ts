@@ -1,4 +1,7 @@
-/** A stop reason that no finish reason stands for: the answer is kept as incomplete, on every wire and for every way in. */
+/**
+ * A stop reason without a matching finish reason: the response is stored as incomplete, on every wire format and for
+ * every client format.
+ */
 import { expect } from 'chai';
 import { settledBooks } from '../support/clients/books.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
@@ -21,7 +24,7 @@ const USER = [{ role: 'user', content: 'Hi' }];
 const TEXT: Said = { pieces: [{ text: 'Half an answer' }], usage: { prompt: 50, completion: 10 } };
 const COST = 70;
 
-/** How a client asks, and what it reads of the end. */
+/** Request of a client format, and the end that it reads. */
 interface WayIn {
   readonly name: string;
   readonly ask: (model: string, stream: boolean) => readonly [path: string, body: object];
@@ -54,10 +57,10 @@ const WAYS: readonly WayIn[] = [
   },
 ];
 
-/** A vendor that ends its answer with {@link WORD}. */
+/** Vendor that ends its response with {@link WORD}. */
 interface WireCase {
   readonly model: string;
-  /** The way in that gets the vendor's own words. */
+  /** Client format in which the vendor's stop reason is passed through. */
   readonly native?: string;
   readonly whole: object;
   readonly head: string;

@@ -7,11 +7,11 @@ import { eventually } from '../support/wait.ts';
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into, whatever their shape
 type Loose = any;
 
-/** The echo of `hi`: a token in and one out, at a dollar a million each. */
+/** Echo of `hi`: one token in and one out, at one dollar per million each. */
 const CALL = { model: 'echo/echo', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
 const COST = 2;
 
-/** A response that does not say what was used. */
+/** Response without usage. */
 const COMPLETION = {
   ...{ id: 'c', object: 'chat.completion', created: 1, model: 'm' },
   choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }],

@@ -9,7 +9,7 @@ import { eventually } from '../support/wait.ts';
 
 const DEPTH = 20_000;
 const nested = (inner = '') => `${'['.repeat(DEPTH)}${inner}${']'.repeat(DEPTH)}`;
-/** A completion that has this beside its choices. */
+/** Completion with this extra member. */
 const having = (extra: string) => Buffer.from(`${JSON.stringify(completion()).slice(0, -1)},"extra":${extra}}`);
 const JSON_TYPE = { 'content-type': 'application/json' };
 

@@ -21,7 +21,7 @@ function eventStream(events: readonly (string | object)[], headers: Readonly<Rec
   return answer(200, text.join(''), { 'content-type': 'text/event-stream', ...headers });
 }
 
-/** Frames of a stream in which usage comes more than once; what is charged is what was told before the last. */
+/** Frames of a stream with several usage reports; the last one is lower, and the one before it is charged. */
 const FALLING: readonly (readonly [title: string, wire: Wire, model: string, events: (string | object)[]])[] = [
   [
     'zeros in a last frame',
@@ -93,7 +93,7 @@ describe('what a vendor’s response says is what is charged', () => {
     await upstream?.close();
   });
 
-  /** Asks, and answers what the record of the call says of its cost, once it is written. */
+  /** Sends a request; returns the cost in the record of the call. */
   const charge = async (
     script: Buffer,
     { wire, model, asked }: Pick<Case, 'wire' | 'model' | 'asked'>,
@@ -193,7 +193,7 @@ describe('what a vendor may do is held before it is sent', () => {
   const search = { type: 'web_search_20250305', name: 'web_search' };
   const sound = { type: 'input_audio', input_audio: { data: 'aaaa', format: 'wav' } };
   const HOLDS: readonly (readonly [row: string, title: string, Wire, model: string, Json, status: number])[] = [
-    // 2,000 tokens at 30 dollars a million, and at the 75 of the priority tier.
+    // 2,000 tokens at 30 dollars per million, and at the 75 of the priority tier.
     ['E3', 'a tier that nobody named', CHAT, 'openai/gpt-5.5', { max_tokens: 2000 }, 402],
     [
       'E3',
@@ -260,8 +260,8 @@ describe('what a vendor may do is held before it is sent', () => {
     });
 });
 
-describe('the bills of docs/money.md', () => {
-  const chapter = readChapter('docs/money.md', '### Bills, case by case').split('\n');
+describe('the bills of docs/bills.md', () => {
+  const chapter = readChapter('docs/bills.md', '# Bills, case by case').split('\n');
   const rows = chapter.filter((line) => line.startsWith('| '));
 
   it('are all cases, each row of E3 to E10 with three at least, and the prices with their sources', () => {

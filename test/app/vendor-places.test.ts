@@ -1,7 +1,10 @@
 import { expect } from 'chai';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 
-/** Dollars for a million input tokens of models as `/v1/models` tells them, by the place that a provider calls. Sources: plugins/providers/openai.ts and vertex.ts. */
+/**
+ * Dollars per million input tokens of models in `/v1/models`, by the region that a provider calls. Sources:
+ * plugins/providers/openai.ts and vertex.ts.
+ */
 describe('a place that costs more', () => {
   let gateway: TestGateway;
   before(async () => {

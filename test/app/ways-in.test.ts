@@ -19,7 +19,7 @@ describe('paths that stand for others', () => {
   });
   after(() => gateway?.stop());
 
-  /** A request whose only credential is in this header. */
+  /** Sends a request whose only credential is in this header. */
   const ask = (path: string, body: unknown, header = 'authorization', more: Record<string, string> = {}) =>
     fetch(gateway.url + path, {
       method: 'POST',

@@ -12,7 +12,7 @@ import { until } from '../support/wait.ts';
 
 const ENGINE = fileURLToPath(new URL('../../plugins/dialects/responses/websockets.ts', import.meta.url));
 
-/** A client format that also comes by websocket: `{ say }` in, `{ text }` and `{ done }` out. */
+/** Client format that also supports websockets: `{ say }` in, `{ text }` and `{ done }` out. */
 const dialect = (socket: string): string =>
   `import { serveSocket } from ${JSON.stringify(ENGINE)};\n${pluginFile({
     name: 'tiny',
@@ -64,7 +64,7 @@ function start(socket = SOCKET, config: Record<string, unknown> = {}): Promise<T
   );
 }
 
-/** A client and all that it was sent. */
+/** Client, and all events it received. */
 class Client {
   readonly events: Record<string, unknown>[] = [];
   readonly socket: WebSocket;
@@ -104,7 +104,7 @@ class Client {
   }
 }
 
-/** The HTTP response to an upgrade that is refused. */
+/** HTTP response to a rejected upgrade. */
 function refusal(
   gateway: TestGateway,
   headers: Record<string, string>,
@@ -204,7 +204,7 @@ describe('a websocket of a dialect', () => {
     expect(await bad.closed()).to.equal(1008);
     const flood = await Client.open(gateway);
     for (let count = 0; count < 300; count += 1) flood.socket.ping();
-    // The library cuts a peer that floods faster than its pongs go out, before we close it.
+    // The library disconnects a peer that floods faster than its pongs are sent, before the gateway closes.
     expect(await flood.closed()).to.be.oneOf([1006, 1008]);
   });
 

@@ -7,11 +7,13 @@ const ALL = [
 ];
 
 /** Highest share of comment sentences that begin with a relative clause, in percent. It only falls; the aim is 5. */
-const MOST_CLAUSES = 21.7;
+const MOST_CLAUSES = 12.6;
 /** Highest share in a folder whose comments are plain. */
 const MOST_IN_PLAIN = 5;
 /** Folders whose comments are plain. Every folder belongs here in the end. */
 const PLAIN: readonly string[] = [
+  // Below plugins
+  'plugins/agents',
   'plugins/dialects',
   'plugins/formats',
   'plugins/guardrails',
@@ -19,6 +21,12 @@ const PLAIN: readonly string[] = [
   'plugins/providers',
   'plugins/secrets',
   'plugins/tts',
+  // The rest
+  'bench',
+  'cli',
+  'config',
+  'models',
+  'routing',
 ];
 
 const sentences = readCommentSentences(...ALL);

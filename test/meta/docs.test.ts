@@ -23,14 +23,14 @@ const run = promisify(execFile);
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
 const blocks = readBlocks();
 
-/** The cells of the rows of a chapter that begin with this kind of cell. */
+/** Cells of the rows in a chapter whose first cell matches. */
 function rowsOf(page: string, heading: string, first: RegExp): readonly (readonly string[])[] {
   const lines = readChapter(page, heading).split('\n');
   const rows = lines.filter((line) => line.startsWith('| ')).map((line) => line.slice(2, -2).split(' | '));
   return rows.filter(([cell = '']) => first.test(cell));
 }
 
-/** The commands of built-in plugins. */
+/** Commands of built-in plugins. */
 async function commandsOfPlugins(): Promise<readonly { readonly name: string; readonly summary: string }[]> {
   const own = listBuiltins().filter(({ kind }) => ['auth', 'agent', 'operation', 'dialect', 'policy'].includes(kind));
   const rows = await Promise.all(
@@ -129,7 +129,7 @@ describe('the tables of the docs', () => {
   });
 });
 
-/** The anchors of a page, as GitHub makes them of its headings. */
+/** Anchors of a page, as GitHub derives them from its headings. */
 function anchorsOf(page: string): readonly string[] {
   const headings = read(page)
     .replaceAll(/^```[\s\S]*?^```$/gm, '')
@@ -170,12 +170,19 @@ describe('links in the docs', () => {
     expect(broken).to.deep.equal([]);
   });
 
-  it('of docs/README.md name every page of the top and of the plugins, and the top has at most 16', () => {
-    const top = pages.filter((page) => /^docs\/[^/]+$/.test(page));
-    const listed = links.filter(({ page }) => page === 'docs/README.md').map(({ target }) => target);
-    const wanted = pages.filter((page) => /^docs\/(?:(?:plugins|dialects)\/)?[^/]+$/.test(page));
-    expect(wanted.filter((page) => page !== 'docs/README.md' && !listed.includes(page))).to.deep.equal([]);
-    expect(top).to.have.length.of.at.most(16);
+  it('of docs/README.md name each page once, under its kind, and the top has at most 20', () => {
+    const kinds = ['Start', 'How to', 'Reference', 'Explanation'];
+    const chapters = read('docs/README.md').split(/^## /m).slice(1);
+    expect(chapters.map((chapter) => chapter.split('\n')[0])).to.deep.equal(kinds);
+    const listed = chapters.flatMap((chapter) => [
+      ...new Set([...chapter.matchAll(/\]\(([\w./-]+\.md)\)/g)].map(([, file = '']) => path.join('docs', file))),
+    ]);
+    const wanted = pages.filter((page) => /^docs\/(?:(?:how-to|plugins|dialects)\/)?[^/]+$/.test(page));
+    expect(listed).to.have.members([
+      ...wanted.filter((page) => page !== 'docs/README.md'),
+      ...['README.md', 'CHANGELOG.md', 'docs/providers/matrix.md'],
+    ]);
+    expect(pages.filter((page) => /^docs\/[^/]+$/.test(page))).to.have.length.of.at.most(20);
   });
 });
 
@@ -183,7 +190,7 @@ describe('TypeScript in the docs', () => {
   const folder = useTempFolder('docs');
 
   it('type-checks', async () => {
-    // What imports a file of its own is a part of something larger, which its page shows.
+    // A block that imports a local file is part of a larger example on its page.
     const whole = blocks.filter(({ language, text }) => language === 'ts' && !/from '\.\.?\//.test(text));
     for (const { page, line, text } of whole)
       writeFileSync(path.join(folder, `${page.replaceAll(/\W/g, '-')}-${line}.ts`), `${text}\nexport {};\n`);
@@ -191,7 +198,7 @@ describe('TypeScript in the docs', () => {
   });
 });
 
-/** What a page makes up, or shows only a part of, is not there: plugins, the providers of models, folders. */
+/** Errors about made-up or incomplete examples: plugins, models of providers, folders. */
 const MADE_UP =
   /the package "tollgate-plugin-\w+" is not installed|there is no built-in provider plugin "acme"|names the provider "\w+", which is not configured\. There are none|agents\.rag\S* is no folder/;
 
@@ -211,7 +218,7 @@ describe('configurations in the docs', () => {
   }
 });
 
-/** Those on `$TOLLGATE_URL`, which need no vendor. */
+/** Lines with `$TOLLGATE_URL`, which need no vendor. */
 describe('curl lines in the docs', () => {
   let gateway: TestGateway;
 

@@ -184,7 +184,15 @@ export function streamGemini(context: DialectContext<GeminiBody>): DialectStream
     modelVersion: model,
     responseId: context.id,
   });
-  const pushChoice = (choice: ChunkChoice): readonly object[] => writerOf(choice.index).push(choice);
+  const pushChoice = (choice: ChunkChoice): readonly WrittenCandidate[] => writerOf(choice.index).push(choice);
+  /** One element for all candidates, or one for each call: SDKs read only the last call of an element. */
+  const writeAll = (written: readonly WrittenCandidate[]): string => {
+    if (written.length === 0) return '';
+    const elements = written.some(({ content }) => callsIn(content.parts) > 1)
+      ? written.flatMap(splitByCall).map((one) => [one])
+      : [written];
+    return elements.map((element) => frames.frame(responseOf(element))).join('');
+  };
 
   return {
     contentType: frames.contentType,
@@ -192,12 +200,11 @@ export function streamGemini(context: DialectContext<GeminiBody>): DialectStream
     push(chunk: ChatChunk) {
       model = chunk.model;
       if (chunk.usage) usage = usageOf(chunk.usage);
-      const written = chunk.choices.flatMap(pushChoice);
-      return written.length === 0 ? '' : frames.frame(responseOf(written));
+      return writeAll(chunk.choices.flatMap(pushChoice));
     },
     end() {
       const last = [...candidates.values()].map((writer) => writer.end());
-      return frames.frame(responseOf(last)) + frames.end();
+      return writeAll(last) + frames.end();
     },
     fail: (error, requestId) => frames.frame(geminiError(error, requestId).body) + frames.end(),
   };
@@ -206,9 +213,34 @@ export function streamGemini(context: DialectContext<GeminiBody>): DialectStream
 /** Writes one candidate of a stream. */
 export interface CandidateWriter {
   /** Returns the candidate with the delta of a chunk, if any. */
-  push(choice: ChunkChoice): readonly object[];
+  push(choice: ChunkChoice): readonly WrittenCandidate[];
   /** Returns the candidate with the remaining parts and its finish reason. */
-  end(): object;
+  end(): WrittenCandidate;
+}
+
+/** Candidate of one element of a stream. */
+interface WrittenCandidate {
+  readonly content: { readonly role: 'model'; readonly parts: readonly GeminiPart[] };
+  readonly index: number;
+}
+
+function callsIn(parts: readonly GeminiPart[]): number {
+  return parts.filter(({ functionCall }) => functionCall !== undefined).length;
+}
+
+/** Candidates with at most one call each. The last one has the end of the candidate. */
+function splitByCall(candidate: WrittenCandidate): readonly WrittenCandidate[] {
+  const { content, index } = candidate;
+  const groups: GeminiPart[][] = [];
+  for (const part of content.parts) {
+    const group = groups.at(-1);
+    if (group && (part.functionCall === undefined || callsIn(group) === 0)) group.push(part);
+    else groups.push([part]);
+  }
+  return groups.map((parts, at) => {
+    const ownContent = { ...content, parts };
+    return at === groups.length - 1 ? { ...candidate, content: ownContent } : { content: ownContent, index };
+  });
 }
 
 interface OpenCall {
@@ -263,7 +295,6 @@ export function createCandidateWriter(index: number, seal: Seal, withThoughts: b
         if (!calls.has(call.index)) parts.push(...flush(false));
         addCall(calls, call);
       }
-      if (finish_reason) parts.push(...flush(true));
       const result = logprobsOf(logprobs);
       if (parts.length === 0 && !result) return [];
       return [{ content: { role: 'model', parts }, index, ...(result && { logprobsResult: result }) }];
