@@ -8,7 +8,7 @@ import { renderConfigPage } from './config-page.ts';
 
 /** Everything that a gateway serves at `/docs` as one file: the viewer of the API, the page of all keys, the pages of the docs. */
 export function bundleDocs(plugins: readonly PluginSchema[]): Buffer {
-  const files = new Map([
+  const files = new Map<string, Buffer>([
     ['config.html', Buffer.from(renderConfigPage(plugins))],
     ['viewer.js', readFileSync(path.join(PACKAGE_ROOT, 'node_modules/rapidoc/dist/rapidoc-min.js'))],
   ]);

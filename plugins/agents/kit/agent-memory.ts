@@ -57,7 +57,7 @@ const MAX_SIDE = 4000;
  * before it is out of reach at once, also what a call in flight is about to write.
  */
 export function createAgentMemory(
-  api: Pick<PluginApi, 'instance' | 'stores'>,
+  api: { readonly instance: string; readonly stores: Pick<PluginApi['stores'], 'counters' | 'sets' | 'kept'> },
   limits: MemoryLimits,
   now: () => number = Date.now,
 ): AgentMemory {

@@ -7,7 +7,6 @@ import {
   GatewayError,
   type GatewaySettings,
   OptionError,
-  type PluginApi,
   type Principal,
   parseDuration,
   problemsOf,
@@ -368,7 +367,7 @@ function isInside(inner: string, outer: string): boolean {
  * default plan. Names that this gateway does not have count as none.
  */
 export function createCallerPlan(
-  api: Pick<PluginApi, 'settings' | 'shared' | 'records'>,
+  api: Parameters<typeof createPlanBook>[0] & Parameters<typeof findAccount>[0],
 ): (principal: Principal) => Promise<string | undefined> {
   const readBook = createPlanBook(api);
   return async ({ plan, account }) => {

@@ -44,7 +44,7 @@ function partOf(price: Rates, factor: number): Rates {
 
 /** What a response in a batch comes to, by the model that served it; undefined where its vendor told no usage. */
 export function meteredOf(
-  { catalog }: Pick<PluginApi, 'catalog'>,
+  { models: { catalog } }: Pick<PluginApi, 'models'>,
   target: Target,
   factor: number,
   { usage, model: served }: ChatResponse,

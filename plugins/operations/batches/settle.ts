@@ -15,10 +15,7 @@ import { meteredOf } from './prices.ts';
 import { type BatchRecord, hash, newId, type Records } from './records.ts';
 import { readLines, WIRES, withQuery } from './wires.ts';
 
-type SettleApi = Pick<
-  PluginApi,
-  'sendTo' | 'catalog' | 'ledger' | 'log' | 'offers' | 'settings' | 'stores' | 'onReady' | 'onClose'
->;
+type SettleApi = Pick<PluginApi, 'models' | 'books' | 'log' | 'settings' | 'stores' | 'onReady' | 'onClose'>;
 
 /** The most bytes of what a vendor says of a batch. */
 const MAX_BATCH_BYTES = 1024 * 1024;
@@ -55,11 +52,11 @@ export class Settler {
   /** Sends a request about a batch or file to its provider. Throws where its status is no good one. */
   async send(
     provider: string,
-    request: Parameters<PluginApi['sendTo']>[2],
+    request: Parameters<PluginApi['models']['sendTo']>[2],
     signal?: AbortSignal,
   ): Promise<AttemptResponse> {
     const offer = this.#offerOf(provider);
-    const response = await this.#api.sendTo('batches', provider, withQuery(offer, request), signal);
+    const response = await this.#api.models.sendTo('batches', provider, withQuery(offer, request), signal);
     if (response.status >= 200 && response.status < 300) return response;
     const body = await response.readAll(MAX_BATCH_BYTES).catch(() => Buffer.alloc(0));
     const text = body.toString('utf8');
@@ -69,7 +66,7 @@ export class Settler {
   /** The body of a response, as JSON. */
   async sendForJson(
     provider: string,
-    request: Parameters<PluginApi['sendTo']>[2],
+    request: Parameters<PluginApi['models']['sendTo']>[2],
     maxBytes = MAX_BATCH_BYTES,
   ): Promise<JsonObject> {
     const value = parseJson((await (await this.send(provider, request)).readAll(maxBytes)).toString('utf8'));
@@ -136,7 +133,7 @@ export class Settler {
   }
 
   #offerOf(provider: string): BatchOffer {
-    const offer = this.#api.offers('batches').get(provider);
+    const offer = this.#api.models.offers('batches').get(provider);
     if (!offer) throw new StreamFailure({ class: 'upstream_error', message: 'takes no batches any more' });
     return offer;
   }
@@ -202,7 +199,7 @@ export class Settler {
     if (record.budgets) {
       const { account, callId } = record;
       const settled = { ...record.facts, outcome: 'ok', estimated: false, ...facts } as const;
-      await this.#api.ledger.release(account, callId, settled);
+      await this.#api.books.ledger.release(account, callId, settled);
     }
     await this.#records.batches.put(ended);
     await this.#records.ended(record.id);
@@ -212,7 +209,7 @@ export class Settler {
 
 /** What a response to one request comes to: by its usage, else what was held for it. */
 function readResult(
-  api: Pick<PluginApi, 'catalog'>,
+  api: Pick<PluginApi, 'models'>,
   offer: BatchOffer,
   { provider, model, dialect, cost }: BatchRecord['checked'],
   body: JsonObject,
@@ -231,7 +228,7 @@ function readResult(
 
 /** Charges one request, once, whoever says so and however often. */
 async function payLine(
-  { ledger }: Pick<PluginApi, 'ledger'>,
+  { books: { ledger } }: Pick<PluginApi, 'books'>,
   record: BatchRecord,
   key: string,
   { units, cost, parts, estimated = false }: Metered,

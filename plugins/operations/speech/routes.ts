@@ -14,7 +14,7 @@ export interface SpeechRoutesNeed {
   /** The voices of a vendor, asked of the vendor itself where it has to be. */
   voices(vendor: string): Promise<readonly Voice[]>;
   /** The targets of an alias of the configuration. */
-  readonly alias: PluginApi['alias'];
+  readonly alias: PluginApi['models']['alias'];
 }
 
 /** `POST /{vendor}/tts`. */

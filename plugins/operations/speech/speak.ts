@@ -16,12 +16,12 @@ export type Speak = (
 ) => Promise<SpokenResponse>;
 
 /** Calls through the whole pipeline. What the vendor cannot do is refused before the call begins. */
-export function createSpeak(api: Pick<PluginApi, 'call' | 'offers'>, hasCache: boolean): Speak {
+export function createSpeak(api: Pick<PluginApi, 'models'>, hasCache: boolean): Speak {
   return async (vendorName, request, context, requested) => {
-    const offers = api.offers('speech');
+    const offers = api.models.offers('speech');
     const { model } = await resolveSpeech(findVendor(offers, vendorName), request);
     const explicit = { ...request, stream: request.stream !== false };
-    const { response, headers } = await api.call('speech', explicit, {
+    const { response, headers } = await api.models.call('speech', explicit, {
       ...context,
       targets: [{ provider: vendorName, model }],
       ...(requested !== undefined && { requested }),
