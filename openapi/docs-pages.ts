@@ -7,21 +7,21 @@ import { GatewayError } from '../contract/errors.ts';
 import type { Route } from '../contract/plugin.ts';
 import { type Bundle, openBundle } from './docs-bundle.ts';
 
-/** A gateway that runs from its sources shows the pages of the newest build. */
+/** A gateway that runs from source serves the pages of the newest build. */
 const BUNDLE = path.join(CODE_ROOT, IS_SOURCE ? 'dist/docs.br' : 'docs.br');
 
-/** Nothing but this origin: the viewer needs inline styles, and `connect-src` lets it try requests out. */
+/** Restricted to this origin. The viewer needs inline styles, and `connect-src` for trying requests. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/** The pages of the docs are files of their own, without code or style within them. */
+/** Docs pages are separate files without inline code or styles. */
 const STRICT_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 const LINKS =
   '<p style="margin:24px 5% 0;font:15px system-ui,sans-serif"><a href="docs/pages">The docs</a>, <a href="docs/config">the keys of the configuration</a></p>';
 
-/** `links` leads to what else there is to read. */
+/** `links` points to the other documentation. */
 const apiPage = (links: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -39,8 +39,8 @@ const apiPage = (links: string): string => `<!doctype html>
 `;
 
 /**
- * Sends what people try as the person who signed in at the console, where no key is given: by a route of the console, which its
- * description tells. The routes of operators take the session themselves.
+ * Sends requests from the viewer with the console session if no key was entered. They go through a route of the
+ * console, named in the route's description. Operator routes accept the session directly.
  */
 const TRY_SCRIPT = `const base = new URL('..', import.meta.url).pathname.slice(0, -1);
 const operators = '/api/core/admin';
@@ -71,9 +71,12 @@ viewer.addEventListener('before-try', ({ detail: { request } }) => {
 });
 `;
 
-/** `/docs`: the OpenAPI document in RapiDoc, the keys of the configuration, and the pages of the docs; nothing of them comes from elsewhere. */
+/**
+ * `/docs`: the OpenAPI document in RapiDoc, the configuration keys, and the docs pages. All files are served from this
+ * origin.
+ */
 export function docsRoutes(file = BUNDLE): readonly Route[] {
-  // The build makes it; a gateway that runs from its sources may have none.
+  // Created by the build; may be missing for a gateway that runs from source.
   const bundle = existsSync(file) ? openBundle(file) : undefined;
   const page = (path: string, summary: string, contentType: string, read: () => Promise<string | Buffer>): Route => ({
     method: 'GET',
@@ -103,13 +106,15 @@ export function docsRoutes(file = BUNDLE): readonly Route[] {
 
 const TYPES: Readonly<Record<string, string>> = Object.freeze({
   '.html': 'text/html; charset=utf-8',
-  '.mjs': 'text/javascript; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.md': 'text/markdown; charset=utf-8',
+  '.txt': 'text/plain; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.json': 'application/json; charset=utf-8',
   '.svg': 'image/svg+xml',
 });
 
-/** The pages of the docs as the build made them; only names of files in the bundle lead anywhere. */
+/** Serves the docs pages from the bundle; only the names of its files are valid. */
 function siteRoutes(bundle: Bundle): readonly Route[] {
   return [
     {

@@ -17,7 +17,7 @@ const SCHEMA_FILE = fileURLToPath(new URL('../../config/tollgate.schema.json', i
 
 const { check, dist } = parseArgs({ options: { check: { type: 'boolean' }, dist: { type: 'string' } } }).values;
 const plugins = await readBuiltinSchemas();
-// One space a level: the file is half a megabyte smaller, and three times smaller packed.
+// One space per level: half a megabyte less, a third of the size when packed.
 const schema = `${JSON.stringify(composeSchema(plugins), null, 1)}\n`;
 
 if (dist !== undefined) {

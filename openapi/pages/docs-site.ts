@@ -1,6 +1,6 @@
 /**
- * The docs as pages of HTML, which the gateway serves at `/docs/pages`: links between them are relative, so that they work below any
- * path, and nothing of them comes from elsewhere. A step of the build; none of it is in the package.
+ * Renders the docs as HTML and Markdown with relative links: the gateway serves them at `/docs/pages`, and `npm run docs:site` writes
+ * them as a site. A step of the build; the renderer is not in the package.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -16,7 +16,7 @@ interface Source {
   readonly text: string;
 }
 
-/** What stands below one heading, for the search. */
+/** Content below one heading, for the search. */
 interface Section {
   readonly page: string;
   readonly title: string;
@@ -24,6 +24,8 @@ interface Section {
   readonly heading: string;
   readonly anchor: string;
   readonly text: string;
+  /** Factor of its score: how-to pages come first. */
+  readonly weight: number;
 }
 
 /** Pages that are not in `docs/`. */
@@ -33,31 +35,51 @@ const OTHERS: Readonly<Record<string, string>> = Object.freeze({
 });
 const FIRST = 'docs/README.md';
 
-const GROUPS: readonly (readonly [folder: string, title: string])[] = [
-  ['plugins', 'Plugins'],
-  ['dialects', 'Client formats'],
-  ['providers', 'Providers'],
-];
+/** Groups of the navigation: the chapters of docs/README.md, then folders that it does not list page by page. */
+const KINDS = ['Start', 'How to', 'Reference', 'Explanation'] as const;
+const FOLDERS: Readonly<Record<string, string>> = Object.freeze({ providers: 'Providers', decisions: 'Decisions' });
 
-/** Pages about the code, which operators do not need: they are in the repository alone. */
-const CONTRIBUTORS = 'decisions';
+/** What the search leaves out: history and reasons. */
+const NOT_SEARCHED = /^(?:CHANGELOG\.md|docs\/README\.md|docs\/decisions\/.*)$/;
+const WEIGHTS: Readonly<Record<string, number>> = Object.freeze({ 'How to': 1.6, Start: 1.1, Reference: 1 });
+const WEIGHT_OF_OTHERS = 0.7;
 
 /** Files that pages need beside them. */
-const PARTS = ['pages.css', 'search.mjs'] as const;
+const PARTS = ['pages.css', 'rank.js', 'search.js'] as const;
 
-/** Returns the pages, the index of their search and what they need, by name. */
-export function renderDocsSite(root: string): Files {
-  const sources = readPages(root);
+const SUMMARY =
+  'A self-hosted gateway for language models: one API in front of many vendors, with keys, budgets, limits and fallbacks.';
+
+export interface SiteOptions {
+  /**
+   * Whether the pages stand alone: with pictures and decisions, without links to the gateway, and with an index that a page opened as a
+   * file can load.
+   */
+  readonly isAlone?: boolean;
+}
+
+/** Pages about the code, which operators do not need: a gateway does not serve them. */
+const CONTRIBUTORS = 'docs/decisions/';
+
+/** Returns the pages, the index of their search and additional files, by name. */
+export function renderDocsSite(root: string, { isAlone = false }: SiteOptions = {}): Files {
+  const sources = readPages(root).filter(({ file }) => isAlone || !file.startsWith(CONTRIBUTORS));
   const sections: Section[] = [];
   const files = new Map<string, Buffer>();
   for (const source of sources) {
-    const rendered = renderPage(source, sources);
-    sections.push(...rendered.sections);
+    const rendered = renderPage(source, sources, { isAlone });
+    if (!NOT_SEARCHED.test(source.file)) sections.push(...rendered.sections);
     files.set(source.page, Buffer.from(rendered.html));
+    files.set(markdownPage(source.page), Buffer.from(renderMarkdown(source, sources)));
   }
   files.set('search.json', Buffer.from(JSON.stringify(sections)));
+  files.set('llms.txt', Buffer.from(renderList(sources)));
   for (const name of PARTS) files.set(name, readFileSync(path.join(import.meta.dirname, name)));
   files.set('icon.svg', readFileSync(path.join(root, 'plugins/console/app/icon.svg')));
+  if (!isAlone) return files;
+  files.set('search-index.js', Buffer.from(`globalThis.docsIndex = ${JSON.stringify(sections)};\n`));
+  for (const name of readdirSync(path.join(root, 'docs/images')))
+    files.set(`images/${name}`, readFileSync(path.join(root, 'docs/images', name)));
   return files;
 }
 
@@ -65,7 +87,7 @@ export function renderDocsSite(root: string): Files {
 export function readPages(root: string): readonly Source[] {
   const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
   const found = readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md') && !name.startsWith(CONTRIBUTORS))
+    .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name.replaceAll(path.sep, '/')}`);
   const named = [...read(FIRST).matchAll(/\]\(([\w./-]+\.md)/g)].map(([, name = '']) => path.posix.join('docs', name));
   const order = [...new Set([FIRST, 'README.md', ...named, ...found.sort(), 'CHANGELOG.md'])];
@@ -74,19 +96,65 @@ export function readPages(root: string): readonly Source[] {
     .map((file) => ({ file, page: pageOf(file), text: read(file) }));
 }
 
+/** Chapter of docs/README.md that lists a page, or the group of its folder. */
+function kindOf({ file }: Pick<Source, 'file'>, sources: readonly Source[]): string {
+  const list = sources.find((source) => source.file === FIRST)?.text ?? '';
+  const chapters = list.split(/^## /m).slice(1);
+  const names = (text: string): readonly string[] =>
+    [...text.matchAll(/\]\(([\w./-]+\.md)\)/g)].map(([, name = '']) => path.posix.join('docs', name));
+  const folder = /^docs\/(\w+)\//.exec(file)?.[1] ?? '';
+  const chapter = chapters.find((text) => names(text).includes(file));
+  return FOLDERS[folder] ?? chapter?.split('\n')[0] ?? 'Reference';
+}
+
+const markdownPage = (page: string): string => page.replace(/\.html$/, '.md');
+
+/** The source of a page with links to what is served. Links to other files of the repository become text. */
+function renderMarkdown(source: Source, sources: readonly Source[]): string {
+  const from = path.posix.dirname(source.page);
+  const served = (name: string): string | undefined => {
+    const file = path.posix.join(path.posix.dirname(source.file), name);
+    if (file.startsWith('docs/images/')) return file.replace(/^docs\//, '');
+    return sources.some((each) => each.file === file) ? markdownPage(pageOf(file)) : undefined;
+  };
+  const relink = (text: string): string =>
+    text.replaceAll(
+      /(!?\[([^\]]*)\])\((?!https?:)([^)#\s]+)(#[^)\s]*)?\)/g,
+      (_link, label: string, words: string, name: string, anchor = '') => {
+        const target = served(name);
+        return target === undefined ? words : `${label}(${path.posix.relative(from, target)}${anchor})`;
+      },
+    );
+  // Code stays as it is.
+  return source.text
+    .split(/(^```[\s\S]*?^```$)/m)
+    .map((part, at) => (at % 2 === 1 ? part : relink(part)))
+    .join('');
+}
+
+/** `llms.txt`: all pages as Markdown, by kind. */
+function renderList(sources: readonly Source[]): string {
+  const groups = [...KINDS, ...Object.values(FOLDERS)].map((kind) => {
+    const pages = sources.filter((source) => source.file !== FIRST && kindOf(source, sources) === kind);
+    return `## ${kind}\n\n${pages.map((page) => `- [${titleOf(page)}](${markdownPage(page.page)})`).join('\n')}\n`;
+  });
+  return `# Tollgate\n\n> ${SUMMARY}\n\n${groups.join('\n')}`;
+}
+
 function pageOf(file: string): string {
   if (file === FIRST) return 'index.html';
   return OTHERS[file] ?? file.replace(/^docs\//, '').replace(/\.md$/, '.html');
 }
 
-/** One page, and what of it can be found. */
+/** One page as HTML, and its sections for the search. */
 export function renderPage(
   source: Source,
   sources: readonly Source[],
+  { isAlone = false }: SiteOptions = {},
 ): { readonly html: string; readonly sections: readonly Section[] } {
   const title = titleOf(source);
   const root = '../'.repeat(source.page.split('/').length - 1);
-  const renderer = createRenderer(source, sources);
+  const renderer = createRenderer(source, sources, isAlone);
   const body = parse(source.text, { renderer, mangle: false, headerIds: false });
   const html = `<!doctype html>
 <html lang="en">
@@ -96,7 +164,9 @@ export function renderPage(
 <title>${escapeHtml(title)} – Tollgate</title>
 <link rel="icon" href="${root}icon.svg">
 <link rel="stylesheet" href="${root}pages.css">
-<script type="module" src="${root}search.mjs"></script>
+<link rel="alternate" type="text/markdown" href="${root}${markdownPage(source.page)}">
+<script defer src="${root}rank.js"></script>
+<script defer src="${root}search.js"></script>
 </head>
 <body>
 <a class="skip" href="#page">Skip to the page</a>
@@ -108,7 +178,7 @@ export function renderPage(
 <p id="found" role="status"></p>
 <ol id="places" aria-label="Places found"></ol>
 </search>
-<p><a href="${root}../../docs">API</a> <a href="${root}../config">Keys of the configuration</a></p>
+<p>${isAlone ? '' : `<a href="${root}../../docs">API</a> <a href="${root}../config">All options</a> `}<a href="${root}${markdownPage(source.page)}">Markdown</a></p>
 </header>
 <div class="frame">
 ${renderNav(source, sources, root)}
@@ -118,25 +188,22 @@ ${body}</main>
 </body>
 </html>
 `;
-  return { html, sections: splitSections(source, title) };
+  const weight = WEIGHTS[kindOf(source, sources)] ?? WEIGHT_OF_OTHERS;
+  return { html, sections: splitSections(source, title, weight) };
 }
 
 function renderNav(current: Source, sources: readonly Source[], root: string): string {
-  const folderOf = ({ file }: Source): string => /^docs\/(\w+)\//.exec(file)?.[1] ?? '';
-  const list = (pages: readonly Source[]): string =>
-    `<ul>\n${pages
-      .map((page) => {
-        const mark = page === current ? ' aria-current="page"' : '';
-        return `<li><a href="${root}${page.page}"${mark}>${escapeHtml(titleOf(page))}</a></li>`;
-      })
-      .join('\n')}\n</ul>`;
-  const groups = GROUPS.map(([folder, title]) => {
-    const isOpen = folderOf(current) === folder ? ' open' : '';
-    const pages = sources.filter((page) => folderOf(page) === folder);
-    return `<details${isOpen}><summary>${title}</summary>${list(pages)}</details>`;
+  const own = kindOf(current, sources);
+  const groups = [...KINDS, ...Object.values(FOLDERS)].map((kind) => {
+    const pages = sources.filter((page) => page.file !== FIRST && kindOf(page, sources) === kind);
+    const items = pages.map((page) => {
+      const mark = page === current ? ' aria-current="page"' : '';
+      return `<li><a href="${root}${page.page}"${mark}>${escapeHtml(titleOf(page))}</a></li>`;
+    });
+    const isOpen = current.file === FIRST ? kind === 'Start' || kind === 'How to' : kind === own;
+    return `<details${isOpen ? ' open' : ''}><summary>${kind}</summary><ul>\n${items.join('\n')}\n</ul></details>`;
   });
-  const top = sources.filter((page) => folderOf(page) === '');
-  return `<nav aria-label="Pages">\n${list(top)}\n${groups.join('\n')}\n</nav>`;
+  return `<nav aria-label="Pages">\n${groups.join('\n')}\n</nav>`;
 }
 
 function titleOf({ text, file }: Pick<Source, 'text' | 'file'>): string {
@@ -144,7 +211,7 @@ function titleOf({ text, file }: Pick<Source, 'text' | 'file'>): string {
 }
 
 /** Our own pages are plain Markdown; what looks like HTML in one is text, and comments are left out. */
-function createRenderer(source: Source, sources: readonly Source[]): Renderer {
+function createRenderer(source: Source, sources: readonly Source[], isAlone: boolean): Renderer {
   const renderer = new Renderer();
   const anchors = createAnchors();
   const isKnown = (file: string): boolean => sources.some((each) => each.file === file);
@@ -162,13 +229,18 @@ function createRenderer(source: Source, sources: readonly Source[]): Renderer {
   renderer.link = (href, _title, html) => {
     if (/^https?:/.test(href)) return `<a href="${escapeHtml(href)}" rel="noreferrer">${html}</a>`;
     const { file, anchor } = target(href);
-    // What is no page of the docs is in the repository alone.
+    // Other files are in the repository alone.
     if (!isKnown(file)) return `<span title="${escapeHtml(file)} of the repository">${html}</span>`;
     if (file === source.file) return `<a href="${escapeHtml(anchor || '#page')}">${html}</a>`;
     return `<a href="${escapeHtml(path.posix.relative(from, pageOf(file)) + anchor)}">${html}</a>`;
   };
-  // Screenshots of the console take more than all texts; a gateway that serves these pages has the console itself.
-  renderer.image = (_href, _title, text) => `<em>${escapeHtml(text)}</em>`;
+  renderer.image = (href, _title, text) => {
+    // Screenshots take more bytes than all texts, and a gateway that serves these pages has the console itself.
+    if (!isAlone) return `<em>${escapeHtml(text)}</em>`;
+    const { file } = target(href);
+    const image = path.posix.relative(from, file.replace(/^docs\//, ''));
+    return `<img src="${escapeHtml(image)}" alt="${escapeHtml(text)}">`;
+  };
   // What scrolls has to be reached by the keyboard.
   renderer.code = (code) => `<pre tabindex="0"><code>${escapeHtml(code)}\n</code></pre>\n`;
   renderer.table = (head, body) =>
@@ -193,8 +265,8 @@ function createAnchors(): (heading: string) => string {
   };
 }
 
-/** What the search looks through: a page in pieces, each with the heading that it stands below. */
-function splitSections({ text, page }: Source, title: string): readonly Section[] {
+/** A page in sections, each with its heading. */
+function splitSections({ text, page }: Source, title: string, weight: number): readonly Section[] {
   const anchors = createAnchors();
   const sections: { heading: string; anchor: string; lines: string[] }[] = [{ heading: '', anchor: '', lines: [] }];
   let isCode = false;
@@ -206,7 +278,7 @@ function splitSections({ text, page }: Source, title: string): readonly Section[
     else if (!line.startsWith('```') && !/^(<!--|\|[ |:-]+\|$)/.test(line)) sections.at(-1)?.lines.push(line);
   }
   return sections
-    .map(({ heading, anchor, lines }) => ({ ...{ page, title, heading, anchor }, text: plain(lines.join(' ')) }))
+    .map(({ heading, anchor, lines }) => ({ page, title, heading, anchor, text: plain(lines.join(' ')), weight }))
     .filter((section) => section.heading !== '' || section.text !== '');
 }
 

@@ -4,7 +4,7 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import type { Price } from '../../contract/index.ts';
 import { CASES, HELD, LOWERED, SMALL_CALLS } from './vendor-bills.ts';
 
-/** The tables of docs/money.md of all cases, and of the prices that they are charged by, with their sources. `npm run bills` writes them. */
+/** The tables of docs/bills.md of all cases, and of the prices that they are charged by, with their sources. `npm run bills` writes them. */
 
 interface Model {
   readonly source: readonly string[];
@@ -107,7 +107,7 @@ function ratesText(price: Omit<Price, 'service_tiers' | 'tiers'>): string {
 
 /** Writes the tables over those that the page has. */
 function writeTables(): void {
-  const page = path.join(PACKAGE_ROOT, 'docs', 'money.md');
+  const page = path.join(PACKAGE_ROOT, 'docs', 'bills.md');
   const tables = [caseLines(), priceLines(), sourceLines()];
   const text = readFileSync(page, 'utf8').split('\n');
   for (const lines of tables) {

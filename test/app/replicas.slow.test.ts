@@ -84,7 +84,8 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
             port: `\${PORT:-0}`,
             ...{ drainDelay: '2s', drainTimeout: '30s', trustProxy: 1, keepAlive: '65s' },
           },
-          store: { url: redis.url },
+          // Not the subject here: on a busy machine Redis may take longer than the default.
+          store: { url: redis.url, timeout: '10s' },
           providers: {
             one: {
               ...{ plugin: 'openai-compatible', apiKey: 'k', models: ['*'] },
@@ -92,8 +93,10 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
             },
           },
         });
-        const create = (_: unknown, n: number) => installation.command('keys', 'create', '--user', `user-${n}`);
-        keys = (await Promise.all(Array.from({ length: CLIENTS }, create))).map(({ api_key: key }) => key);
+        for (let at = 0; at < CLIENTS; at += 1) {
+          const { api_key: key } = await installation.command('keys', 'create', '--user', `user-${at}`);
+          keys.push(key);
+        }
         own = await freePort();
         for (const node of NODES) ports[node] = await freePort();
         await Promise.all(NODES.map(start));
@@ -115,7 +118,7 @@ for (const [name, { program, args, config }] of Object.entries(EXAMPLE_PROXIES))
 
       let made: Made[] = [];
       let nextId = 0;
-      let keys: readonly string[] = [];
+      const keys: string[] = [];
 
       /** One call; its failure, or undefined. */
       const call = (id: string, key: string, stream: boolean): Promise<string | undefined> =>

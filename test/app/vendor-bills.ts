@@ -1,6 +1,6 @@
 import { CHAT, GEMINI, type Json, MESSAGES, RESPONSES, type Wire } from '../support/vendors/bill-wires.ts';
 
-/** What vendors' responses say, and what their bills say then: cases for each row of E3 to E10. `bill-table.ts` makes the tables of docs/money.md of them. */
+/** What vendors' responses say, and what their bills say then: cases for each row of E3 to E10. `bill-table.ts` makes the tables of docs/bills.md of them. */
 
 export interface Case {
   readonly row: string;

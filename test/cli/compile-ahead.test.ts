@@ -13,7 +13,7 @@ const VALUES = 300;
 
 const SETS: readonly SchemaSet[] = ['requests', 'settings'];
 
-/** What the module of a set exports, without a file. */
+/** Evaluates the module of a compiled set without a file. */
 function evaluate({ code }: CompiledSet): ReturnType<CompiledModule> {
   const module: { exports?: CompiledModule } = {};
   new Function('module', 'require', code)(module, createRequire(import.meta.url));

@@ -13,7 +13,10 @@ import { usePackedTollgate } from '../support/processes/packed-tollgate.ts';
 
 const run = promisify(execFile);
 
-/** How a gateway with the plugin is configured, and a request that it answers. `vendor` is the address of the scripted one. */
+/**
+ * Configuration of a gateway with the plugin, and a request that it handles. `vendor` is the URL of the scripted
+ * vendor.
+ */
 interface Kind {
   readonly config: (plugin: string, vendor: string) => object;
   readonly path?: string;
@@ -195,7 +198,7 @@ describe('what tollgate plugins new refuses', () => {
     });
 });
 
-/** A second of silence as WAV. */
+/** One second of silence as WAV. */
 function silence(): Buffer {
   const sound = Buffer.alloc(48_000);
   const head = Buffer.from(

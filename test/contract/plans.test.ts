@@ -9,7 +9,10 @@ const PLANS = { free: { rpm: 1 }, pro: { rpm: 9 } } as const;
 const CALLER: Principal = { credential: 'key', userId: 'ann', account: 'ann' };
 
 describe('the plan of a caller', () => {
-  /** Finds the plan of a caller whose key and account have these, twice: once with the account read, once known. */
+  /**
+   * Finds the plan of a caller with these plans of key and account, twice: first the account is read, then it is
+   * cached.
+   */
   async function find(key: string | undefined, account: string | undefined, defaultPlan?: string) {
     const store = await openMemory();
     const shared = store.keyv<AccountRecord>('accounts');

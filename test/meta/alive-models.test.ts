@@ -8,10 +8,7 @@ import { loadModelTable } from '../../models/model-table.ts';
 
 /** What a reader copies: not decisions and the changelog, which tell what was, nor pages that are made of what codecs do. */
 const FOLDERS = ['docs', 'deploy', 'examples'];
-const NOT_READ = /^docs\/(decisions\/|providers\/|clients\.md$)|\.(png|svg|ico|lock)$/;
-
-/** A chapter of docs/money.md that is made of cases, old models among them. */
-const BILLS = /^### Bills, case by case$[\s\S]*?(?=^## )/m;
+const NOT_READ = /^docs\/(decisions\/|providers\/|(?:clients|bills)\.md$)|\.(png|svg|ico|lock)$/;
 
 function filesToRead(): readonly string[] {
   const below = FOLDERS.flatMap((folder) =>
@@ -50,7 +47,7 @@ function endsIn(text: string): readonly (readonly [name: string, shutdown: strin
 
 function endingBefore(day: string): readonly string[] {
   return filesToRead().flatMap((file) =>
-    endsIn(readFileSync(path.join(PACKAGE_ROOT, file), 'utf8').replace(BILLS, ''))
+    endsIn(readFileSync(path.join(PACKAGE_ROOT, file), 'utf8'))
       .filter(([, shutdown]) => shutdown <= day)
       .map(([name, shutdown]) => `${file} names ${name}, which ends on ${shutdown}`),
   );

@@ -28,7 +28,7 @@ describe('the docs as pages', () => {
   let bundle: Buffer;
   let server: Server;
   let url: string;
-  /** By name. */
+  /** Pages by name. */
   let pages: ReadonlyMap<string, string>;
 
   before(async () => {
@@ -69,7 +69,7 @@ describe('the docs as pages', () => {
     let count = 0;
     for (const [page, html] of pages)
       for (const [, href = ''] of html.matchAll(/ href="([^"]+)"/g)) {
-        if (/^https?:|\.(css|svg)$|(^|\/)\.\.\/(docs|config)$/.test(href)) continue;
+        if (/^https?:|\.(css|svg|md)$|(^|\/)\.\.\/(docs|config)$/.test(href)) continue;
         const [name = '', anchor] = href.split('#');
         const target = name === '' ? page : path.posix.join(path.posix.dirname(page), name);
         const found = pages.get(target);
@@ -119,15 +119,35 @@ describe('the docs as pages', () => {
       expect(found?.heading).to.equal('Hearing the same again');
       expect(pages.get('plugins/tts.html')).to.include(` id="${found?.anchor}"`);
     }
+    const markdown = await fetch(`${url}/docs/pages/how-to/see-spending.md`);
+    expect(markdown.headers.get('content-type')).to.equal('text/markdown; charset=utf-8');
+    expect(await markdown.text()).to.match(/^# See who spent what\n/);
+    expect(await (await fetch(`${url}/docs/pages/llms.txt`)).text()).to.include('(how-to/see-spending.md)');
   });
 
   it('is one small file of the package, with the viewer of the API and the keys of the configuration', async () => {
-    expect(bundle.length).to.be.at.most(610_000);
+    expect(bundle.length).to.be.at.most(660_000);
     const keys = await fetch(`${url}/docs/config`);
     expect(keys.headers.get('content-type')).to.equal('text/html; charset=utf-8');
     expect(await keys.text()).to.include('<h1>Configuration</h1>');
     const viewer = await fetch(`${url}/docs/viewer.js`);
     expect(Buffer.from(await viewer.arrayBuffer()).length).to.be.above(500_000);
+  });
+
+  it('has the Markdown of each page, whose links lead to Markdown that is there', async () => {
+    const files = renderDocsSite(PACKAGE_ROOT);
+    const broken: string[] = [];
+    for (const page of pages.keys()) {
+      const name = page.replace(/\.html$/, '.md');
+      const text = String(files.get(name));
+      for (const [, link = ''] of text
+        .replaceAll(/^```[\s\S]*?^```$/gm, '')
+        .matchAll(/\]\((?!https?:)([^)#\s]+\.md)/g)) {
+        const target = path.posix.join(path.posix.dirname(name), link);
+        if (!pages.has(target.replace(/\.md$/, '.html'))) broken.push(`${name}: ${link}`);
+      }
+    }
+    expect(broken).to.deep.equal([]);
   });
 
   it('leads to no other file', async () => {

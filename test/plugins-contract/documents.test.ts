@@ -3,7 +3,7 @@ import type { TestGateway } from '../support/gateways/gateway.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { pluginFile, routeText, startError, startProbe } from '../support/plugins/plugin-file.ts';
 
-/** A plugin that keeps, counts and lists under names that others use too. */
+/** Plugin with documents, counters and sets under names that other plugins use too. */
 const keeper = (name: string, kind: string, route: string): string =>
   pluginFile({
     name,

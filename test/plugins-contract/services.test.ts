@@ -27,7 +27,7 @@ const clock = definePlugin({
   },
 });
 
-/** Tells what it got of the plugin that it requires. */
+/** Reports the service that it got from its required plugin. */
 const teller = definePlugin({
   name: 'teller',
   kind: 'policy',

@@ -1,5 +1,5 @@
 import { TLSSocket } from 'node:tls';
-import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import {
   type AttemptReport,
   type Call,
@@ -15,6 +15,7 @@ import {
   type TargetState,
 } from '../../../contract/index.ts';
 import { endingTargets } from '../kit/ending-targets.ts';
+import { Buckets, type Observations } from './buckets.ts';
 import { boundedLabel, countCalls, countRequests } from './series.ts';
 
 /** Counts attempts, and shows what is known of targets. */
@@ -273,26 +274,24 @@ const STORE_SECONDS: readonly number[] = Object.freeze([
 
 /** Measures the operations of the store. */
 function measureStore(registry: Registry): StoreWatcher {
-  const registers = [registry];
-  const seconds = new Histogram({
+  const seconds = new Buckets({
     name: 'tollgate_store_duration_seconds',
     help: 'Operations of the store.',
-    labelNames: ['operation'],
-    buckets: [...STORE_SECONDS],
-    registers,
+    bounds: STORE_SECONDS,
+    registry,
   });
   const failures = new Counter({
     name: 'tollgate_store_failures_total',
     help: 'Operations of the store that it did not do.',
     labelNames: ['operation'],
-    registers,
+    registers: [registry],
   });
-  // Looked up once each: there are as many as the store has methods.
-  const known = new Map<string, ReturnType<typeof seconds.labels>>();
+  // There are as many as the store has methods.
+  const known = new Map<string, Observations>();
   return (operation, ms, isOk) => {
     let ofOperation = known.get(operation);
     if (!ofOperation) {
-      ofOperation = seconds.labels({ operation });
+      ofOperation = seconds.of({ operation });
       known.set(operation, ofOperation);
     }
     ofOperation.observe(ms / 1000);
