@@ -121,7 +121,7 @@ async function fillLists(store: Store, count: number): Promise<void> {
   const registry = new Registry();
   const ofKeys = createInstanceStore(() => store, registry, { group: 'auth', name: 'api-key' });
   const own = createInstanceStore(() => store, registry, { group: 'core', name: 'core' });
-  const keys = createRecords({ keyv: ofKeys.keyv, log: NO_LOG, records: createRecordBook(own) });
+  const keys = createRecords({ keyv: ofKeys.keyv, log: NO_LOG, books: { records: createRecordBook(own) } });
   const index = createKeyIndex(ofKeys.sets);
   const audit = createAuditLog({ store: own, keepForMs: 730 * DAY_MS, log: NO_LOG });
   await inTurns(count, async (n) => {

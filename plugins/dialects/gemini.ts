@@ -162,7 +162,7 @@ function addEmbeddings(api: PluginApi): void {
         const request = readEmbed(isBatch ? readArray(sent['requests']) : [sent], ctx.params['model'] ?? '', isBatch);
         const { requestId, principal, session, trace, signal, onOutcome } = (ctx as RouteContext).state;
         const context = { requestId, principal, session, trace, signal, onOutcome };
-        const { response, headers } = await api.call('embeddings', request, context);
+        const { response, headers } = await api.models.call('embeddings', request, context);
         ctx.set(headers);
         ctx.body = writeEmbed(response, isBatch);
       },

@@ -154,8 +154,9 @@ describe('the state of targets for operators', () => {
 const AUDIT = pluginFile({
   name: 'show-audit',
   kind: 'policy',
+  more: `permissions: ['operators'],`,
   setup: `api.route({ method: 'GET', path: '/audit', summary: 'x', auth: ['key'], responses: { 200: 'x' },
-    async handler(ctx) { ctx.body = await api.auditLog({ limit: 10 }); } });`,
+    async handler(ctx) { ctx.body = await api.operators.auditLog({ limit: 10 }); } });`,
 });
 
 describe('POST /api/core/admin/reload', () => {
