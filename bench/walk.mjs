@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// What a maintainer has to read to follow one action: every file and function of the product that ran for it, by V8's
-// precise coverage, which changes nothing in the source.
-// usage, in a process of its own: node bench/walk.mjs [--json | --detail chat] [FOLDER that has dist/, after npm run build]
+// Lists the code that a maintainer has to read to follow one action: every file and function of the product that ran
+// for it. Uses V8's precise coverage, which does not change the source.
+// usage, in a separate process: node bench/walk.mjs [--json | --detail chat] [FOLDER with dist/, after npm run build]
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import inspector from 'node:inspector/promises';
@@ -9,14 +9,15 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-/** A timer that happens to run during an action adds functions, so the smallest of some rounds counts. */
+/** A timer during an action adds functions, so the smallest of several rounds counts. */
 const ROUNDS = 12;
 const SETTLE_MS = 300;
 
 /**
- * Starts the gateway that is built in `root` and returns what each action ran, by its name.
+ * Starts the gateway built in `root` and returns the functions that each action ran, by action.
  * @param {string} root
- * @returns {Promise<Record<string, { files: number, coreFiles: number, functions: number, calls: Record<string, string[]> }>>}
+ * @returns {Promise<Record<string, { files: number, coreFiles: number, functions: number, calls: Record<string,
+ * string[]> }>>}
  */
 export async function measureWalks(root) {
   const dist = `${pathToFileURL(path.join(root, 'dist')).href}/`;
@@ -35,7 +36,7 @@ export async function measureWalks(root) {
   const { createGateway } = await import(`${dist}core/gateway.js`);
   const open = () => createGateway({ configPath, cwd: folder, env: { ...process.env }, log: SILENT, port: 0 });
 
-  // Right after another one: what is leased for a second is there on a busy machine too.
+  // Measured right after the same action: leases of a second are then present on a busy machine too.
   const measure = async (action, before) => {
     await before?.();
     await session.post('Profiler.takePreciseCoverage');
@@ -122,7 +123,7 @@ function configOf(vendorUrl) {
   };
 }
 
-/** A vendor of chat and speech in this process; below `/down` it is overloaded. */
+/** Vendor of chat and speech in this process; below `/down` it is overloaded. */
 async function startVendor() {
   const server = http.createServer(async (request, response) => {
     const parts = [];

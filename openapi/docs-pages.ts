@@ -7,21 +7,21 @@ import { CODE_ROOT, IS_SOURCE } from '../config/package-root.ts';
 import { GatewayError } from '../contract/errors.ts';
 import type { Route } from '../contract/plugin.ts';
 
-/** A gateway that runs from its sources shows the pages of the newest build. */
+/** A gateway that runs from source serves the pages of the newest build. */
 const ASSETS = path.join(CODE_ROOT, IS_SOURCE ? 'dist/assets' : 'assets');
 
-/** Nothing but this origin: the viewer needs inline styles, and `connect-src` lets it try requests out. */
+/** Restricted to this origin. The viewer needs inline styles, and `connect-src` for trying requests. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/** The pages of the docs are files of their own, without code or style within them. */
+/** Docs pages are separate files without inline code or styles. */
 const STRICT_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 const LINKS =
   '<p style="margin:24px 5% 0;font:15px system-ui,sans-serif"><a href="docs/pages">The docs</a>, <a href="docs/config">the keys of the configuration</a></p>';
 
-/** `links` leads to what else there is to read. */
+/** `links` points to the other documentation. */
 const apiPage = (links: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -39,8 +39,8 @@ const apiPage = (links: string): string => `<!doctype html>
 `;
 
 /**
- * Sends what people try as the person who signed in at the console, where no key is given: by a route of the console, which its
- * description tells. The routes of operators take the session themselves.
+ * Sends requests from the viewer with the console session if no key was entered. They go through a route of the
+ * console, named in the route's description. Operator routes accept the session directly.
  */
 const TRY_SCRIPT = `const base = new URL('..', import.meta.url).pathname.slice(0, -1);
 const operators = '/api/core/admin';
@@ -71,7 +71,10 @@ viewer.addEventListener('before-try', ({ detail: { request } }) => {
 });
 `;
 
-/** `/docs`: the OpenAPI document in RapiDoc, the keys of the configuration, and the pages of the docs; nothing of them comes from elsewhere. */
+/**
+ * `/docs`: the OpenAPI document in RapiDoc, the configuration keys, and the docs pages. All files are served from this
+ * origin.
+ */
 export function docsRoutes(assets = ASSETS): readonly Route[] {
   const hasSite = existsSync(path.join(assets, 'docs'));
   const configFile = path.join(assets, 'config.html');
@@ -92,7 +95,7 @@ export function docsRoutes(assets = ASSETS): readonly Route[] {
     page('/docs', 'The API as a page', 'text/html', () => apiPage(hasSite ? LINKS : '')),
     page('/docs/try.js', 'The script of /docs that sends requests', 'text/javascript', () => TRY_SCRIPT),
     page('/docs/viewer.js', 'The script of /docs', 'text/javascript', () => createReadStream(viewerFile())),
-    // The build makes it; a gateway that runs from its sources has none.
+    // Created by the build; missing for a gateway that runs from source.
     ...(existsSync(configFile)
       ? [page('/docs/config', 'The keys of the configuration', 'text/html', () => createReadStream(configFile))]
       : []),
@@ -102,14 +105,16 @@ export function docsRoutes(assets = ASSETS): readonly Route[] {
 
 const TYPES: Readonly<Record<string, string>> = Object.freeze({
   '.html': 'text/html; charset=utf-8',
-  '.mjs': 'text/javascript; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.md': 'text/markdown; charset=utf-8',
+  '.txt': 'text/plain; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.json': 'application/json; charset=utf-8',
   '.png': 'image/png',
   '.svg': 'image/svg+xml',
 });
 
-/** The pages of the docs as the build made them; no name but that of a file of theirs leads anywhere. */
+/** Serves the docs pages from the build; only the names of existing files are valid. */
 function siteRoutes(folder: string): readonly Route[] {
   const files = new Set(
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => name.replaceAll(path.sep, '/')),

@@ -17,17 +17,17 @@ import { createLogger } from '../../core/logger.ts';
 import { openFoundation } from '../../core/plugins/foundation.ts';
 import { REFERS_TO_OTHERS } from '../../core/plugins/registry.ts';
 
-/** Schemas, and the module that `config/ajv.ts` loads for them. */
+/** Schemas, and the compiled module that `config/ajv.ts` loads for them. */
 export interface CompiledSet {
-  /** Their JSON texts. */
+  /** Schemas as JSON. */
   readonly texts: readonly string[];
-  /** The text of a CommonJS module that exports a `CompiledModule`. */
+  /** Source of a CommonJS module that exports a `CompiledModule`. */
   readonly code: string;
 }
 
 const HERE = fileURLToPath(new URL('../../config/', import.meta.url));
 
-/** In addition to what is on by default: built-in plugins with routes that need neither files nor a network to be set up. */
+/** Additions to the defaults: built-in plugins with routes whose set-up needs neither files nor a network. */
 const MORE = Object.freeze({
   store: 'memory:',
   auth: { 'api-key': {}, openid: { issuer: 'https://id.example', clientId: 'x', publicUrl: 'https://gate.example' } },
@@ -35,8 +35,8 @@ const MORE = Object.freeze({
 });
 
 /**
- * Compiles the schemas of a gateway with the built-in plugins: those of requests as it is assembled, and those of the
- * configuration. Nothing listens and no file is written.
+ * Compiles the schemas of requests and of the configuration for a gateway with the built-in plugins. Opens no port and
+ * writes no file.
  */
 export async function compileAhead(): Promise<Readonly<Record<SchemaSet, CompiledSet>>> {
   const raw = await readRawConfig({ cwd: HERE, env: {}, configPath: 'default.yaml' });
@@ -47,7 +47,7 @@ export async function compileAhead(): Promise<Readonly<Record<SchemaSet, Compile
   };
 }
 
-/** What a gateway asks for while it is assembled. */
+/** Lists the schemas that a gateway compiles when it is assembled. */
 async function listRequestSchemas(loaded: LoadedConfig): Promise<readonly string[]> {
   const log = createLogger({ level: 'silent' });
   const foundation = await openFoundation(loaded, log);
@@ -75,7 +75,7 @@ function compileTexts(set: SchemaSet, wanted: readonly string[]): CompiledSet {
   for (const text of texts) ajv.addSchema(JSON.parse(text) as Schema, fingerprint(text));
   const names = Object.fromEntries(texts.map((text) => [fingerprint(text), fingerprint(text)]));
   const code = standalone.default(ajv, names);
-  // The parentheses have V8 compile the function at once, and not read all of it twice: that takes half the time.
+  // The parentheses make V8 compile the function at once in place of parsing it twice; this takes half the time.
   return {
     texts,
     code: `'use strict';\nmodule.exports = (function (formats) {\nconst exports = {};\n${code}\nreturn exports;\n});\n`,

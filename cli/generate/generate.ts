@@ -1,7 +1,9 @@
 /**
- * Writes what follows from the schemas of the built-in plugins. Without an option `config/tollgate.schema.json` (`npm run schema`);
- * with `--check` nothing: it fails when that file is out of date. With `--dist FOLDER`, the last step of `npm run build`: the
- * compiled validators, the page of the configuration's keys, which the gateway serves at `/docs/config`, and the pages of the docs.
+ * Generates files from the schemas of the built-in plugins.
+ * - Without an option it writes `config/tollgate.schema.json` (`npm run schema`).
+ * - With `--check` it writes nothing, and fails if that file is out of date.
+ * - With `--dist FOLDER`, the last step of `npm run build`, it writes the compiled validators, the configuration page
+ *   (served at `/docs/config`) and the docs pages.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -18,7 +20,7 @@ const SCHEMA_FILE = fileURLToPath(new URL('../../config/tollgate.schema.json', i
 
 const { check, dist } = parseArgs({ options: { check: { type: 'boolean' }, dist: { type: 'string' } } }).values;
 const plugins = await readBuiltinSchemas();
-// One space a level: the file is half a megabyte smaller, and three times smaller packed.
+// One space per level: half a megabyte less, a third of the size when packed.
 const schema = `${JSON.stringify(composeSchema(plugins), null, 1)}\n`;
 
 if (dist !== undefined) {

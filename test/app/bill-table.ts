@@ -5,7 +5,7 @@ import type { Price } from '../../contract/index.ts';
 import { CASES, HELD, LOWERED, SMALL_CALLS } from './vendor-bills.ts';
 
 /**
- * Tables of docs/money.md: all cases, and the prices they are charged at, with sources. `npm run bills` writes them.
+ * Tables of docs/bills.md: all cases, and the prices they are charged at, with sources. `npm run bills` writes them.
  */
 
 interface Model {
@@ -109,7 +109,7 @@ function ratesText(price: Omit<Price, 'service_tiers' | 'tiers'>): string {
 
 /** Replaces the tables in the page. */
 function writeTables(): void {
-  const page = path.join(PACKAGE_ROOT, 'docs', 'money.md');
+  const page = path.join(PACKAGE_ROOT, 'docs', 'bills.md');
   const tables = [caseLines(), priceLines(), sourceLines()];
   const text = readFileSync(page, 'utf8').split('\n');
   for (const lines of tables) {

@@ -260,8 +260,8 @@ describe('what a vendor may do is held before it is sent', () => {
     });
 });
 
-describe('the bills of docs/money.md', () => {
-  const chapter = readChapter('docs/money.md', '### Bills, case by case').split('\n');
+describe('the bills of docs/bills.md', () => {
+  const chapter = readChapter('docs/bills.md', '# Bills, case by case').split('\n');
   const rows = chapter.filter((line) => line.startsWith('| '));
 
   it('are all cases, each row of E3 to E10 with three at least, and the prices with their sources', () => {

@@ -2,7 +2,7 @@ import { CHAT, GEMINI, type Json, MESSAGES, RESPONSES, type Wire } from '../supp
 
 /**
  * Usage in vendors' responses and the bill that follows: cases for each row of E3 to E10. `bill-table.ts` makes the
- * tables of docs/money.md from them.
+ * tables of docs/bills.md from them.
  */
 
 export interface Case {

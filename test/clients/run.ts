@@ -73,8 +73,9 @@ for (const row of chosen) {
     operations[run.title] = cells;
     printCells(`${run.title}, beside chat`, { cells, start });
   }
+  // After each client: a run that is stopped keeps what it found.
+  writePage({ matrix, models, budgets, operations, templates });
 }
-writePage({ matrix, models, budgets, operations, templates });
 console.log(
   red === 0 ? 'docs/clients.md is written; nothing fails.' : `docs/clients.md is written; ${red} cells fail.`,
 );

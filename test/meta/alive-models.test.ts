@@ -11,10 +11,7 @@ import { loadModelTable } from '../../models/model-table.ts';
  * from codecs.
  */
 const FOLDERS = ['docs', 'deploy', 'examples'];
-const NOT_READ = /^docs\/(decisions\/|providers\/|clients\.md$)|\.(png|svg|ico|lock)$/;
-
-/** Chapter of docs/money.md that is generated from cases, some with old models. */
-const BILLS = /^### Bills, case by case$[\s\S]*?(?=^## )/m;
+const NOT_READ = /^docs\/(decisions\/|providers\/|(?:clients|bills)\.md$)|\.(png|svg|ico|lock)$/;
 
 function filesToRead(): readonly string[] {
   const below = FOLDERS.flatMap((folder) =>
@@ -53,7 +50,7 @@ function endsIn(text: string): readonly (readonly [name: string, shutdown: strin
 
 function endingBefore(day: string): readonly string[] {
   return filesToRead().flatMap((file) =>
-    endsIn(readFileSync(path.join(PACKAGE_ROOT, file), 'utf8').replace(BILLS, ''))
+    endsIn(readFileSync(path.join(PACKAGE_ROOT, file), 'utf8'))
       .filter(([, shutdown]) => shutdown <= day)
       .map(([name, shutdown]) => `${file} names ${name}, which ends on ${shutdown}`),
   );

@@ -170,12 +170,19 @@ describe('links in the docs', () => {
     expect(broken).to.deep.equal([]);
   });
 
-  it('of docs/README.md name every page of the top and of the plugins, and the top has at most 16', () => {
-    const top = pages.filter((page) => /^docs\/[^/]+$/.test(page));
-    const listed = links.filter(({ page }) => page === 'docs/README.md').map(({ target }) => target);
-    const wanted = pages.filter((page) => /^docs\/(?:(?:plugins|dialects)\/)?[^/]+$/.test(page));
-    expect(wanted.filter((page) => page !== 'docs/README.md' && !listed.includes(page))).to.deep.equal([]);
-    expect(top).to.have.length.of.at.most(16);
+  it('of docs/README.md name each page once, under its kind, and the top has at most 20', () => {
+    const kinds = ['Start', 'How to', 'Reference', 'Explanation'];
+    const chapters = read('docs/README.md').split(/^## /m).slice(1);
+    expect(chapters.map((chapter) => chapter.split('\n')[0])).to.deep.equal(kinds);
+    const listed = chapters.flatMap((chapter) => [
+      ...new Set([...chapter.matchAll(/\]\(([\w./-]+\.md)\)/g)].map(([, file = '']) => path.join('docs', file))),
+    ]);
+    const wanted = pages.filter((page) => /^docs\/(?:(?:how-to|plugins|dialects)\/)?[^/]+$/.test(page));
+    expect(listed).to.have.members([
+      ...wanted.filter((page) => page !== 'docs/README.md'),
+      ...['README.md', 'CHANGELOG.md', 'docs/providers/matrix.md'],
+    ]);
+    expect(pages.filter((page) => /^docs\/[^/]+$/.test(page))).to.have.length.of.at.most(20);
   });
 });
 

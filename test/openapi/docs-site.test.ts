@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { createKoa, createRouter } from '../../core/http/koa.ts';
@@ -68,7 +69,7 @@ describe('the docs as pages', () => {
     let count = 0;
     for (const [page, html] of pages)
       for (const [, href = ''] of html.matchAll(/ href="([^"]+)"/g)) {
-        if (/^https?:|\.(css|svg)$|(^|\/)\.\.\/(docs|config)$/.test(href)) continue;
+        if (/^https?:|\.(css|svg|md)$|(^|\/)\.\.\/(docs|config)$/.test(href)) continue;
         const [name = '', anchor] = href.split('#');
         const target = name === '' ? page : path.posix.join(path.posix.dirname(page), name);
         const found = pages.get(target);
@@ -118,9 +119,29 @@ describe('the docs as pages', () => {
       expect(found?.heading).to.equal('Hearing the same again');
       expect(pages.get('plugins/tts.html')).to.include(` id="${found?.anchor}"`);
     }
+    const markdown = await fetch(`${url}/docs/pages/how-to/see-spending.md`);
+    expect(markdown.headers.get('content-type')).to.equal('text/markdown; charset=utf-8');
+    expect(await markdown.text()).to.match(/^# See who spent what\n/);
+    expect(await (await fetch(`${url}/docs/pages/llms.txt`)).text()).to.include('(how-to/see-spending.md)');
     const zipped = await readFile(path.join(assets, 'docs', 'search.json.gz'));
     // A fifteenth of it is model prices, which people find by name.
     expect(zipped.length).to.be.at.most(350_000);
+  });
+
+  it('has the Markdown of each page, whose links lead to Markdown that is there', async () => {
+    const folder = path.join(assets, 'docs');
+    const broken: string[] = [];
+    for (const page of pages.keys()) {
+      const name = page.replace(/\.html$/, '.md');
+      const text = gunzipSync(await readFile(path.join(folder, `${name}.gz`))).toString();
+      for (const [, link = ''] of text
+        .replaceAll(/^```[\s\S]*?^```$/gm, '')
+        .matchAll(/\]\((?!https?:)([^)#\s]+\.md)/g)) {
+        const target = path.posix.join(path.posix.dirname(name), link);
+        if (!pages.has(target.replace(/\.md$/, '.html'))) broken.push(`${name}: ${link}`);
+      }
+    }
+    expect(broken).to.deep.equal([]);
   });
 
   it('leads to no other file', async () => {

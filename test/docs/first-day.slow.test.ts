@@ -15,9 +15,9 @@ const READS =
   /^(?:grep|awk|tollgate (?:targets|calls|usage|audit|budgets list|accounts list|keys list)|curl -sS "?\$BASE\/api\/core\/(?:balance|admin\/(?:targets|calls|audit)))/;
 const MAX_TRIES = 20;
 
-describe('the first day of docs/operate.md', () => {
+describe('docs/first-day.md', () => {
   const folder = useTempFolder('operate');
-  const chapter = readChapter('docs/operate.md', '## A first day');
+  const chapter = readChapter('docs/first-day.md', '# A first day');
   const commands = readCommands(chapter);
   let shell: Shell;
   let isBroken = false;

@@ -1,74 +1,47 @@
-/** The search of the docs: in the browser, over one file that the build made. Nothing leaves this page. */
-
+/** The search of the docs, in the browser, over one file that the build made. Nothing leaves this page. */
+(() => {
 const MOST = 20;
 const AROUND = 70;
 
-/** Words that say nothing of what is looked for; alone they are looked for all the same. */
-const SMALL = new Set(
-  'a an and are as at be by can do does for from how i if in is it its my no not of on or out that the their there they this to up was what when where which who why with you'.split(
-    ' ',
-  ),
-);
-
+const { prepare, rank, readWords } = globalThis.docsSearch;
 const input = document.querySelector('#words');
 const status = document.querySelector('#found');
 const places = document.querySelector('#places');
-const root = new URL('.', import.meta.url);
+const root = new URL('.', document.currentScript.src);
 
 let index;
 
-/** The sections of all pages; loaded at the first word. */
+/** A page opened as a file may not fetch: there the index is a script. */
+function loadScript() {
+  return new Promise((resolve, reject) => {
+    const script = document.createElement('script');
+    script.src = new URL('search-index.js', root).href;
+    script.addEventListener('load', () => resolve(globalThis.docsIndex));
+    script.addEventListener('error', () => reject(new Error('search-index.js is missing')));
+    document.head.append(script);
+  });
+}
+
+async function fetchIndex() {
+  const response = await fetch(new URL('search.json', root));
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  return response.json();
+}
+
+/** The sections of all pages, loaded at the first word. A failure is not kept. */
 function loadIndex() {
-  index ??= fetch(new URL('search.json', root))
-    .then((response) => {
-      if (!response.ok) throw new Error(`the gateway answered ${response.status}`);
-      return response.json();
-    })
-    .then((sections) =>
-      sections.map((section) => ({
-        ...section,
-        low: `${section.title} ${section.heading} ${section.text}`.toLowerCase(),
-        head: `${section.title} ${section.heading}`.toLowerCase(),
-      })),
-    );
-  // A failure is not kept.
+  index ??= (location.protocol === 'file:' ? loadScript() : fetchIndex()).then(prepare);
   index.catch(() => {
     index = undefined;
   });
   return index;
 }
 
-/** What is looked for: words, of which each has to begin a word of the text. */
-function readWords(phrase) {
-  const all = phrase.split(/\s+/).filter(Boolean);
-  const large = all.filter((word) => !SMALL.has(word));
-  return (large.length > 0 ? large : all).map((word) => ({
-    word,
-    // What begins with a sign, such as --json, begins anywhere.
-    pattern: new RegExp(
-      `${/^[\p{L}\p{N}]/u.test(word) ? '(?<![\\p{L}\\p{N}])' : ''}${word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}`,
-      'gu',
-    ),
-  }));
-}
-
-/** How well a section fits; 0 where a word is missing. */
-function scoreOf({ low, head }, words, phrase) {
-  let score = 0;
-  for (const { pattern } of words) {
-    const times = low.match(pattern)?.length ?? 0;
-    if (times === 0) return 0;
-    score += Math.min(times, 4) + (head.search(pattern) >= 0 ? 12 : 0);
-  }
-  if (words.length > 1 && low.includes(phrase)) score += 10;
-  return score;
-}
-
 /** The text around where most of the words are, with the words marked; built of nodes, so that no text becomes anything else. */
 function excerptOf(text, words) {
   const low = text.toLowerCase();
   const places = words.flatMap(({ word, pattern }) =>
-    [...low.matchAll(pattern)].slice(0, 50).map(({ index: at }) => ({ at, word, end: at + word.length })),
+    [...low.matchAll(pattern)].slice(0, 50).map(({ index: at, 0: { length } }) => ({ at, word, end: at + length })),
   );
   places.sort((a, b) => a.at - b.at);
   const near = (from) =>
@@ -116,19 +89,16 @@ async function search() {
     clear();
     return;
   }
-  let sections;
+  let pages;
   try {
-    sections = await loadIndex();
+    pages = await loadIndex();
   } catch (error) {
-    status.textContent = `The search could not be loaded: ${error.message}. Load the page anew.`;
+    status.textContent = `The search could not be loaded: ${error.message}. Reload the page.`;
     return;
   }
   // Meanwhile something else may have been typed.
   if (input.value.trim().toLowerCase() !== phrase) return;
-  const found = sections
-    .map((section) => ({ section, score: scoreOf(section, words, phrase) }))
-    .filter(({ score }) => score > 0)
-    .sort((a, b) => b.score - a.score);
+  const found = rank(pages, phrase);
   const shown = found.slice(0, MOST);
   status.textContent =
     found.length === 0
@@ -136,7 +106,7 @@ async function search() {
       : found.length > MOST
         ? `${found.length} places; the first ${MOST}:`
         : `${found.length} ${found.length === 1 ? 'place' : 'places'}:`;
-  places.replaceChildren(...shown.map(({ section }) => placeOf(section, words)));
+  places.replaceChildren(...shown.map((section) => placeOf(section, words)));
 }
 
 input.addEventListener('input', () => void search());
@@ -161,3 +131,4 @@ document.addEventListener('keydown', (event) => {
   event.preventDefault();
   input.focus();
 });
+})();
