@@ -116,7 +116,7 @@ describe('bodies of one account', function () {
   }
 
   for (const [what, [body, lanes]] of Object.entries(SENT))
-    it(`leave the small calls of others nearly as fast as they are alone: ${lanes} at once of ${what} (E30)`, async () => {
+    it(`hardly slow down the small calls of others: ${lanes} concurrent requests with ${what} (E30)`, async () => {
       const most = BODIES * (await workFor(keys[0], body)) + SMALL_CALLS * alone;
       let isOver = false;
       let sent = 0;

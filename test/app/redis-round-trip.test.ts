@@ -29,7 +29,7 @@ describeWith('a call on redis', { 'redis-server': REDIS_SERVER }, () => {
     await redis?.close();
   });
 
-  it('waits for one round trip each for its requests, its tokens and its money, and for none to be settled', async () => {
+  it('needs one round trip each for its requests, its tokens and its money, and waits for none at settlement', async () => {
     const ask = (): Promise<Response> =>
       gateway.post('/v1/chat/completions', { model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] });
     // From here on the key is cached, and nothing of this call is in flight.

@@ -99,7 +99,7 @@ function fullDisk(folder: string): Unwritable {
 
 const folder = path.join('/tmp', `tollgate-unwritable-${process.pid}`);
 
-describe('a gateway whose store takes no writes (E55)', function () {
+describe('a gateway whose store rejects writes (E55)', function () {
   this.timeout(2 * BOUND_MS);
   const damaged = useTempFolder('damaged');
   const stores = [
@@ -137,7 +137,7 @@ describe('a gateway whose store takes no writes (E55)', function () {
         if (missing === undefined) await remove();
       });
 
-      it('is alive and not ready, says why in /readyz and its log, and is ready again when writes succeed', async () => {
+      it('is alive and not ready, with the reason in /readyz and its log, and is ready again when writes succeed', async () => {
         const started = await startGateway({ store });
         gateway = started;
         expect(await chat(started)).to.equal(200);
@@ -166,7 +166,7 @@ describe('a gateway whose store takes no writes (E55)', function () {
         expect(await chat(started)).to.equal(200);
       });
 
-      it('does not start, and says why', async () => {
+      it('does not start, with the reason', async () => {
         await spoil();
         const refused = await startGateway({ store }).then(
           async (started) => {

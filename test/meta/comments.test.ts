@@ -27,6 +27,28 @@ const PLAIN: readonly string[] = [
   'config',
   'models',
   'routing',
+  // Below test
+  'test/app/',
+  'test/chaos/',
+  'test/cli/',
+  'test/clients/',
+  'test/config/',
+  'test/conformance/',
+  'test/contract/',
+  'test/core/',
+  'test/egress/',
+  'test/exchanges/',
+  'test/faults/',
+  'test/fixtures/',
+  'test/ingress/',
+  'test/meta/',
+  'test/models/',
+  'test/mutants/',
+  'test/openapi/',
+  'test/plugins/',
+  'test/plugins-contract/',
+  'test/routing/',
+  'test/support/',
 ];
 
 const sentences = readCommentSentences(...ALL);
