@@ -4,10 +4,10 @@ import type { ConfigChange } from '../../contract/gateway.ts';
 import { isObject } from '../../contract/json.ts';
 import { childPointer, formatPath } from '../../contract/pointers.ts';
 
-/** What belongs to the process, not to its configuration's generation. */
+/** Settings that belong to the process and change only with a restart. */
 const FIXED = /^\/(?:store|logging|server\/(?:host|port|workers|watch|basePath))(?:\/|$)/;
 
-/** All places at which the new configuration differs, defaults included, in the order of the files. */
+/** Lists all differences of the new configuration, defaults included, in the order of the files. */
 export function diffConfigs(before: GatewayConfig, after: GatewayConfig): readonly ConfigChange[] {
   const [old, fresh] = [leavesOf(before.plain()), leavesOf(after.plain())];
   const [oldShown, freshShown] = [leavesOf(before.printable()), leavesOf(after.printable())];
@@ -28,14 +28,16 @@ export function diffConfigs(before: GatewayConfig, after: GatewayConfig): readon
   return [...changes, ...diffFiles(before, after)];
 }
 
-/** A server that listens goes on with or without TLS, and asks clients for certificates or does not, as it began. */
+/**
+ * Changes of TLS that need a restart: switching it on or off, and starting or stopping to request client certificates.
+ */
 function isFixedTls(pointer: string, before: TlsConfig | undefined, after: TlsConfig | undefined): boolean {
   if (!pointer.startsWith('/server/tls')) return false;
   if (before === undefined || after === undefined || pointer === '/server/tls/clientAuth') return true;
   return pointer === '/server/tls/clientCa' && (before.clientCa === undefined || after.clientCa === undefined);
 }
 
-/** Files of TLS that say something else than before under the same name; of certificates which. */
+/** Compares the content of TLS files that keep their name; certificates are shown by number and end. */
 function diffFiles(
   { server: { tls: before } }: GatewayConfig,
   { server: { tls: after } }: GatewayConfig,
@@ -49,25 +51,25 @@ function diffFiles(
   });
 }
 
-/** Which certificate it is. */
+/** Describes a certificate by serial number and end. */
 function describe(pem: string): string {
   const { serialNumber, validTo } = firstCertificate(pem);
   return JSON.stringify(`number ${serialNumber.slice(0, 16)}, until ${new Date(validTo).toISOString().slice(0, 10)}`);
 }
 
-/** `~ providers.openai.apiKey: "****" → "****"`; of a value that is new or gone only the one. */
+/** `~ providers.openai.apiKey: "****" → "****"`. An added or removed value is shown alone. */
 export function formatChange({ path, before, after, needsRestart }: ConfigChange): string {
   const sign = before === undefined ? '+' : after === undefined ? '-' : '~';
   const values = before === after ? 'another secret' : [before, after].filter((text) => text !== undefined).join(' → ');
   return `${sign} ${path}: ${values}${needsRestart ? '  (after a restart)' : ''}`;
 }
 
-/** Whether something stands below a place: what it was when it was empty is then no news. */
+/** True if values exist below a pointer; the former empty value is then not shown. */
 function hasBelow(leaves: ReadonlyMap<string, string>, pointer: string): boolean {
   return [...leaves.keys()].some((each) => each.startsWith(`${pointer}/`));
 }
 
-/** Every value that holds no others, and every empty list and map, as JSON by pointer. */
+/** Collects every scalar, empty list and empty map as JSON by pointer. */
 function leavesOf(value: unknown, pointer = '', leaves = new Map<string, string>()): ReadonlyMap<string, string> {
   const entries = Array.isArray(value) ? [...value.entries()] : isObject(value) ? Object.entries(value) : [];
   if (entries.length === 0 && value !== undefined) leaves.set(pointer, JSON.stringify(value));

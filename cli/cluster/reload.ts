@@ -15,35 +15,35 @@ import { type ControlWork, openControl } from './control.ts';
 import { diffConfigs } from './diff.ts';
 
 interface Reloader extends ReloadControl {
-  /** The configuration that serves now. */
+  /** Active configuration. */
   readonly current: LoadedConfig;
 }
 
 interface ReloaderDeps {
-  /** The configuration that serves now. */
+  /** Active configuration. */
   readonly loaded: LoadedConfig;
   readonly log: Log;
-  /** Reads and checks the configuration as it stands now. */
+  /** Reads and checks the configuration files. */
   read(): Promise<LoadedConfig>;
-  /** Builds it while the current one serves, then swaps it in, in all workers or in none. */
+  /** Builds it while the current one serves, then activates it in all workers or in none. */
   swap(next: LoadedConfig): Promise<void>;
-  /** Called with why the last reload was refused, without secrets, or that it was not. */
+  /** Records why the last reload was refused, without secrets; undefined if it succeeded. */
   note(problem: string | undefined): void;
   /** Writes an entry to the audit log. */
   audit(change: AuditChange): Promise<void>;
 }
 
-/** Reloads the configuration of a running gateway; what is wrong with it is reported, and the former one goes on. */
+/** Reloads the configuration of a running gateway. Problems are reported and the former configuration stays active. */
 export function createReloader({ loaded, log, read, swap, note, audit }: ReloaderDeps): Reloader {
   let current = loaded;
   const readNext = async (): Promise<LoadedConfig> => {
     const next = await read();
-    // A start without a file is a wish for the built-in one; a file that was lost is not.
+    // Starting without a file means the built-in configuration; losing the file later does not.
     if (next.raw.isDefault && !current.raw.isDefault)
       throw new ConfigError([{ file: current.config.file, path: '', message: 'is gone', hint: 'Put it back.' }]);
     return next;
   };
-  // What cannot change while the process runs is compared with what it was started with.
+  // Settings that cannot change at run time are compared with those at the start of the process.
   const compareWith = (next: LoadedConfig): readonly ConfigChange[] => {
     const changes = diffConfigs(current.config, next.config).filter(({ needsRestart }) => !needsRestart);
     return [...changes, ...diffConfigs(loaded.config, next.config).filter(({ needsRestart }) => needsRestart)];
@@ -93,7 +93,7 @@ export function createReloader({ loaded, log, read, swap, note, audit }: Reloade
   };
 }
 
-/** Writes a reload to the audit log; resolves whether it is there. */
+/** Writes a reload to the audit log; resolves with whether it succeeded. */
 async function writeReload(
   { log, audit }: Pick<ReloaderDeps, 'log' | 'audit'>,
   { actor, cause, file, changes }: Pick<ReloadReport, 'file' | 'changes'> & { actor: AuditActor; cause: string },
@@ -108,7 +108,7 @@ async function writeReload(
   }
 }
 
-/** How many places the log names. */
+/** Most changes named in the log. */
 const MAX_NAMED = 20;
 
 function logChanges(log: Log, cause: string, { config }: LoadedConfig, changes: readonly ConfigChange[]): void {
@@ -124,11 +124,11 @@ function logChanges(log: Log, cause: string, { config }: LoadedConfig, changes: 
   logWarnings(log, [...certificateWarnings(config.server), ...egressWarnings(config.instances)]);
 }
 
-/** How much of what is wrong `/readyz` shows: it has no credential. */
+/** Most problems shown by `/readyz`, which needs no credential. */
 const MAX_SHOWN = 3;
 const MAX_LENGTH = 600;
 
-/** An absolute path, which must not be shown there. */
+/** Absolute paths, which `/readyz` must not show. */
 const PATH = /(?<![\w.])\/[^\s,;:"']+/g;
 
 function describePublicly(error: unknown): string {
@@ -141,19 +141,19 @@ function describePublicly(error: unknown): string {
   return `the configuration was refused, and the former one serves: ${text.slice(0, MAX_LENGTH)}`;
 }
 
-/** Who reloads is not known here: whoever may change the file, or signal the process. */
+/** Actor of reloads by file or signal: the person is unknown. */
 const BY_FILE: AuditActor = Object.freeze({ via: 'file' });
 
-/** What can trigger a reload of a running gateway. */
+/** Triggers of a reload of a running gateway. */
 export interface Reloads {
-  /** By a signal. */
+  /** Called on a signal. */
   reload(): void;
-  /** For the admin API. */
+  /** Used by the admin API. */
   readonly control: ReloadControl;
   close(): void;
 }
 
-/** Opens the ways to reload: a signal, `tollgate reload`, and files that change where the configuration says so. */
+/** Opens the triggers of a reload: a signal, `tollgate reload`, and file changes if the configuration enables them. */
 export async function startReloads(
   context: Pick<CommandContext, 'globals'>,
   deps: Omit<ReloaderDeps, 'read'> & Pick<ControlWork, 'routing' | 'processStates'>,
@@ -162,7 +162,7 @@ export async function startReloads(
   const files = loaded.config.server.watch
     ? watchFiles(() => void reloader.reload('a file was changed', BY_FILE), TIMING)
     : undefined;
-  // What managers of secrets gave when something was found to have changed: it is not asked for a second time.
+  // Secrets that the watch found changed, so that secret managers are not called a second time.
   let given: LoadedConfig['raw']['secrets'] | undefined;
   const secrets = watchSecrets(log, async (next) => {
     given = next;
@@ -195,11 +195,11 @@ export async function startReloads(
   };
 }
 
-/** After what failed secrets are read again, and not more often than that. */
+/** Delay before secrets are read again after a failure; also the shortest interval. */
 const SECRETS_AGAIN_MS = 60_000;
 const SECRETS_LEAST_MS = 1000;
 
-/** Reads secrets of managers anew when the first of them says so, and tells of those that changed. */
+/** Reads secrets again at the earliest time that a secret manager requests, and reports those that changed. */
 function watchSecrets(
   log: Log,
   onChange: (secrets: LoadedConfig['raw']['secrets']) => Promise<void>,
@@ -225,39 +225,41 @@ function watchSecrets(
       const reason = error instanceof Error ? error.message : 'unknown';
       log.warn({ reason }, 'secrets could not be read anew: those that were read go on');
     }
-    // A reload, this one or another, has begun to watch what is read now; one that was refused has not.
+    // A successful reload has restarted the watch; a refused one has not.
     if (timer === own) watch(loaded, failed);
   };
   return { watch, close: () => clearTimeout(timer) };
 }
 
-/** The longest that a timer of Node waits. */
+/** Longest delay of a Node timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** When a change of files is noticed. */
+/** Timing of file watching. */
 interface WatchTiming {
-  /** How often files are looked at. By their state and not by events: those miss mounted volumes, and files that are replaced. */
+  /** Poll interval. Files are compared by state: events miss mounted volumes and replaced files. */
   readonly lookMs: number;
-  /** What an editor or a deployment writes in one go is one change. */
+  /** Quiet time that ends a change, so that files written together count as one. */
   readonly quietMs: number;
-  /** Whether the process goes on for it, though nothing else is to be done. */
+  /** True if the watch keeps the process alive. */
   readonly keepsAlive: boolean;
 }
 
 const TIMING: WatchTiming = Object.freeze({ lookMs: 1000, quietMs: 300, keepsAlive: false });
 
-/** Files that are looked at; which ones may change with what they say. New ones have changed where they were saved after `since`. */
+/**
+ * Watched files; the list may change with their content. A new file counts as changed if it was saved after `since`.
+ */
 interface FileWatch {
   watch(files: readonly string[], since?: number): void;
   close(): void;
 }
 
-/** Tells which files were changed, came or went, once for changes that come together. */
+/** Reports changed, added and removed files, once per group of changes. */
 export function watchFiles(
   onChange: (files: readonly string[]) => void,
   { lookMs, quietMs, keepsAlive }: WatchTiming,
 ): FileWatch {
-  /** What each was when it was looked at last; before that the time since when a save is a change. */
+  /** Last known state of each file. Initially the time after which a save counts as a change. */
   const states = new Map<string, string | number>();
   const changed = new Set<string>();
   let quiet: NodeJS.Timeout | undefined;

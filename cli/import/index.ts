@@ -9,12 +9,12 @@ import type { CommandContext } from '../io.ts';
 import { CliError, createIo, EXIT } from '../io.ts';
 import type { Fields, Finding, FindingKind, Imported } from './draft.ts';
 
-/** A gateway whose configuration can be read. */
+/** Gateway whose configuration can be imported. */
 interface Gateway {
   readonly title: string;
-  /** The port that its callers know, so that they change nothing. */
+  /** Its default port, so that callers change nothing. */
   readonly port: number;
-  /** What its file is called where a folder is named; by default each YAML and JSON file of it. */
+  /** Base names of its files within a folder; default: every YAML and JSON file. */
   readonly file?: readonly string[];
   load(): Promise<(files: ReadonlyMap<string, Fields>) => Imported>;
 }
@@ -45,7 +45,10 @@ const CONFIG = 'tollgate.config.yaml';
 const MAX_BYTES = 10 * 1024 * 1024;
 const MAX_FILES = 1000;
 
-/** `tollgate store import` and `tollgate config import`: a file of `tollgate store export`, or the configuration of another gateway. */
+/**
+ * `tollgate store import` and `tollgate config import`: imports a file of `tollgate store export`, or the configuration
+ * of another gateway.
+ */
 export async function runImport(context: CommandContext): Promise<void> {
   const [what = '', source] = context.args;
   const gateway = Object.hasOwn(GATEWAYS, what) ? GATEWAYS[what] : undefined;
@@ -82,7 +85,7 @@ function only(files: ReadonlyMap<string, Fields>): Fields {
   return [...files.values()][0] ?? {};
 }
 
-/** The files of another gateway, by their names without an ending. */
+/** Reads the files of another gateway, by their names without extension. */
 function readSource(source: string, { title, file: names }: Gateway): ReadonlyMap<string, Fields> {
   const stats = statSync(source, { throwIfNoEntry: false });
   if (!stats) throw new CliError(`${source} does not exist`, EXIT.usage, 'Name the file, or the folder that holds it.');
@@ -200,7 +203,7 @@ function lineOf({ kind, at, note }: Finding): string {
   return `${kind} ${at}: ${note}`;
 }
 
-/** What `tollgate check` would say of the new file, such as a variable that is not set. */
+/** Notes the problems that `tollgate check` would report for the new file, such as a variable that is not set. */
 async function noteProblems(cwd: string, note: (text: string) => void): Promise<void> {
   try {
     await loadConfig({ cwd, env: process.env, configPath: path.join(cwd, CONFIG) });

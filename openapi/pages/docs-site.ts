@@ -2,10 +2,10 @@
  * Renders the docs as HTML and Markdown with relative links: the gateway serves them at `/docs/pages`, and `npm run docs:site` writes
  * them as a site. A step of the build; the renderer is not in the package.
  */
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { parse, Renderer } from 'marked';
+import type { Files } from '../docs-bundle.ts';
 
 /** A page of the repository, and where it is served. */
 interface Source {
@@ -51,40 +51,36 @@ const SUMMARY =
   'A self-hosted gateway for language models: one API in front of many vendors, with keys, budgets, limits and fallbacks.';
 
 export interface SiteOptions {
-  /** Whether the pages stand alone: without links to the gateway, and with an index that a page opened as a file can load. */
+  /**
+   * Whether the pages stand alone: with pictures and decisions, without links to the gateway, and with an index that a page opened as a
+   * file can load.
+   */
   readonly isAlone?: boolean;
 }
 
-/** Writes the pages, their index and what they need into a folder, which is emptied first. */
-export function writeDocsSite(root: string, folder: string, { isAlone = false }: SiteOptions = {}): void {
-  rmSync(folder, { recursive: true, force: true });
-  const sources = readPages(root);
-  const write = (name: string, content: string | Uint8Array): void => {
-    const file = path.join(folder, name);
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, content);
-  };
+/** Pages about the code, which operators do not need: a gateway does not serve them. */
+const CONTRIBUTORS = 'docs/decisions/';
+
+/** Returns the pages, the index of their search and additional files, by name. */
+export function renderDocsSite(root: string, { isAlone = false }: SiteOptions = {}): Files {
+  const sources = readPages(root).filter(({ file }) => isAlone || !file.startsWith(CONTRIBUTORS));
   const sections: Section[] = [];
+  const files = new Map<string, Buffer>();
   for (const source of sources) {
     const rendered = renderPage(source, sources, { isAlone });
     if (!NOT_SEARCHED.test(source.file)) sections.push(...rendered.sections);
-    write(source.page, rendered.html);
-    writePacked(markdownPage(source.page), renderMarkdown(source, sources));
+    files.set(source.page, Buffer.from(rendered.html));
+    files.set(markdownPage(source.page), Buffer.from(renderMarkdown(source, sources)));
   }
-  writePacked('search.json', JSON.stringify(sections));
-  if (isAlone) write('search-index.js', `globalThis.docsIndex = ${JSON.stringify(sections)};\n`);
-  write('llms.txt', renderList(sources));
-  for (const name of PARTS) copyFileSync(path.join(import.meta.dirname, name), path.join(folder, name));
-  copyFileSync(path.join(root, 'plugins/console/app/icon.svg'), path.join(folder, 'icon.svg'));
-  mkdirSync(path.join(folder, 'images'), { recursive: true });
+  files.set('search.json', Buffer.from(JSON.stringify(sections)));
+  files.set('llms.txt', Buffer.from(renderList(sources)));
+  for (const name of PARTS) files.set(name, readFileSync(path.join(import.meta.dirname, name)));
+  files.set('icon.svg', readFileSync(path.join(root, 'plugins/console/app/icon.svg')));
+  if (!isAlone) return files;
+  files.set('search-index.js', Buffer.from(`globalThis.docsIndex = ${JSON.stringify(sections)};\n`));
   for (const name of readdirSync(path.join(root, 'docs/images')))
-    copyFileSync(path.join(root, 'docs/images', name), path.join(folder, 'images', name));
-
-  /** The gateway unpacks; a site of files has no one who would. */
-  function writePacked(name: string, text: string): void {
-    if (isAlone) write(name, text);
-    else write(`${name}.gz`, gzipSync(text, { level: 9 }));
-  }
+    files.set(`images/${name}`, readFileSync(path.join(root, 'docs/images', name)));
+  return files;
 }
 
 /** The pages of the repository, in reading order. */
@@ -158,7 +154,7 @@ export function renderPage(
 ): { readonly html: string; readonly sections: readonly Section[] } {
   const title = titleOf(source);
   const root = '../'.repeat(source.page.split('/').length - 1);
-  const renderer = createRenderer(source, sources);
+  const renderer = createRenderer(source, sources, isAlone);
   const body = parse(source.text, { renderer, mangle: false, headerIds: false });
   const html = `<!doctype html>
 <html lang="en">
@@ -215,7 +211,7 @@ function titleOf({ text, file }: Pick<Source, 'text' | 'file'>): string {
 }
 
 /** Our own pages are plain Markdown; what looks like HTML in one is text, and comments are left out. */
-function createRenderer(source: Source, sources: readonly Source[]): Renderer {
+function createRenderer(source: Source, sources: readonly Source[], isAlone: boolean): Renderer {
   const renderer = new Renderer();
   const anchors = createAnchors();
   const isKnown = (file: string): boolean => sources.some((each) => each.file === file);
@@ -239,6 +235,8 @@ function createRenderer(source: Source, sources: readonly Source[]): Renderer {
     return `<a href="${escapeHtml(path.posix.relative(from, pageOf(file)) + anchor)}">${html}</a>`;
   };
   renderer.image = (href, _title, text) => {
+    // Screenshots take more bytes than all texts, and a gateway that serves these pages has the console itself.
+    if (!isAlone) return `<em>${escapeHtml(text)}</em>`;
     const { file } = target(href);
     const image = path.posix.relative(from, file.replace(/^docs\//, ''));
     return `<img src="${escapeHtml(image)}" alt="${escapeHtml(text)}">`;

@@ -37,7 +37,7 @@ const STATE = {
 
 interface Parts {
   readonly sessions: ConsoleSessions;
-  readonly audit: PluginApi['audit'];
+  readonly audit: PluginApi['operators']['audit'];
   readonly version: string;
   readonly basePath: string;
   readonly noteRefusal: ReturnType<typeof createRefusals>;
@@ -221,7 +221,7 @@ export default definePlugin({
   name: 'console',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['credentials'],
+  permissions: ['credentials', 'operators'],
   section: 'console',
   commands: [{ name: 'console', summary: 'Print a link to sign in at the console' }],
   configSchema: {
@@ -246,7 +246,7 @@ export default definePlugin({
     const sessions = createConsoleSessions(api, parseDuration(config.sessionFor));
     const parts = {
       sessions,
-      audit: api.audit,
+      audit: api.operators.audit,
       version: api.settings.version,
       basePath: api.settings.basePath,
       count: createRate(),
@@ -262,7 +262,7 @@ export default definePlugin({
     for (const route of routes) api.route(route);
     authenticate(api, sessions, tries);
     consoleCommand(api, sessions);
-    api.offerSignIn({
+    api.operators.offerSignIn({
       title: 'Console (signs in once, within two minutes; "tollgate users console" prints another link)',
       makePath: async () => linkPath(await sessions.makeLink(FIRST_USER, Date.now())),
     });

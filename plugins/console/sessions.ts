@@ -35,19 +35,24 @@ const LOOK_MS = 5000;
 
 /** Links and sessions in the store, under hashes: all workers and nodes know them, and nobody who reads the store can use them. */
 export function createConsoleSessions(
-  api: Pick<PluginApi, 'stores' | 'auditLog' | 'personalData'>,
+  api: Pick<PluginApi, 'stores' | 'operators'>,
   sessionForMs: number,
 ): ConsoleSessions {
   const sessions = createKeptDocuments<ConsoleSession>(api.stores.kept, 'sessions');
   const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
-  api.personalData(ofUsers.personal('sessions', sessions));
+  api.stores.personalData(ofUsers.personal('sessions', sessions));
   /** When the key of a session was last found unchanged, by the session's hash. */
   const looked = new Map<string, number>();
 
   /** A session ends with any change of the key that began it: revoked, blocked, or limited in another way. */
   const isKeyChanged = async (hash: string, { principal: { keyId }, startedAt }: ConsoleSession, now: number) => {
     if (keyId === undefined || now - (looked.get(hash) ?? 0) < LOOK_MS) return false;
-    const { entries } = await api.auditLog({ subject: `tg_${keyId}`, action: 'key', from: startedAt, limit: 1 });
+    const { entries } = await api.operators.auditLog({
+      subject: `tg_${keyId}`,
+      action: 'key',
+      from: startedAt,
+      limit: 1,
+    });
     if (looked.size > 1000) looked.clear();
     looked.set(hash, now);
     return entries.length > 0;

@@ -54,7 +54,9 @@ export default definePlugin({
     if (Object.keys(config.models).length === 0) return;
     const byAlias = new Map<string, Parameters>();
     const providersOf = new Map(
-      api.aliases().map(([alias, targets]) => [alias, new Set(targets.map((to) => to.slice(0, to.indexOf('/'))))]),
+      api.models
+        .aliases()
+        .map(([alias, targets]) => [alias, new Set(targets.map((to) => to.slice(0, to.indexOf('/'))))]),
     );
     for (const [alias, { system, override = false, ...values }] of Object.entries(config.models))
       byAlias.set(alias, { ...(system !== undefined && { system }), override, values: Object.entries(values) });

@@ -223,14 +223,16 @@ function readRule(alias: string, { to, share }: { readonly to: string; readonly 
 }
 
 /** Throws an {@link OptionError} for a model that no copy could go to, and for an alias that there is not. */
-function assertKnown(api: Pick<PluginApi, 'catalog' | 'alias'>, rules: ReadonlyMap<string, Rule>): void {
-  const { catalog } = api;
+function assertKnown(api: Pick<PluginApi, 'models'>, rules: ReadonlyMap<string, Rule>): void {
+  const {
+    models: { catalog },
+  } = api;
   for (const { alias, to } of rules.values()) {
     const at = `/models/${alias.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     assertTarget(api, `${at}/to`, to);
     const original = splitName(alias);
     if (
-      api.alias(alias) === undefined &&
+      api.models.alias(alias) === undefined &&
       !(original.provider !== '' && catalog.find(original.provider, original.model))
     )
       throw new OptionError(
@@ -293,7 +295,7 @@ const MOST_WAITING = 1000;
 
 /** The sums of all processes in one record; those that wait for the store stay here over a reload. */
 function bookOf(api: PluginApi) {
-  const records = api.records<Book>(BOOK);
+  const records = api.books.records<Book>(BOOK);
   const waiting = api.keep('waiting', () => ({ changes: [] as Waiting[], isWriting: false }));
   const write = async (): Promise<void> => {
     if (waiting.isWriting) return;

@@ -14,7 +14,7 @@ const served = (kind: Served['kind'], more: Partial<Served> = {}): Served => ({
 });
 const good = served('served', { usage: { prompt_tokens: 50, completion_tokens: 10 }, textBytes: 40 });
 
-/** Whether a charge is found to be right. */
+/** Returns true if the charge of one request is accepted. */
 const isRight = (came: Tried['came'], by: readonly Served[], charged: number, isCutOff = false): boolean =>
   findWrongCharges([tried(came)], new Map([[ID, by]]), new Map([[ID, charged]]), () => isCutOff).length === 0;
 

@@ -41,7 +41,7 @@ describe('the script of a chaos run', () => {
     const plan = { spells: [[live(0, 1_000), bad, live(2_000, 9_000)]], deeds: [] };
     expect(hadLiveTarget(plan, 500, 900)).to.equal(true);
     expect(hadLiveTarget(plan, 500, 3_500)).to.equal(false);
-    // What it told callers to wait is over a second after it came back.
+    // The `retry-after` that it sent ends a second after it is live again.
     expect(hadLiveTarget(plan, 2_500, 3_500)).to.equal(false);
     expect(hadLiveTarget(plan, 3_100, 60_000)).to.equal(true);
   });

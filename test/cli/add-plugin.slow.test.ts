@@ -9,7 +9,7 @@ import { type Finished, runCli } from '../support/processes/cli.ts';
 
 const CONFIG = "# the team’s gateway\nstore: 'memory:'\nproviders:\n  echo: {} # needs no key\n";
 
-/** The module of a policy; `more` are members of its definition. */
+/** Module of a policy; `more` is further members of its definition. */
 const policy = (more = '', setup = '') => `
 import { definePlugin } from 'tollgate';
 export default definePlugin({ name: 'guard', kind: 'policy', apiVersion: 1, ${more} setup(api) { ${setup} } });
@@ -25,7 +25,7 @@ describe('tollgate plugins add', () => {
   };
   let count = 0;
 
-  /** A folder with a package. */
+  /** Creates a folder with a package. */
   const makePackage = (code: string, manifest: object = {}): string => {
     const folder = path.join(root, `package-${++count}`);
     mkdirSync(folder);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
-/** Prints each flag that is set, and whether commander was loaded before it: the program imports that first. */
+/** Prints each V8 flag that is set, and whether commander was loaded before it: the program imports commander first. */
 const WATCH = `
   import { createRequire, syncBuiltinESMExports } from 'node:module';
   import v8 from 'node:v8';

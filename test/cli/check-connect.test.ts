@@ -15,12 +15,12 @@ async function load(folder: string) {
   return loadConfig({ cwd: folder, env: { HOME: folder } });
 }
 
-/** What a look at the store of a configuration says. */
+/** Result of a probe of the configured store. */
 async function probe(folder: string): Promise<string> {
   return probeStore(await load(folder), log).then(String, (error: Error) => error.message);
 }
 
-/** Runs a gateway once, so that its store is made. */
+/** Runs a gateway once, which creates its store. */
 async function startOnce(folder: string): Promise<void> {
   const gateway = await createGateway({ cwd: folder, env: { HOME: folder }, log, port: 0 });
   await gateway.close();

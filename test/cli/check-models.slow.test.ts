@@ -5,7 +5,7 @@ import { runCli } from '../support/processes/cli.ts';
 // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what a configuration holds
 const KEY = 'baseUrl: http://127.0.0.1:9/v1\napiKey: ${LOCAL_KEY}';
 
-/** The warnings of `tollgate check` for a configuration. */
+/** Warnings of `tollgate check` for a configuration. */
 async function warningsOf(text: string, env: Readonly<Record<string, string>> = {}): Promise<readonly string[]> {
   const folder = makeFolder({ 'tollgate.config.yaml': text });
   const { code, stdout, stderr } = await runCli(['check', '--json'], folder, { env });

@@ -7,7 +7,7 @@ import { makeFolder, removeFolders } from '../support/folders.ts';
 import { createSilentLog } from '../support/log.ts';
 import { WRONG_SETTINGS } from './wrong-settings.ts';
 
-/** What `tollgate check` and `tollgate start` say of the files in a folder; undefined when they find it fine. */
+/** Messages of `tollgate check` and of a start for the files in a folder; undefined if they succeed. */
 async function tellBoth(
   folder: string,
   env: Readonly<Record<string, string>>,
@@ -32,7 +32,7 @@ describe('a check of the configuration', () => {
       expect(checked)
         .to.be.a('string')
         .that.satisfies((words: string) => words.startsWith(says), `${says}\n${checked}`);
-      // Workers are the program's, not the gateway's.
+      // The program starts workers, not the gateway.
       if (!says.startsWith('server.workers')) expect(started).to.equal(checked);
     });
 

@@ -8,7 +8,7 @@ import { useTempFolder } from '../support/folders.ts';
 describe('tollgate init --client', () => {
   const folder = useTempFolder('client-setup');
 
-  /** What the command prints for a configuration. */
+  /** Output of the command for a configuration. */
   async function print(client: string, config: object, json = false) {
     const file = path.join(folder, 'tollgate.config.json');
     writeFileSync(

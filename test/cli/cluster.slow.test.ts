@@ -26,7 +26,7 @@ function configure(folder: string, name: string, more: object): string {
   return file;
 }
 
-/** A plugin with which a test finds a worker. */
+/** Process id of the worker that handles the request. */
 async function askWorker(url: string): Promise<string> {
   const response = await fetch(`${url}/test/pid`, { headers: { connection: 'close' } });
   return response.text();
@@ -77,7 +77,7 @@ function linesOf({ running }: Gateway): readonly LogLine[] {
     .map((line) => JSON.parse(line) as LogLine);
 }
 
-/** Asks until both workers have answered; the log says who did. */
+/** Sends requests until the log shows both workers. */
 async function untilBothAnswered(gateway: Gateway): Promise<void> {
   await eventually('both workers answer', async () => {
     await gateway.chat();

@@ -6,7 +6,7 @@ import { VERSION } from '../../config/package-root.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { type Finished, runCli } from '../support/processes/cli.ts';
 
-/** The one document that `--json` prints; fails when stdout is anything else. */
+/** Parses the one document that `--json` prints; fails if stdout contains anything else. */
 function document({ stdout }: Finished): {
   ok: boolean;
   data?: unknown;
@@ -54,7 +54,7 @@ describe('the command line', () => {
     });
   }
 
-  // Plugins bring commands, and only the configuration knows which: help reads it, and leaves nothing behind.
+  // Commands of plugins depend on the configuration: help loads it without side effects.
   it('names the commands of plugins in its help, and opens no store for it', async () => {
     const fresh = path.join(folder, 'help');
     mkdirSync(fresh);
@@ -201,7 +201,7 @@ describe('the command line', () => {
     expect(readFileSync(path.join(own, '.gitignore'), 'utf8')).to.equal(text);
   });
 
-  /** A folder inside the one that is removed at the end. */
+  /** Folder inside the one that is removed at the end. */
   function useTempFolderNow(): string {
     const fresh = path.join(folder, 'fresh');
     mkdirSync(fresh);

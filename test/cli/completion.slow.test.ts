@@ -23,7 +23,7 @@ describe('tollgate completion', () => {
     }
   });
 
-  /** What bash offers for the last word of a line. */
+  /** Completions of bash for the last word of a line. */
   async function complete(script: string, ...words: readonly string[]): Promise<readonly string[]> {
     const code = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); "$(complete -p tollgate | sed 's/.*-F \\([^ ]*\\).*/\\1/')"; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { stdout } = await run('bash', ['--norc', '-uc', code, 'bash', script, 'tollgate', ...words], {
@@ -59,7 +59,7 @@ describe('tollgate completion', () => {
     [['calls', 'top', '--on'], ['--once']],
     [['accounts', 'plans', 'pu'], ['put']],
     [['usage', '--user', 'keys', '--cs'], ['--csv']],
-    // A value of which nobody knows what it may be.
+    // Values that cannot be completed.
     [['usage', '--user', ''], []],
     [
       ['config', 'completion', ''],

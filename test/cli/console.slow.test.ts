@@ -40,7 +40,7 @@ describe('the link to the console that a start prints', function () {
       const [link = '', token] = LINK.exec(text) ?? [];
       const { origin } = new URL(link);
       const sign = async (): Promise<number> => {
-        // A connection of its own each: whichever worker gets it.
+        // A new connection each, to any worker.
         const headers = { origin, 'content-type': 'application/json', connection: 'close' };
         const body = JSON.stringify({ token });
         return (await fetch(`${origin}/api/core/admin/console/link`, { method: 'POST', headers, body })).status;

@@ -12,7 +12,7 @@ const CONFIG = (plugin: string) => ({
   policies: { overload: false, mark: { plugin } },
 });
 
-/** A policy that marks responses with the word of a file that it imports. */
+/** Policy that marks responses with a word from an imported file. */
 const PLUGIN = (types: string) => `
 import { definePlugin } from 'tollgate';
 import { word } from './word.${types}';
@@ -35,7 +35,7 @@ describe('tollgate dev', () => {
     for (const { child } of running) child.kill('SIGKILL');
   });
 
-  /** Runs it in a folder of its own; `saw` resolves with what it says next that matches, from where the last one was found. */
+  /** Runs `tollgate dev` in its own folder; `saw` waits for the next matching output after the previous match. */
   const start = async (name: string, files: Readonly<Record<string, string>>, plugin: string) => {
     const cwd = path.join(folder, name);
     mkdirSync(cwd);
@@ -77,7 +77,7 @@ describe('tollgate dev', () => {
       const saved = performance.now();
       dev.save(`word.${types}`, `export const word = 'two';`);
       const [, ms] = await dev.saw(/reloaded +word\.\w+ \((\d+) ms\)/);
-      // A second of a machine that does nothing else: what it is seen in and what it takes.
+      // One second on an idle machine: to detect the change and to load it.
       expect(Number(ms)).to.be.below(1000);
       expect(performance.now() - saved).to.be.below(5000);
       expect(await markOf(call)).to.equal('two');

@@ -13,7 +13,7 @@ import { runCli, startCli } from '../support/processes/cli.ts';
 
 const CONFIG = "store: 'memory:'\nproviders: { echo: {} }\n";
 
-/** What a person reads when a gateway does not start there, with the exit code. */
+/** Message and exit code of a gateway that fails to start at this address. */
 async function startAt(
   host: string,
   port: number,

@@ -6,7 +6,7 @@ import { runInProcess } from './cli-commands.ts';
 
 const LONG = 'x'.repeat(5000);
 
-/** Commands with an option whose value a test puts in; `text` are those that take any line. */
+/** Commands with options whose values a test inserts; `text` marks options that accept any line. */
 const OPTIONS: readonly (readonly [words: readonly string[], takes: readonly string[], text?: 'text'])[] = [
   [['usage'], ['from', 'to', 'last', 'period', 'tz', 'limit', 'after', 'by', 'sort', 'tag']],
   [['usage'], ['user', 'key', 'provider', 'session'], 'text'],
@@ -32,10 +32,10 @@ const OPTIONS: readonly (readonly [words: readonly string[], takes: readonly str
   [['models'], ['provider']],
 ];
 
-/** What no option takes, and what only options for any line of text take. */
+/** Values that every option rejects, and values that only options for any line of text accept. */
 const NEVER = ['', '\u0000', 'a\nb', '\u001b[2J', LONG];
 const TEXTS = ['__proto__', '../../etc/passwd', '-1', '99999999999999999999', '💥', "'; drop table x; --"];
-/** Those that are right for an option: the rest of them is wrong. */
+/** Options for which some of these values are valid; the others must reject them. */
 const RIGHT: readonly string[] = ['tpm', 'budget', 'soft'];
 
 const ARGS: readonly (readonly string[])[] = [

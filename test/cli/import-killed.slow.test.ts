@@ -13,7 +13,7 @@ import { eventually } from '../support/wait.ts';
 const ROWS = 60_000;
 const SET = 'policies.test.people';
 
-/** An export of many rows: reading them in takes a while. */
+/** Export with many rows, so that its import takes a while. */
 function exported(): string {
   const sums = { balance: '0', spent: '0', credited: '0' };
   const rows = Array.from({ length: ROWS }, (_, n) => ({ is: 'member', set: SET, member: `m${n}` }));

@@ -10,7 +10,7 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 const FIXTURES = path.join(import.meta.dirname, '..', 'fixtures', 'import');
 const MINUTE_MS = 60_000;
 
-/** The models that a caller of the other gateway names, by the file that has them: those of the vendor that a test can script. */
+/** Models that a caller of the other gateway requests, by file: those of vendors that a test can script. */
 const MODELS: Readonly<Record<string, readonly string[]>> = {
   'litellm-docs/quick-start.yaml': ['vllm-models', 'mistral-7b'],
   'litellm-docs/load-balancing.yaml': ['zephyr-beta'],

@@ -97,7 +97,7 @@ describe('the import from another gateway', () => {
     const { config, text, out, findings } = await importFrom('litellm', source);
     expect(config['providers']).to.deep.include({
       azure: { baseUrl: `\${AZURE_API_BASE}/openai`, apiVersion: '2024-10-21', apiKey: `\${AZURE_API_KEY}` },
-      // Without a key of its own a deployment has that of the environment, as LiteLLM takes it.
+      // A deployment without a key uses the one in the environment, as LiteLLM does.
       openai: { apiKey: `\${OPENAI_API_KEY}`, models: ['*'] },
     });
     expect(config['models']).to.deep.include({ small: 'openai-compatible/small', 'gpt-4o': 'azure/gpt-4o' });
@@ -176,7 +176,7 @@ describe('the import from another gateway', () => {
     expect((await stat(env)).mode & 0o777).to.equal(0o600);
     const said = text + JSON.stringify(findings) + err;
     for (const secret of ['sk-ant-123456789', 'sk-1234', 'u:secret']) expect(said).not.to.include(secret);
-    // A key of the environment with the usual name stays another one.
+    // A key of the environment with the usual name remains separate.
     expect(text).to.include(`\${ANTHROPIC_API_KEY}`).and.include(`\${IMPORTED_ANTHROPIC_API_KEY}`);
   });
 

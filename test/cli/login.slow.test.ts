@@ -11,14 +11,14 @@ import { freePort } from '../support/processes/server-process.ts';
 
 const FILE = '.config/tollgate/sign-ins.json';
 
-/** The sign-ins of a home folder. */
+/** Stored sign-ins of a home folder. */
 const keptIn = (home: string) =>
   JSON.parse(readFileSync(path.join(home, FILE), 'utf8')) as {
     readonly last?: string;
     readonly signIns: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   };
 
-/** Lets the time of a sign-in pass. */
+/** Sets the times of a stored sign-in. */
 function age(home: string, url: string, times: { readonly renewAt: number; readonly endsAt?: number }): void {
   const { signIns, ...rest } = keptIn(home);
   const next = { ...rest, signIns: { ...signIns, [url]: { ...signIns[url], ...times } } };
@@ -141,7 +141,7 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
   let server: Server;
   let origin: string;
   let home: string;
-  /** What it answers, by path. */
+  /** Responses by path. */
   let answers: Record<string, readonly (readonly [status: number, body: object])[]>;
   before(async () => {
     server = createServer((request, response) => {

@@ -19,13 +19,13 @@ const CONFIG = {
   budgets: [{ name: 'everyone', amount_usd: 1000, every: 'month' }],
   policies: { cache: false },
 };
-/** Names that are no plain keys: stores keep a hash of them, or other bytes. */
+/** Names that are not plain keys: stores use a hash of them, or other bytes. */
 const LONG = `user-${'x'.repeat(250)}`;
 const ODD = 'ünïcode ✓|"7"';
 
 const startOn = (store: string): Promise<TestGateway> => startGateway({ ...CONFIG, store });
 
-/** Makes what a gateway keeps: keys, calls, money, plans, budgets, blocked users; returns the operator's key. */
+/** Creates all kinds of data: keys, calls, money, plans, budgets, blocked users. Returns the operator's key. */
 async function fill(gateway: TestGateway): Promise<{ readonly admin: string; readonly key: string }> {
   const { api_key: admin } = await gateway.command<{ api_key: string }>('keys', 'create', '--user', 'root', '--admin');
   const keys: string[] = [];
@@ -47,7 +47,7 @@ async function fill(gateway: TestGateway): Promise<{ readonly admin: string; rea
   await gateway.command('accounts', 'plan', 'ada', 'team');
   await gateway.command('budgets', 'put', 'search', '7', '--every', 'day', '--user', 'ada');
   await gateway.command('users', 'block', 'zed', '--reason', 'left');
-  // A gateway that runs knows within five seconds what commands changed, and settles calls a moment after their responses.
+  // A running gateway applies commands within five seconds, and settles calls shortly after their responses.
   await eventually(async () => {
     expect((await read(gateway, admin, '/accounts/ada')).text).to.match(/"budgets":\[\{"name":"search"/);
     expect((await read(gateway, admin, '/accounts')).text).not.to.match(/held_usd":"0\.0*[1-9]/);
@@ -65,13 +65,13 @@ const SHOWN = [
   ...[`/accounts/${LONG}`, `/accounts/${encodeURIComponent(ODD)}`],
 ];
 
-/** All that operators are shown; lists whose order is a store's own are sorted. */
+/** Reads all data shown to operators. Lists in an order that depends on the store are sorted. */
 async function look(gateway: TestGateway, admin: string): Promise<readonly (readonly [string, unknown])[]> {
   const shown: [string, unknown][] = [];
   for (const where of SHOWN) {
     const { status, text } = await read(gateway, admin, where);
     expect(status, text).to.equal(200);
-    // When the operator's key was last used, and who asks, is not what was moved.
+    // Ignores the last use of the operator's key and the time range of the request, which are not moved.
     shown.push([where, JSON.parse(text.replaceAll(/"(?:last_used_at|from|to|next)":(?:"[^"]*"|null),?/g, ''))]);
   }
   return shown;
@@ -139,7 +139,7 @@ describeWith('a store that moves house', { postgres: POSTGRES, initdb: INITDB, r
       for (const [at, [where, shown]] of before.entries())
         expect(after[at], `${file} ${where}`).to.deep.equal([where, shown]);
       expect(balance.status).to.equal(200);
-      // A credit that was given before is not given again.
+      // A credit that was already granted is not granted twice.
       const again = await gateway.command<{ credited: boolean }>(
         'accounts',
         'credit',

@@ -14,7 +14,7 @@ import { eventually, until } from '../support/wait.ts';
 const run = promisify(execFile);
 const LISTENS = /Tollgate listens on (http:\/\/127\.0\.0\.1:\d+)[\s\S]*Try it:\n {2}(curl .*)\n/;
 
-/** Preloaded: when the banner is written, tells the CommonJS files that are loaded. */
+/** Preloaded: prints the loaded CommonJS files when the banner is written. */
 const TELL_LOADED = `
   const write = process.stderr.write;
   process.stderr.write = function (text, ...rest) {
@@ -38,7 +38,7 @@ describe('tollgate start', () => {
     }
   });
 
-  /** Starts it on a free port; answers what the banner says. */
+  /** Starts the program on a free port; returns the banner's values. */
   async function start(cwd: string, words: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
     const started = startCli(['start', '--port', '0', ...words], cwd, env);
     running.push(started);
@@ -46,7 +46,7 @@ describe('tollgate start', () => {
     return { started, banner, url, curl };
   }
 
-  /** Runs a printed line as it is, but for curl's talk. */
+  /** Runs a printed line unchanged, but without curl's progress output. */
   const runLine = async (line: string, env: Readonly<Record<string, string>> = {}): Promise<string> =>
     (
       await run('sh', ['-c', line.replace(/^curl /, 'curl -sS --fail-with-body --max-time 10 ')], {
@@ -120,7 +120,7 @@ describe('tollgate start', () => {
     const { banner, curl } = await start(own, ['--config', config]);
     const make = /To make an API key:\n {2}(export TOLLGATE_API_KEY=.*)\n/.exec(banner)?.[1] ?? '';
     expect(make).to.match(/keys create --user local --config/);
-    // From the sources, node needs its loader.
+    // Node needs a loader to run from the sources.
     const env = { NODE_OPTIONS: `--import=${import.meta.resolve('tsx/esm')}` };
     const { stdout } = await run('sh', ['-c', `${make}\n${curl} -sS`], { cwd: own, env: { ...process.env, ...env } });
     expect(stdout).to.include('"chat.completion"');

@@ -45,7 +45,7 @@ describe('the program with server.tls', function () {
   };
   const lines = (msg: string): readonly string[] =>
     (running?.stdout() ?? '').split('\n').filter((line) => line.includes(msg));
-  /** The certificates that new connections see; as many as reach every worker. */
+  /** Certificates on new connections; enough connections to reach every worker. */
   const shown = async (): Promise<readonly string[]> => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => requestTls(url, '/readyz', trust)));
     return [...new Set(answers.map(({ serial }) => serial))];

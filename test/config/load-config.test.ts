@@ -90,7 +90,7 @@ describe('loading a configuration', () => {
   });
 });
 
-/** A plugin that refuses short words, beside what its schema says. */
+/** Plugin that rejects short words, in addition to the checks of its schema. */
 const CHECKED = `export default {
   name: 'words', kind: 'policy', apiVersion: 1,
   configSchema: { type: 'object', properties: { words: { type: 'array', items: { type: 'string' } }, mode: { type: 'string' } } },
@@ -146,7 +146,7 @@ describe('the check of a plugin', () => {
   });
 });
 
-/** A built-in operation whose options stand at the top level. */
+/** Built-in operation with options at the top level. */
 const CACHING = `export default {
   name: 'caching', kind: 'operation', apiVersion: 1, section: 'soundCache',
   configSchema: { type: ['object', 'null'], properties: { size: { type: 'string', format: 'size', default: '1mb' }, secret: { type: 'string', secret: true } } },

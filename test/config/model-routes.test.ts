@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { removeFolders } from '../support/folders.ts';
 import { checkText } from './config-plugins.ts';
 
-/** What people are told of a configuration that is refused. */
+/** Messages of a rejected configuration. */
 const problemsOf = (text: string): Promise<string> =>
   checkText(text).then(
     () => 'fine',

@@ -5,7 +5,7 @@ import { removeFolders } from '../support/folders.ts';
 import { problemLines } from './config-plugins.ts';
 import { PROBLEM_CASES, type ProblemCase } from './config-problems.ts';
 
-/** Files that hold no configuration at all. */
+/** Files without any configuration. */
 const FILE_CASES: readonly ProblemCase[] = [
   {
     title: 'a key that stands twice',

@@ -52,7 +52,7 @@ describe('references in a configuration', () => {
       '/providers/acme': `${file}:2`,
       '/providers/acme/apiKey': 'file key',
     });
-    // What nobody wrote is a default, and so is a section that the file inherits.
+    // Defaults have no source, and neither has a section that the file inherits.
     for (const pointer of ['/server/port', '/store', '/auth']) expect(sources.has(pointer), pointer).to.equal(false);
   });
 

@@ -12,16 +12,16 @@ import type {
 import { findRunner, type WithRunner } from './runner.ts';
 import { watchedAsync } from './watched.ts';
 
-/** What {@link testAgent} is given. */
+/** Options of {@link testAgent}. */
 export interface AgentKit extends WithRunner {
   readonly agent: AgentDefinition;
-  /** A task it can work on; a message, a context, inputs and two actions unless set. */
+  /** Task for the agent. Default: a message, a context, inputs and two actions. */
   readonly task?: AgentTask;
-  /** What the model answers to its calls; `{}` unless set. */
+  /** Model response to the agent's calls. Default: `{}`. */
   readonly reply?: (messages: readonly ChatMessage[]) => string;
 }
 
-/** How long a cancelled agent may take to end. */
+/** Time limit for a cancelled agent to end. */
 const ABORT_MS = 1000;
 
 const TASK: AgentTask = {
@@ -55,8 +55,8 @@ const HOSTILE: readonly string[] = [
 ];
 
 /**
- * Runs the tests that every agent must pass: it says what it is for, and one written in code keeps to its task, stops
- * when it is told to, and reports what the team can read.
+ * Runs the tests that every agent must pass. The agent describes its purpose. An agent in code keeps to its task, stops
+ * when it is cancelled, and returns a result that the team can read.
  *
  * ```ts
  * import { testAgent } from 'tollgate/conformance';
@@ -199,7 +199,7 @@ function answer(content: string): ChatResponse {
   };
 }
 
-/** An agent must not change its task: others work on the same one. */
+/** An agent must not change its task, because other agents share it. */
 function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) freeze(inner);

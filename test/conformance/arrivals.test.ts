@@ -15,7 +15,7 @@ describe('what arrives at a vendor', () => {
 
   for (const provider of PROVIDERS)
     for (const field of Object.keys(SAMPLES)) {
-      // What it says is known when it has run: the reporter of the matrix looks then.
+      // The value of the cell is known after the test has run. The reporter of the matrix reads it then.
       const cell: { -readonly [Name in keyof Cell]: Cell[Name] } = arrivedCell(provider, field, undefined);
       itShows(it, cell, `of ${field} at ${provider.name} is told where it does not (E22)`, async () => {
         const arrival = await runs.arrivalOf(provider, field);

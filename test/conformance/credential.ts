@@ -19,32 +19,35 @@ import {
 import { findRunner, type Runner, type WithRunner } from './runner.ts';
 import { watchedAsync } from './watched.ts';
 
-/** What a credential is made with: a part of `api`. */
+/** Dependencies of a credential: a part of `api`. */
 export type CredentialApi = Pick<PluginApi, 'http' | 'fetch' | 'log' | 'settings'>;
 
-/** What the kit wants the issuer to give. */
+/** Credential that the kit expects from the issuer. */
 export interface Issued {
-  /** A text that the headers of requests have to show: a token, the id of a key, the token of a session. */
+  /** Text that the headers of requests must contain: a token, the id of a key, the token of a session. */
   readonly mark: string;
-  /** How long it is good for. */
+  /** Lifetime in seconds. */
   readonly seconds: number;
-  /** When it ends by the issuer's clock, in milliseconds since 1970. */
+  /** Expiry by the issuer's clock, in milliseconds since 1970. */
   readonly endsAt: number;
 }
 
-/** What {@link testCredential} is given. */
+/** Options of {@link testCredential}. */
 export interface CredentialKit extends WithRunner {
-  /** What it is, for the titles of the tests. */
+  /** Name for the titles of the tests. */
   readonly name: string;
-  /** Makes the credential anew, as the `setup` of its plugin does. */
+  /** Creates the credential, as `setup` of its plugin does. */
   open(api: CredentialApi): Credential;
-  /** What its issuer responds to a request for a credential, in its published format. Without it the credential needs no one. */
+  /**
+   * Response of the issuer to a request for a credential, in its published format. Omitted for a credential without an
+   * issuer.
+   */
   issue?(request: IssuerRequest, issued: Issued): IssuerAnswer;
-  /** What the issuer responds where it refuses; 401 with `invalid_client` of OAuth unless set. */
+  /** Response of the issuer that refuses. Default: 401 with OAuth's `invalid_client`. */
   readonly refusal?: IssuerAnswer;
-  /** Texts of its options that nobody may see: keys, secrets, tokens of files. */
+  /** Secret texts of its options: keys, secrets, tokens in files. */
   readonly secrets: readonly string[];
-  /** For one that signs: when a request was signed, in milliseconds since 1970, by its headers. */
+  /** For a credential that signs: the time of signing according to the headers, in milliseconds since 1970. */
   signedAt?(headers: CredentialHeaders): number;
 }
 
@@ -52,7 +55,7 @@ const REFUSAL: IssuerAnswer = { status: 401, body: { error: 'invalid_client', er
 const LIFE_S = 3600;
 const LIFE_MS = LIFE_S * 1000;
 const HOUR_MS = 3_600_000;
-/** In how long a request for a credential has to end, however silent the issuer is. */
+/** Time limit for a request for a credential, even if the issuer never responds. */
 const MOST_MS = 30_000;
 
 const REQUEST: CredentialRequest = deepFreeze({
@@ -63,9 +66,13 @@ const REQUEST: CredentialRequest = deepFreeze({
 });
 
 /**
- * Runs the tests that every credential which signs or expires must pass: it is fetched once however many wait, renewed ahead of its end,
- * goes on while its issuer fails and asks it no more than it bears, takes nothing that has ended, whatever the clock of the machine says,
- * ends in time, and shows no secret. No network: `api.http()` and `api.fetch` lead to the kit's issuer, and `Date` is the kit's.
+ * Runs the tests for every credential that signs or expires:
+ * - Concurrent requests share one fetch, and renewal starts before expiry.
+ * - While the issuer fails, the current credential stays in use, and requests to the issuer are limited.
+ * - An expired credential is never accepted, whatever the machine's clock shows.
+ * - Every request ends in time, and no secret is exposed.
+ *
+ * The tests use no network: `api.http()` and `api.fetch` lead to the kit's issuer, and `Date` is the kit's.
  *
  * ```ts
  * import { testCredential } from 'tollgate/conformance';
@@ -90,21 +97,21 @@ export function testCredential(kit: CredentialKit): void {
   });
 }
 
-/** A credential before its issuer, at a time that the test says. */
+/** Credential with its issuer and a clock that the test sets. */
 interface Subject {
   readonly credential: Credential;
   readonly issuer: Issuer;
   readonly logged: readonly string[];
-  /** The headers of one request. */
+  /** Headers of one request. */
   headers(): Promise<CredentialHeaders>;
-  /** What they are refused with; fails when they are not. */
+  /** Error of that request; fails if the request succeeds. */
   failure(): Promise<Error>;
-  /** What is issued. */
+  /** Issued token. */
   mark: string;
   seconds: number;
-  /** What the issuer does, where it is not to issue as the kit says; nothing is never a response. */
+  /** Replaces the kit's `issue`; returns undefined to never respond. */
   respond: ((request: IssuerRequest, issued: Issued) => IssuerAnswer | undefined) | undefined;
-  /** By how much the machine's clock is ahead of the issuer's. */
+  /** Lead of the machine's clock over the issuer's, in milliseconds. */
   skewMs: number;
   pass(ms: number): void;
 }
@@ -144,7 +151,7 @@ function asError(error: unknown): Error {
   return error as Error;
 }
 
-/** A `Date` that a test moves on; the platform's timers go on as they do. */
+/** Replaces `Date` with a clock that a test advances; the platform's timers stay real. */
 function setClock(): { pass(ms: number): void; restore(): void } {
   const Platform = globalThis.Date;
   let offsetMs = 0;
@@ -164,7 +171,7 @@ function setClock(): { pass(ms: number): void; restore(): void } {
   };
 }
 
-/** Waits for what goes on in the background. */
+/** Waits for background work. */
 async function until(is: () => boolean, what: string): Promise<void> {
   const endsAt = performance.now() + SOON_MS;
   while (!is()) {
@@ -294,7 +301,7 @@ function testRenewal(kit: CredentialKit, { describe, it }: Runner): void {
   });
 }
 
-/** What is no credential, by what is wrong with it. */
+/** Invalid responses of the issuer, by problem. */
 const BROKEN: readonly (readonly [what: string, change: (answer: IssuerAnswer) => IssuerAnswer])[] = [
   ['fails', () => ({ status: 503, body: 'Service Unavailable' })],
   ['is a page of a proxy', () => ({ body: '<html><body>Sign in to the network</body></html>' })],
@@ -304,7 +311,7 @@ const BROKEN: readonly (readonly [what: string, change: (answer: IssuerAnswer) =
   ['is cut in its middle', ({ body }) => ({ body: halfOf(typeof body === 'string' ? body : JSON.stringify(body)) })],
 ];
 
-/** A text up to the middle of its mark. */
+/** Returns a text up to the middle of its mark. */
 function halfOf(text: string): string {
   return text.slice(0, text.indexOf('-of-what-was'));
 }

@@ -8,7 +8,7 @@ import { findRunner } from './runner.ts';
 
 const CODES = Object.keys(ERRORS) as readonly ErrorCode[];
 
-/** Every error of ours has a status and a type in the format, as a body and amid a stream. */
+/** Tests that every gateway error has a status and a type in the format, as a body and in a stream. */
 export function testDialectErrors(subject: DialectSubject): void {
   const { describe, it } = findRunner();
   const { dialect, format, errors } = subject;

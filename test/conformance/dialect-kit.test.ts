@@ -22,7 +22,7 @@ interface Body {
 
 const frame = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 
-/** A small dialect that is right; `change` makes it wrong. */
+/** Small correct dialect; `change` breaks it. */
 function small(change: Partial<DialectDefinition<Body>> = {}): DialectDefinition<Body> {
   return {
     name: 'small',
@@ -47,13 +47,13 @@ function small(change: Partial<DialectDefinition<Body>> = {}): DialectDefinition
   };
 }
 
-/** How events are written, and what is wrong with them. */
+/** Format of events, and their defects. */
 interface Writing {
   readonly frame?: (value: object) => string;
   readonly contentType?: string;
-  /** What becomes of a text. */
+  /** Changes a text. */
   readonly cut?: (text: string) => string;
-  /** What the last event says. */
+  /** Last event. */
   readonly last?: (end: End) => object;
 }
 
@@ -116,7 +116,7 @@ const CHANGES = Object.fromEntries(
     .map((name) => [name, null]),
 );
 
-/** What may be wrong with a dialect, and a title of the kit that says so. */
+/** Defects of a dialect, and the kit's test title that reports each. */
 const WRONG: readonly (readonly [what: string, change: Partial<DialectDefinition<Body>>, title: RegExp])[] = [
   [
     'changes its input',

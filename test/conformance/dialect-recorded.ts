@@ -6,7 +6,10 @@ import { askFor, contextOf, type DialectSubject, inputOf, readEvents, writeAll }
 import { assertOrder, plain } from './dialect-writing.ts';
 import { findRunner } from './runner.ts';
 
-/** What a vendor of this very format says is the same after it was read by its codec and written by the dialect. */
+/**
+ * Tests that a recorded response of a vendor with this format stays the same when its codec reads it and the dialect
+ * writes it.
+ */
 export function testRecorded(subject: DialectSubject): void {
   const { describe, it } = findRunner();
   const { dialect, format, kit, recorded, requests } = subject;

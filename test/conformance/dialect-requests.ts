@@ -6,7 +6,7 @@ import { valuesAt } from './dialect-format.ts';
 import { type DialectSubject, inputOf } from './dialect-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** The check of a body that the gateway makes before `read`. */
+/** Returns the gateway's check of a body, which runs before `read`. */
 export function bodyCheck({ dialect }: DialectSubject): (body: unknown, input: Pick<DialectInput, 'route'>) => boolean {
   const schemas = createRequestSchemas([]);
   const compiled = new Map<Schema, (body: unknown) => boolean>();
@@ -18,7 +18,7 @@ export function bodyCheck({ dialect }: DialectSubject): (body: unknown, input: P
   };
 }
 
-/** `read` says what the fixtures say, whatever it is called with, and leaves its input alone. */
+/** Tests that `read` returns the result in the fixtures on every call, and does not modify its input. */
 export function testRequests(subject: DialectSubject): void {
   const { describe, it } = findRunner();
   const { dialect, requests } = subject;
@@ -64,7 +64,7 @@ export function testRequests(subject: DialectSubject): void {
   });
 }
 
-/** Whether a value holds all that is expected of it: of objects the fields that are named, anything else whole. */
+/** Asserts that a value contains the expected one: for objects the named fields, anything else exactly. */
 function assertHolds(actual: unknown, expected: unknown, at: string): void {
   if (typeof expected !== 'object' || expected === null || typeof actual !== 'object' || actual === null) {
     assert.deepEqual(actual, expected, at);

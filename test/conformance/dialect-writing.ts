@@ -6,7 +6,10 @@ import { chunksOf, INTERLEAVED, INTERLEAVING, SAMPLES, type Sample } from './dia
 import { askFor, type DialectSubject, type NamedEvent, readEvents, writeAll } from './dialect-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** Responses are written in the format's shape, whole and streamed, with the same content and the right counts. */
+/**
+ * Tests that responses are written in the format's shape, as JSON and as a stream, with the same content and correct
+ * counts.
+ */
 export function testWriting(subject: DialectSubject): void {
   const { describe, it } = findRunner();
   const { dialect, format, responses } = subject;
@@ -137,14 +140,14 @@ export function testWriting(subject: DialectSubject): void {
   });
 }
 
-/** The values at places of a stream, in the order in which they came. */
+/** Returns the values at places of a stream, in order of arrival. */
 function valuesOf(events: readonly NamedEvent[], places: readonly Streamed[]): readonly unknown[] {
   return events.flatMap(({ name, value }) =>
     places.filter((place) => place.events.includes(name)).flatMap(({ path }) => valuesAt(value, path)),
   );
 }
 
-/** What the model said, of the parts that a row of `content` holds. */
+/** Returns the model's texts for the parts that a row of `content` holds. */
 function heldOf({ choices }: ChatResponse, holds: readonly Held[]): readonly string[] {
   return choices.flatMap(({ message }) =>
     holds.flatMap((part) => {
@@ -156,7 +159,7 @@ function heldOf({ choices }: ChatResponse, holds: readonly Held[]): readonly str
   );
 }
 
-/** Fails unless events come in the order of the grammar, and its counters count. */
+/** Fails unless the events follow the grammar and its counters count. */
 export function assertOrder(format: DialectFormat, end: 'complete' | 'failed', events: readonly NamedEvent[]): void {
   const order = compileOrder(
     format[end],
@@ -185,13 +188,13 @@ function assertUsage({ usage }: DialectFormat, body: unknown, at: string, { usag
 
 const add = (sum: number, value: unknown): number => sum + Number(value);
 
-/** Texts one after the other; an object as JSON. No arguments at all may be left out of a stream. */
+/** Joins texts; an object becomes JSON. A stream may omit empty arguments. */
 function joined(values: readonly unknown[]): string {
   const texts = values.map((value) => (typeof value === 'string' ? value : JSON.stringify(value)));
   return texts.join('').replaceAll('{}', '');
 }
 
-/** As it is over HTTP. */
+/** Returns the value as sent over HTTP. */
 export function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value)) as unknown;
 }

@@ -18,19 +18,19 @@ import { testDefinition } from './plugin.ts';
 import { callOf, type PluginKit, setUpPlugin } from './plugin-subject.ts';
 import { findRunner, nameOf, requirePlugin } from './runner.ts';
 
-/** A request, what a vendor says to it, and what comes of that. */
+/** Request, the vendor's response, and the expected result. */
 export interface OperationSample {
   readonly request: object;
-  /** The vendor's body: JSON, or bytes. */
+  /** Vendor's body: JSON, or bytes. */
   readonly vendor: unknown;
   readonly response: unknown;
-  /** What it is metered as; not looked at unless set. */
+  /** Expected metered units; not checked by default. */
   readonly units?: Metered['units'];
 }
 
-/** What {@link testOperation} is given. */
+/** Options of {@link testOperation}. */
 export interface OperationKit extends PluginKit {
-  /** What a provider offers for the operation, with its codec; `{}` where the operation needs none. */
+  /** Provider's offer for the operation, with its codec; `{}` if the operation needs none. */
   readonly offer?: object;
   readonly samples: readonly OperationSample[];
 }
@@ -41,8 +41,8 @@ const TARGET = Object.freeze({ provider: 'conformance', model: 'conformance-mode
 const GARBAGE: readonly unknown[] = [null, 1, 'text', '<html>', [], {}, { error: { message: 'no' } }, { data: null }];
 
 /**
- * Runs the tests that every operation must pass: its schema takes the samples, what it may cost is told before it is sent, a vendor's
- * answer becomes the response, and whatever else a vendor says is a failure.
+ * Runs the tests that every operation must pass. Its schema accepts the samples, and the maximum cost is known before
+ * the request is sent. A vendor's response becomes the gateway's, and any other response is a failure.
  *
  * ```ts
  * import { testOperation } from 'tollgate/conformance';

@@ -8,17 +8,17 @@ import { itShows } from './cells.ts';
 const PROVIDERS = await loadProviders();
 const PAGE = readFileSync(new URL('../../docs/plugins/operations.md', import.meta.url), 'utf8');
 
-/** A call of an operation by its path, and what a vendor says to it by its reference. */
+/** Call of an operation by its path, and the vendor's response according to its reference. */
 interface Sample {
-  /** Its name in the matrix. */
+  /** Name in the matrix. */
   readonly feature: string;
   readonly operation: string;
   readonly path: string;
   readonly fields: Readonly<Record<string, unknown>>;
-  /** The name of the file in the form; a call without one is JSON. */
+  /** Name of the file in the form; a call without one is JSON. */
   readonly file?: string;
   readonly vendor: object;
-  /** What the caller gets of it. */
+  /** Response to the caller. */
   readonly caller: object;
 }
 
@@ -57,7 +57,7 @@ const SAMPLES: readonly Sample[] = [
   },
 ];
 
-/** What providers with the operation do not have of it, by their vendors' references. */
+/** Paths of an operation that a provider does not offer, by the vendors' references. */
 const LACKS: Readonly<Record<string, string>> = { mistral: '/v1/audio/translations', together: '/v1/images/edits' };
 
 describe('operations beside chat', () => {
@@ -82,7 +82,7 @@ describe('operations beside chat', () => {
     await vendor?.close();
   });
 
-  /** Sends the sample to a provider, and says what the caller got and the vendor saw. */
+  /** Sends the sample to a provider; returns the caller's response and the vendor's request. */
   async function call({ path, fields, file }: Sample, provider: string, other?: string) {
     const seen = vendor.requests.length;
     const form = new FormData();

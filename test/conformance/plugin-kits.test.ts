@@ -24,12 +24,12 @@ const policy = (setup: (api: PluginApi) => void, more: Partial<Plugin> = {}): Pl
   definePlugin({ name: 'guard', kind: 'policy', apiVersion: 1, setup, ...more });
 
 const SECRET = /orion/gi;
-/** The longest text that may go on in the next chunk. */
+/** Longest text that may continue in the next chunk. */
 const HELD = 'orion'.length - 1;
 
 const hideIn = <T>(value: T): T => JSON.parse(JSON.stringify(value).replaceAll(SECRET, '…')) as T;
 
-/** Hides a word wherever a model says it; `places` are the fields of a delta that it looks at. */
+/** Hides a word in all model output; `places` are the fields of a delta that it checks. */
 function hiding(places: readonly ('content' | 'reasoning_content' | 'refusal' | 'arguments')[] = ALL, hold = HELD) {
   return (api: PluginApi): void => {
     api.hook('receive', (_call, response) => hideIn(response as ChatResponse));

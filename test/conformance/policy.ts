@@ -18,13 +18,16 @@ import { callOf, type PluginKit, type PluginSubject, responseOf, setUpPlugin } f
 import { chunksOf, contentOf, PLACES } from './policy-samples.ts';
 import { findRunner, nameOf, requirePlugin } from './runner.ts';
 
-/** What {@link testPolicy} is given. */
+/** Options of {@link testPolicy}. */
 export interface PolicyKit extends PluginKit {
-  /** Texts of a model of which no caller may see anything: in no choice, no reasoning, no refusal and no tool's arguments, however they are cut. */
+  /**
+   * Model texts that no caller may see in part or whole: in no choice, reasoning, refusal or tool argument, however
+   * they are chunked.
+   */
   readonly hides?: readonly string[];
-  /** Texts of a caller for which the call is refused, in whichever message they stand. */
+  /** Caller texts for which the call is refused, in any message. */
   readonly refuses?: readonly string[];
-  /** Texts of caller and model that pass as they are. */
+  /** Texts of caller and model that pass unchanged. */
   readonly lets?: readonly string[];
 }
 
@@ -34,12 +37,15 @@ const HOSTILE: readonly string[] = [
 ];
 const HOSTILE_ERRORS: readonly string[] = ['', '<html>'.repeat(1000), '{"error":', '\r\nset-cookie: x=1', '__proto__'];
 
-/** In how many letters at a time a response is streamed. */
+/** Characters per chunk of a streamed response. */
 const CUTS: readonly number[] = [1, 3, 7, 10_000];
 
 /**
- * Runs the tests that every policy must pass: a whole response and a stream come to the same, whatever stands where and however it is
- * cut; what is taken for a call is given back; only errors of ours are thrown; and what `hides`, `refuses` and `lets` say holds.
+ * Runs the tests that every policy must pass:
+ * - A JSON response and a stream give the same result, for any place of a text and any chunks.
+ * - Resources acquired for a call are released.
+ * - Only GatewayErrors are thrown.
+ * - The options `hides`, `refuses` and `lets` hold.
  *
  * ```ts
  * import { testPolicy } from 'tollgate/conformance';
@@ -167,7 +173,7 @@ function testWholeAndStreamed(kit: PolicyKit): void {
         );
         const alone = [];
         for (const chunks of streams) alone.push(await streamOrRefuse(subject, chunks));
-        // What refuses a stream by itself says so in another test.
+        // Another test reports a refusal of a single stream.
         if (alone.some(({ refusal }) => refusal)) return;
         const both = streams.map((chunks, at) => ({
           chunks,
@@ -234,7 +240,7 @@ function testCallers(kit: PolicyKit): void {
   });
 }
 
-/** Runs something with the policy, set up anew, and closes it. */
+/** Sets the policy up, runs the function and closes the policy. */
 async function withPolicy(kit: PolicyKit, run: (subject: PluginSubject) => Promise<void>): Promise<void> {
   const subject = await setUpPlugin(kit);
   try {
@@ -248,7 +254,7 @@ function requestOf(text: string, stream = false): ChatRequest {
   return { model: 'm', messages: [{ role: 'user', content: text }], ...(stream && { stream }) };
 }
 
-/** A text in every kind of message, whole and as a part. */
+/** A text in every kind of message, as a string and as a part. */
 function messagesOf(text: string): readonly (readonly ChatMessage[])[] {
   const user: ChatMessage = { role: 'user', content: 'Hello' };
   const call = {
@@ -277,7 +283,7 @@ function messagesOf(text: string): readonly (readonly ChatMessage[])[] {
   ] as readonly (readonly ChatMessage[])[];
 }
 
-/** The way of a request up to where it is sent. */
+/** Runs the hooks of a request up to its sending. */
 async function enter(
   subject: PluginSubject,
   messages: readonly ChatMessage[],
@@ -297,7 +303,7 @@ async function enter(
   return { request };
 }
 
-/** Admits a call and ends it; the error that refused it. */
+/** Admits a call and ends it; returns the error that refused it. */
 async function admit(subject: PluginSubject, call: Call<'chat'>, status: Outcome['status']): Promise<unknown> {
   const refusal = await orRefusal(async () => {
     for (const { handler } of subject.hooksOf('admit')) await handler(call);
@@ -313,7 +319,7 @@ function outcomeOf(status: Outcome['status']): Outcome {
 
 const codeOf = (refusal: unknown): string | undefined => (isGatewayError(refusal) ? refusal.code : undefined);
 
-/** Outward hooks run in reverse. */
+/** Hooks on responses run in reverse order. */
 async function receive(subject: PluginSubject, response: ChatResponse): Promise<ChatResponse> {
   let out = deepFreeze(response);
   for (const { handler } of subject.hooksOf('receive').toReversed()) {
@@ -340,7 +346,7 @@ async function stream(subject: PluginSubject, chunks: readonly ChatChunk[]): Pro
   return [...(await pushAll(transforms, chunks)), ...(await endAll(transforms))];
 }
 
-/** A stream up to where it is refused, with what was seen before. */
+/** Streams until a refusal; returns the refusal and all chunks before it. */
 async function streamOrRefuse(
   subject: PluginSubject,
   chunks: readonly ChatChunk[],
@@ -365,7 +371,7 @@ async function pushAll(transforms: Transforms, chunks: readonly ChatChunk[]): Pr
   return out;
 }
 
-/** Each gives what it holds, which those after it get. */
+/** Flushes each transform into the next ones. */
 async function endAll(transforms: Transforms): Promise<readonly ChatChunk[]> {
   let out: readonly ChatChunk[] = [];
   for (const transform of transforms) {
@@ -375,7 +381,7 @@ async function endAll(transforms: Transforms): Promise<readonly ChatChunk[]> {
   return deepFreeze(out);
 }
 
-/** What comes of something; the error of ours that refuses it. Anything else that is thrown fails the test. */
+/** Returns the result, or the GatewayError that refuses it. Any other error fails the test. */
 async function orRefusal<T>(run: () => Promise<T>): Promise<T | GatewayError> {
   try {
     return await run();
@@ -388,7 +394,7 @@ async function orRefusal<T>(run: () => Promise<T>): Promise<T | GatewayError> {
   }
 }
 
-/** A refusal does not repeat what it refuses. */
+/** Asserts that a refusal does not repeat the refused text. */
 function assertUnsaid(text: string, refusal: unknown): void {
   if (isGatewayError(refusal))
     assert.ok(!refusal.message.toLowerCase().includes(text.toLowerCase()), 'the refusal repeats the text');

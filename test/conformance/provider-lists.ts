@@ -7,7 +7,7 @@ import { assertIncludes } from './provider-shape.ts';
 import { CALL, type ProviderSubject } from './provider-subject.ts';
 import { findRunner } from './runner.ts';
 
-/** Embeddings in both encodings, and the vendor's list of models. */
+/** Tests embeddings in both encodings, and the vendor's model list. */
 export function testLists(subject: ProviderSubject): void {
   const { describe, it } = findRunner();
   const {

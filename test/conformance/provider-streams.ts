@@ -32,7 +32,7 @@ const FEATURES: readonly FixtureFeature<Outcome>[] = [
   { name: 'usage in streams', shows: ({ usage }) => usage !== undefined },
 ];
 
-/** Streams come out in OpenAI's exact chunks, whatever happens to their bytes on the way. */
+/** Tests that streams become OpenAI's exact chunks, however their bytes are split in transit. */
 export function testStreams(subject: ProviderSubject): void {
   const { describe, it } = findRunner();
   const { name, provider, kit, fixtures } = subject;

@@ -25,8 +25,8 @@ import { watched } from './watched.ts';
 export type { ProviderKit } from './provider-subject.ts';
 
 /**
- * Runs the tests that every provider must pass: its requests keep what its field rules say, its answers and streams
- * come out in OpenAI's exact shape whatever happens to the bytes, its errors are classified.
+ * Runs the tests that every provider must pass. Its requests follow its field rules. Its responses and streams have
+ * OpenAI's exact shape, however the bytes are split. Its errors are classified.
  *
  * ```ts
  * import { testProvider } from 'tollgate/conformance';
@@ -82,7 +82,7 @@ export function testProvider(kit: ProviderKit): void {
   });
 }
 
-/** Sets the plugin up and calls each part of its codec once; what comes of it is for other tests. */
+/** Sets the plugin up and calls each part of its codec once; other tests check the results. */
 function useAll({ kit, fixtures }: ProviderSubject): void {
   const provider = setUpProvider(kit.plugin, { apiKey: SECRET, ...kit.config });
   const uses: (() => unknown)[] = [
@@ -103,7 +103,7 @@ function useAll({ kit, fixtures }: ProviderSubject): void {
     try {
       use();
     } catch {
-      // Another test says so.
+      // Another test reports this error.
     }
 }
 

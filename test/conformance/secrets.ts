@@ -7,19 +7,21 @@ import { configCheck, type PluginKit } from './plugin-subject.ts';
 import { findRunner, nameOf, requirePlugin } from './runner.ts';
 import { watchedAsync } from './watched.ts';
 
-/** What {@link testSecrets} is given. */
+/** Options of {@link testSecrets}. */
 export interface SecretsKit extends PluginKit {
-  /** What the manager responds to a request, in its published format: to a sign-in, if it has one, and to each of `right`. */
+  /**
+   * Response of the manager to a request, in its published format: to a sign-in, if it has one, and to each of `right`.
+   */
   respond(request: IssuerRequest): IssuerAnswer;
-  /** Secrets that there are: what stands in a reference behind the manager's name, and the text. */
+  /** Existing secrets: the part of a reference after the manager's name, and the text. */
   readonly right: readonly { readonly name: string; readonly text: string }[];
-  /** References to what there is not, or that the manager could not have. */
+  /** References to secrets that do not exist or cannot exist. */
   readonly missing: readonly string[];
-  /** Texts of the options that nobody may see. */
+  /** Secret texts of the options. */
   readonly secrets?: readonly string[];
 }
 
-/** References that people get wrong, or that somebody tries. */
+/** References with typical mistakes, and attacks. */
 const HOSTILE: readonly string[] = [
   ...[
     '',
@@ -36,10 +38,10 @@ const HOSTILE: readonly string[] = [
   ],
   ...['\u0000', '💥', 'a\r\nx-injected: 1', '?list=true', '%2e%2e%2f', 'x'.repeat(10_000)],
 ];
-/** In how long a request has to end, however silent the manager is. */
+/** Time limit for a request, even if the manager never responds. */
 const MOST_MS = 30_000;
 
-/** What a manager may say that is no secret, by what is wrong with it. */
+/** Invalid responses of a manager, by problem. */
 const BROKEN: readonly (readonly [what: string, answer: IssuerAnswer])[] = [
   ['fails', { status: 503, body: 'Service Unavailable' }],
   [
@@ -55,15 +57,16 @@ interface Subject {
   readonly manager: Issuer;
   readonly logged: readonly string[];
   read(name: string): Promise<Secret>;
-  /** Why there is none; fails where there is one. */
+  /** Returns the error of a read; fails if the secret exists. */
   failure(name: string): Promise<Error>;
-  /** What the manager does in place of `respond` of the kit; nothing is never a response. */
+  /** Replaces the kit's `respond`; returns undefined to never respond. */
   respond: ((request: IssuerRequest) => IssuerAnswer | undefined) | undefined;
 }
 
 /**
- * Runs the tests that every manager of secrets must pass: it reads what there is, says why there is nothing, ends in time, asks no other
- * place, and shows no secret in errors, addresses and logs. No network: `context.http()` leads to `respond`.
+ * Runs the tests that every secrets manager must pass. It reads existing secrets, explains missing ones and ends in
+ * time. It sends requests only to the manager, and exposes no secret in errors, URLs and logs. The tests use no
+ * network: `context.http()` leads to `respond`.
  *
  * ```ts
  * import { testSecrets } from 'tollgate/conformance';
@@ -122,7 +125,7 @@ export function testSecrets(kit: SecretsKit): void {
         }
         const others = manager.requests.filter(({ url }) => !origins.has(new URL(url).origin));
         assert.deepEqual(others, [], 'a reference leads to another place');
-        // A URL with dot segments is another one: what is left of them has to be encoded, or refused.
+        // A URL with dot segments has another path: the plugin must encode or reject them.
         const climbed = manager.requests.filter(({ url }) => /^[^?]*\/sys\/seal/.test(url));
         assert.deepEqual(climbed, [], 'a reference leads out of its folder');
         assert.ok(!manager.requests.some(({ headers }) => 'x-injected' in headers), 'a reference adds a header');
@@ -201,7 +204,7 @@ function assertSaysWhy(kit: SecretsKit, error: Error, logged: readonly string[],
   assertHides(`${error.message} ${logged.join(' ')}`, secretsOf(kit), 'an error or the log');
 }
 
-/** What the kit knows that nobody may see. */
+/** Secrets known to the kit. */
 function secretsOf({ right, secrets = [] }: SecretsKit): readonly string[] {
   return [...secrets, ...right.map(({ text }) => text)];
 }

@@ -21,8 +21,9 @@ const HOSTILE = [
 ];
 
 /**
- * What every speech vendor must do, on bytes it really sends: pure translation, no key in a request, nothing of the
- * caller's in the shape of a URL, the same sound however it arrives, an error for every empty, cut or foreign answer.
+ * Runs the tests that every speech vendor must pass, on recorded bytes. The codec is pure and puts no key into a
+ * request, nor a caller's value into the structure of a URL. The sound is the same however it is chunked. Every empty,
+ * truncated or foreign response is an error.
  */
 export function testSpeech(kit: SpeechKit): void {
   const { describe, it } = findRunner(kit.runner);
@@ -154,7 +155,7 @@ export function testSpeech(kit: SpeechKit): void {
   });
 }
 
-/** The part of got that lists of voices are asked with. */
+/** Part of got that requests lists of voices. */
 function fakeHttp(body: unknown, asked: { url: string; headers: object }[] = []): unknown {
   return {
     async get(url: string, { headers }: { headers: object }) {
@@ -164,7 +165,7 @@ function fakeHttp(body: unknown, asked: { url: string; headers: object }[] = [])
   };
 }
 
-/** Undefined when the codec refuses the request, as it may. */
+/** Returns undefined if the codec refuses the request, which is allowed. */
 function pathOrRefusal(path: () => string): string | undefined {
   try {
     return path();

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { checkText, problemLines } from '../config/config-plugins.ts';
 import { removeFolders } from '../support/folders.ts';
 
-/** A configuration with one budget a line from line 3 on. */
+/** Configuration with one budget per line from line 3 on. */
 const withBudgets = (...budgets: readonly string[]): string =>
   ['providers: { acme: {} }', 'budgets:', ...budgets.map((budget) => `  - { ${budget} }`), ''].join('\n');
 

@@ -135,7 +135,7 @@ function data(events: readonly SseEvent[]): string[] {
   return events.map((event) => event.data);
 }
 
-/** All events of some bytes, given to the reader in pieces cut at these offsets. */
+/** All events of some bytes, which the reader gets in pieces cut at these offsets. */
 function readAt(wire: Buffer, offsets: readonly number[]): { event: string | undefined; data: string }[] {
   const reader = createEventReader();
   const cuts = [0, ...[...offsets].sort((a, b) => a - b), wire.length].map((at) => Math.min(at, wire.length));

@@ -192,7 +192,7 @@ describe('fields that act at the vendor', () => {
 });
 
 describe('the reservation of a chat', () => {
-  // A nano-dollar for a token of output.
+  // Nano-dollars: one per output token.
   const PRICE = { input: 0, output: 0.001 };
   const costOf = (more: object): number =>
     estimateChat({ model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }], ...more }, undefined, PRICE)

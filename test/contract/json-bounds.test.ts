@@ -4,7 +4,7 @@ import { measureJson, parseJson } from '../../contract/json.ts';
 
 const ANY = { maxDepth: 1000, maxValues: 1e9 };
 
-/** Values and names of a parsed text, counted on the value. */
+/** Number of values and names in a parsed value. */
 function countOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 1;
   if (Array.isArray(value)) return value.reduce((sum: number, member) => sum + countOf(member), 1);

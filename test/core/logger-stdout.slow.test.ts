@@ -17,7 +17,7 @@ function startWriter(stdout: 'pipe' | number, ...words: readonly string[]): Chil
   return spawn(process.execPath, ['--import', TSX, SCRIPT, ...words], { stdio: ['ignore', stdout, 'inherit'] });
 }
 
-/** The numbers of each writer's lines, in the order in which they are; throws for a line that is not whole. */
+/** Line numbers of each writer, in order of their appearance; throws for an incomplete line. */
 function numbersOf(log: string): Record<string, number[]> {
   const numbers: Record<string, number[]> = {};
   for (const line of log.trimEnd().split('\n')) {

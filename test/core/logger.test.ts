@@ -4,7 +4,7 @@ import { createLogger } from '../../core/logger.ts';
 
 type Write = (log: ReturnType<typeof createLogger>) => void;
 
-/** What is written, as text. */
+/** Captures the written output as text. */
 function captureText(write: Write): string {
   let text = '';
   const destination = {

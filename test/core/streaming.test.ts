@@ -1,4 +1,4 @@
-/** Upstream, SSE reader and SSE writer together, as the pipeline joins them: what a caller of a stream comes to see. */
+/** Upstream, SSE reader and SSE writer, joined as in the pipeline: the events that a caller of a stream receives. */
 import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';

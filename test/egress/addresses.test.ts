@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import { createUpstream, type Upstream } from '../../egress/upstream.ts';
 import { createSilentLog } from '../support/log.ts';
 
-/** A vendor on an address of the loopback, which says its name and keeps connections. */
+/** Starts a vendor on a loopback address. It responds with its name and keeps connections alive. */
 async function startVendor(name: string, host: string, port = 0) {
   const server = http.createServer((request, response) => {
     request.resume();
@@ -39,7 +39,7 @@ describe('the addresses of a vendor', () => {
   const { lookup } = dns;
   const closing: { close(): Promise<unknown> }[] = [];
   let upstream: Upstream;
-  /** What the name of the vendor resolves to; as the name server says it, in its order. */
+  /** Addresses of the vendor's name, in the order of the name server. */
   let addresses: readonly string[] = [];
   let lookups = 0;
 

@@ -11,7 +11,7 @@ describe('an answer that is none', () => {
     ['reset before a byte of it', (wire) => wire.reset(), 'firstByte'],
     ['closed before a byte of it', (wire) => wire.end(), 'firstByte'],
     ['101', head(101, { upgrade: 'websocket', connection: 'upgrade' }), 'body'],
-    // Undici takes a 100 that it did not ask for as a broken answer; no provider is known to send one.
+    // Undici treats an unexpected 100 as an invalid response; no provider is known to send one.
     ['100', Buffer.concat([Buffer.from('HTTP/1.1 100 Continue\r\n\r\n'), answer(200, 'ok')]), 'body'],
     ['204', head(204), 'body'],
     ['204 with a body', `${head(204)}surprise`, 'body'],

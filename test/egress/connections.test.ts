@@ -37,7 +37,7 @@ describe('an upstream connection', () => {
 
   it('closed by the vendor while it was kept is replaced, and the caller never knows', async () => {
     let silent = 0;
-    // Answers the first request of each connection, and resets it under the second.
+    // Responds to the first request of each connection, and resets it during the second.
     given.vendor.script((wire) => {
       if (wire.request.nth === 0) return wire.send(answer(200, 'ok'));
       silent += 1;
@@ -87,7 +87,8 @@ describe('an upstream connection', () => {
       for (let n = 0; n < 10; n++) {
         const body = await (await given.send({ body: Buffer.from(JSON.stringify(n)) })).readAll();
         expect(body.toString()).to.equal(`for ${n}`);
-        // An answer that crosses the next request on its way can't be told from that one's own; HTTP/1.1 has no ids.
+        // A response that crosses the next request cannot be distinguished from that request's own. HTTP/1.1 has no
+        // ids.
         if (delayMs > 0) await until('the connection is closed', () => given.vendor.connections.open === 0);
       }
     });

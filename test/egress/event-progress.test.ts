@@ -7,7 +7,7 @@ import { until } from '../support/wait.ts';
 describe('an upstream body whose events are reported', () => {
   const given = givenUpstream();
 
-  /** A vendor that sends a text and leaves its socket open; `then` is what it does behind it. */
+  /** Vendor that sends a text and leaves its socket open; `then` runs after the text. */
   const open =
     (text: string, then: (wire: Wire) => unknown = () => {}): Script =>
     async (wire) => {
@@ -17,7 +17,7 @@ describe('an upstream body whose events are reported', () => {
       await wire.hang();
     };
 
-  /** Reads a body and reports this of each part. */
+  /** Reads a body and reports this progress for each part. */
   const read = async (progress: (text: string) => StreamProgress | undefined, idleMs = 60_000): Promise<string> => {
     const response = await given.send({}, { deadlines: { idleMs } });
     let all = '';
@@ -45,7 +45,7 @@ describe('an upstream body whose events are reported', () => {
       await wire.send(LAST_CHUNK);
     });
     expect(await read(() => 'complete')).to.equal('end');
-    // The next request goes by it, once its response has ended.
+    // The next request reuses the connection once its response has ended.
     await until('the connection is kept', async () => {
       await read(() => 'complete');
       return given.vendor.requests.some(({ nth }) => nth > 0);
@@ -124,7 +124,7 @@ describe('an upstream body whose events are reported', () => {
     for await (const part of response.body) {
       all += part.toString();
       response.reportProgress('open');
-      // Longer than the timeout: it is the reader who waits.
+      // Longer than the timeout: the reader is slow, not the vendor.
       await new Promise((resolve) => setTimeout(resolve, 700));
     }
     expect(all).to.equal('onetwo');

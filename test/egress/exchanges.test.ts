@@ -14,7 +14,7 @@ import {
   startScriptedUpstream,
 } from '../support/vendors/scripted-upstream.ts';
 
-/** None of these may be in any file. */
+/** No file may contain any of these. */
 const CANARY = {
   key: 'canary-operator-key-4711',
   header: 'canary-operator-header-4712',
@@ -24,10 +24,10 @@ const CANARY = {
   own: 'sk-ant-oat01-canaryOwnSubscription4716',
 };
 
-/** A credential that no vendor is sent and no configuration has: its form is known. */
+/** Credential that is neither in a request nor in the configuration: it is recognized by its form. */
 const JWT = 'eyJhbGciOiJSUzI1NiJ9.eyJjYW5hcnkiOnRydWV9.c2lnbmF0dXJl';
 
-/** All that the vendor was sent and more, in every form in which it could say it again. */
+/** All secrets sent to the vendor, in every form in which it could return them. */
 const echoed = (): string =>
   Object.values(CANARY)
     .flatMap((secret) => [
@@ -180,7 +180,7 @@ describe('recorded exchanges', () => {
     const { apiKey, gateway, ask } = await start({ record }, config, [signs]);
     const loud = `${echoed()} ${apiKey} ${JWT}`;
     const heads = { 'set-cookie': CANARY.cookie, 'x-request-id': CANARY.key, 'x-ratelimit-limit-requests': CANARY.key };
-    // A vendor can say again what some vendor was sent before.
+    // A vendor may return secrets from earlier requests.
     for (const [status, said] of [
       [200, 'fine'],
       [200, loud],
@@ -201,7 +201,7 @@ describe('recorded exchanges', () => {
       await ask(`Hello ${apiKey}`, { model: 'signs/m' }).catch(() => undefined);
       await ask(`Hello ${apiKey} ${JWT}`).catch(() => undefined);
     }
-    // Cut in the midst of each secret.
+    // Chunks end in the middle of each secret.
     vendor.script(async (wire) => {
       await wire.send(SSE_HEAD);
       const whole = `data: ${delta(loud)}\n\n`;

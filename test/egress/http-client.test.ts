@@ -1,4 +1,4 @@
-/** What the client for lists, webhooks and collectors takes from the other side. */
+/** Responses that the client for lists, webhooks and collectors accepts. */
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';

@@ -24,7 +24,7 @@ describe('the memory of answers', () => {
   let call: { readonly ended: Promise<void>; readonly end: () => void };
   beforeEach(async () => {
     vendor = await startScriptedUpstream(answer(200, 'x'.repeat(BYTES)));
-    // For two and a half of them.
+    // Budget for two and a half responses.
     upstream = createUpstream({
       log: createSilentLog(),
       budget: createResponseBudget(2.5 * BYTES * MEMORY_PER_BYTE),

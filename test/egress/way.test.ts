@@ -131,7 +131,10 @@ describe('a call through a proxy', () => {
     expect(proxy.asked.map(({ address }) => address)).to.deep.equal(['vendor.invalid:81', 'idp.invalid:82']);
   });
 
-  /** Whether an address is asked for at the proxy; what goes directly is stopped by the guard of the tests, or finds no such host. */
+  /**
+   * Returns true if a request goes to the proxy. A direct request fails: the tests' guard stops it, or the host does
+   * not exist.
+   */
   const asks = async (env: Readonly<Record<string, string>>, target: string): Promise<boolean> => {
     const { length } = proxy.asked;
     const own = Object.fromEntries(Object.entries(env).map(([name, text]) => [name, text.replace('PROXY', proxy.url)]));

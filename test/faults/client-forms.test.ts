@@ -1,4 +1,4 @@
-/** Callers at fault, in every form that they speak. `client.test.ts` has the finer points on chat completions. */
+/** Errors of callers, in every client format. `client.test.ts` has details of chat completions. */
 import type net from 'node:net';
 import zlib from 'node:zlib';
 import { expect } from 'chai';
@@ -28,7 +28,7 @@ describe('callers at fault, in every form', () => {
     return `${head}\r\ncontent-type: application/json\r\n${more}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
   };
   const connect = () => connectTo(rig.gateway.url);
-  /** Sends a request and resolves when the vendor has it. */
+  /** Sends a request and resolves when the vendor has received it. */
   const reachVendor = async (form: FaultForm) => {
     const seen = rig.vendor.requests.length;
     const socket = await connect();

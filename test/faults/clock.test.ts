@@ -13,7 +13,10 @@ import { notePassed } from './passed-forms.ts';
 const TEN_MINUTES_MS = 600_000;
 const DAY_MS = 86_400_000;
 
-/** Zones, and a midnight of theirs after that of UTC today: reports read whole hours, and hours that a day cuts. */
+/**
+ * Time zones, each with one of its midnights later than today's in UTC. Reports read whole hours, and hours divided by
+ * a day's end.
+ */
 const ZONES = [
   ['UTC', 10 * DAY_MS],
   ['Asia/Kathmandu', 20 * DAY_MS - (5 * 60 + 45) * 60_000],
@@ -28,7 +31,7 @@ describe('a clock that jumps', () => {
       plans: { few: { rpm: 1000 } },
       budgets: ZONES.map(([timezone]) => ({ name: timezone.replace('/', '-'), amount_usd: 1, every: 'day', timezone })),
       defaultPlan: 'few',
-      // So that sweeps run while the clock is wrong.
+      // Sweeps run while the clock is wrong.
       policies: { accounts: { sweepEvery: '20ms' } },
     });
     const now = Date.now.bind(Date);

@@ -1,4 +1,7 @@
-/** What a provider may do that is odd and no failure: the caller gets a whole response, in every form in which it can happen. */
+/**
+ * Unusual responses of a provider that are not failures: the caller gets a complete response, in every format in which
+ * they occur.
+ */
 import { expect } from 'chai';
 import { type FaultForm, formsOf, type Heard } from '../support/gateways/fault-forms.ts';
 import { type FaultRig, PROMPT_COST, startFaultRig, USAGE_COST } from '../support/gateways/fault-rig.ts';
@@ -11,7 +14,7 @@ interface OddCase {
   readonly script: Script | Uint8Array;
   readonly stream?: boolean;
   readonly text: string;
-  /** What the vendor counted, unless set. */
+  /** Charge. Default: the vendor's usage. */
   readonly cost?: number;
   check?(heard: Heard): void;
 }
@@ -22,7 +25,7 @@ const usage = (prompt: unknown = 50, output: unknown = 10, total: unknown = 60) 
 const FORTY = 'a'.repeat(40);
 const ESTIMATE = PROMPT_COST + 20;
 
-/** One response to whoever does not stream, and another one to those who do. */
+/** Sends one response to requests without `stream`, and another one to streaming requests. */
 const either =
   (whole: Uint8Array, stream: Script): Script =>
   (wire) =>
@@ -174,7 +177,7 @@ describe('odd responses of providers', () => {
     rig.vendor.script(async (wire) => {
       await wire.send(SSE_HEAD);
       await wire.send(chunk(`data: ${delta('abcd')}\n\n`));
-      // So that it was passed on, also by a busy process: nobody else is asked after that.
+      // Allows a busy process to pass the delta on: after that no other target is tried.
       for (let turn = 0; turn < 10; turn += 1) await wire.pause(10);
       const error = '{"error":{"message":"no","type":"server_error"}}';
       await wire.send(chunk(`data: ${delta('efgh')}\n\ndata: ${error}\n\n`));

@@ -119,7 +119,7 @@ describe('a plugin at fault', () => {
     ] as const) {
       it(`${title} is 500 without its words, which the log has, in every form`, async () => {
         const mark = await rig.mark();
-        // A stream does not come through the hook of whole responses.
+        // A stream does not run the hook of complete responses.
         const forms = formsOf(user === 'receive' ? false : undefined);
         for (const form of forms) {
           const heard = await rig.askAs(form, 'one/m', {}, user);

@@ -17,9 +17,9 @@ const policy = (name: string, setup: string) =>
 const POST = (path: string, body: string) =>
   `api.route({ method: 'POST', path: '${path}', summary: 'x', auth: 'none', body: {}, bodyOptional: true, responses: { 200: 'Done.' }, async handler(ctx) { ${body}; ctx.body = {}; } });`;
 
-/** Plugins that hurt the process they run in. */
+/** Plugins that damage their process. */
 const PLUGINS = {
-  // These two are no plugins: they are loaded before the gateway, and hurt it at a signal.
+  // These two are not plugins: they are loaded before the gateway, and throw on a signal.
   'rejects.mjs': `process.on('SIGUSR2', () => { void Promise.reject(new Error('nobody waits for this')); });`,
   'throws.mjs': `process.on('SIGUSR2', () => { setTimeout(() => { throw new Error('out of a timer'); }, 1); });`,
   'tees.mjs': policy(
@@ -52,7 +52,7 @@ describe('a gateway process that something goes wrong in', () => {
         store: 'memory:',
         auth: { 'api-key': { bootstrap: true } },
         providers: { echo: {}, one },
-        // However busy the machine is that runs the tests.
+        // Prevents overload refusals on a busy test machine.
         policies: { overload: { maxLag: '1m' } },
         ...config,
       }),
@@ -125,7 +125,7 @@ describe('a gateway process that something goes wrong in', () => {
     const stream = await ask({ stream: true });
     const seen = upstream.requests.length;
     const hurting = post('/hurt');
-    // They arrive while nothing is looked at, or just before.
+    // They arrive while the event loop is blocked, or shortly before.
     await running.seen(/listens/);
     const waiting = Promise.all(
       Array.from({ length: 5 }, () => new Promise<Response>((resolve) => setTimeout(() => resolve(ask()), 300))),

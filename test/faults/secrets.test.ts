@@ -3,7 +3,7 @@ import { type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
 import { completion, delta } from '../support/vendors/openai-vendor.ts';
 import { answer, type ScriptedUpstream, sse, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
-/** Looks like no key at all. */
+/** Does not look like a key. */
 const PLAIN_KEY = 'correct horse battery/staple';
 const HEADER_VALUE = 'wintermute-tessier';
 const SECRETS = [PLAIN_KEY, HEADER_VALUE, encodeURIComponent(PLAIN_KEY), 'Correct Horse'];

@@ -1,4 +1,4 @@
-/** A store that breaks under a running gateway, and a gateway that ends, in every form. */
+/** Failure of the store under a running gateway, and shutdown of the gateway, in every client format. */
 import { expect } from 'chai';
 import { formsOf, type Heard } from '../support/gateways/fault-forms.ts';
 import { type FaultRig, startFaultRig } from '../support/gateways/fault-rig.ts';
@@ -49,7 +49,7 @@ describeWith('a store that breaks, in every form', { 'redis-server': REDIS_SERVE
 });
 
 describe('a gateway that ends, in every form', () => {
-  /** Starts calls in these forms, and ends the gateway when the vendor has all of them. */
+  /** Starts calls in these formats, and closes the gateway once the vendor has received all of them. */
   const endUnder = async (
     script: Script,
     forms: typeof ALL,
@@ -61,7 +61,7 @@ describe('a gateway that ends, in every form', () => {
       rig.vendor.script(script);
       const asked = forms.map((form) => rig.askAs(form));
       await rig.vendor.request(forms.length - 1);
-      // Calls that are under way, not at their beginning.
+      // The calls are in progress, not at their beginning.
       for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
       await rig.gateway.close();
       check(rig, await Promise.all(asked));
@@ -94,7 +94,7 @@ describe('a gateway that ends, in every form', () => {
       if (isStream(wire.request.json() as object)) await firstWords(wire);
       await wire.hang();
     };
-    // Also what a busy process has not written yet goes out meanwhile.
+    // Lets a busy process write pending data.
     await endUnder(script, ALL, '5s', (rig, heard) => {
       for (const [at, form] of ALL.entries())
         rig.expectErrorAs(form, heard[at] as Heard, 'shutting_down', form.stream ? 'words' : '');

@@ -4,7 +4,7 @@ import { delta } from '../support/vendors/openai-vendor.ts';
 import { chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
 const USAGE = { prompt_tokens: 50, completion_tokens: 90, total_tokens: 140 };
-/** What {@link USAGE} costs, which is much more than the text that was seen. */
+/** Cost of {@link USAGE}, which is much higher than that of the received text. */
 const TRUE_COST = 230;
 
 const deltaOf = (fields: object) =>
@@ -31,7 +31,7 @@ describe('a stream that its caller leaves', () => {
   });
   after(() => rig?.stop());
 
-  /** Reads until `word` came, and hangs up. */
+  /** Reads until `word` has arrived, then disconnects. */
   const leaveAt = (word: string): Promise<void> =>
     new Promise((resolve, reject) => {
       const headers = { authorization: `Bearer ${rig.gateway.key}`, 'content-type': 'application/json' };
@@ -52,7 +52,7 @@ describe('a stream that its caller leaves', () => {
       const messages = [{ role: 'user', content: 'a'.repeat(400) }];
       request.end(JSON.stringify({ model: 'one/m', max_tokens: 100, stream: true, messages }));
     });
-  /** Sends events with pauses between them, and then hangs or ends. */
+  /** Sends events with pauses between them, then hangs or ends. */
   const slowly =
     (data: readonly string[], pauseMs: number, isEnded = true): Script =>
     async (wire) => {

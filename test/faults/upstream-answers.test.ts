@@ -24,7 +24,7 @@ describe('a provider that responds with something wrong', () => {
       for (const [at, form] of forms.entries()) {
         const own = heard[at] as Heard;
         expect(rig.expectErrorAs(form, own, code).message).to.match(message);
-        // Ids are random, and may have such a word in them.
+        // Removes random ids, which may contain such a word.
         expect(own.text.replace(/req_\w+/g, '')).not.to.match(/html|nginx/i);
         for (const [name, value] of Object.entries(headers)) expect(own.headers[name], name).to.equal(value);
       }
@@ -79,7 +79,7 @@ describe('a provider that responds with something wrong', () => {
       await send(SSE_HEAD);
       await send(chunk(`data: ${delta('abcd')}\n\n`));
       await pause(30);
-      // In one packet with its last words.
+      // In one packet with the last text.
       await send(chunk(`data: ${delta('efgh')}\n\ndata: ${delta('ijkl')}\n\ndata: ${broken}\n\n`));
       await send('0\r\n\r\n');
     });

@@ -21,7 +21,7 @@ describe('a provider that breaks off', () => {
     it(`${title} is told as ${code}, and gets the prompt once, in every form`, async () => {
       const model = isHasty ? 'hasty/m' : 'one/m';
       const forms = formsOf(stream);
-      // So that no connection is kept, on which a reset would be worth another try.
+      // Closes all connections, because a reset on a reused connection would be retried.
       rig.vendor.script(answer(200, completion(), { connection: 'close' }));
       await rig.ask({ model });
       const mark = await rig.mark();
@@ -131,7 +131,7 @@ describe('a provider that cannot be reached', () => {
     const heard = await rig.ask({ model: 'both' });
     rig.expectError(heard, 'upstream_rate_limited', 429);
     expect(heard.headers).to.include({ 'x-should-retry': 'false' });
-    // The one that says that it did nothing is asked again.
+    // Only a response that reports no work is retried.
     const now = [rig.vendor.requests.length, rig.second.requests.length];
     expect(now).to.deep.equal([(asked[0] ?? 0) + 2, (asked[1] ?? 0) + 1]);
     await rig.expectOrder(mark, 1, 0);

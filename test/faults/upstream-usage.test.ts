@@ -7,7 +7,7 @@ const STREAM = { stream: true, stream_options: { include_usage: true } };
 const usage = (prompt: unknown, output: unknown = 10, total: unknown = 60) => ({
   usage: { prompt_tokens: prompt, completion_tokens: output, total_tokens: total },
 });
-/** What no vendor can mean; a call is then charged what the gateway estimates. */
+/** Impossible usage; the call is charged by the gateway's estimate. */
 const NONSENSE: readonly unknown[] = [-5, 1e308, Number.MAX_SAFE_INTEGER, 2 ** 39, '50', null, [], { a: 1 }, true];
 
 describe('the end of a stream, and what it counts', () => {
@@ -83,7 +83,7 @@ describe('the end of a stream, and what it counts', () => {
   it('U30: counts of cached tokens that cannot be are not believed, too low or too high', async () => {
     const mark = await rig.mark();
     const cached = (tokens: unknown) => ({ ...completion().usage, prompt_tokens_details: { cached_tokens: tokens } });
-    // The last could be a count, but not of a call that also read the others.
+    // The last value is a possible count, but not for a call whose earlier values were these.
     for (const tokens of [-1_000_000, 'many', 1e9, 1e8]) {
       rig.vendor.script(answer(200, completion('x', { usage: cached(tokens) })));
       expect((await rig.ask()).status).to.equal(200);
@@ -127,7 +127,7 @@ describe('the end of a stream, and what it counts', () => {
         entry.text += call.function.arguments ?? '';
       }
     }
-    // Numbered in the order of their appearance, as clients that build a list need them.
+    // Numbered in order of appearance, as clients that build a list require.
     expect(built).to.deep.equal({ 0: { name: 'f1', text: whole[1] }, 1: { name: 'f0', text: whole[0] } });
   });
 

@@ -31,7 +31,7 @@ const SYSTEMS: readonly (readonly [form: string, of: (hash: string) => string | 
   ],
 ];
 
-/** An overloaded vendor, in its own words. */
+/** Overload errors in each vendor's format. */
 const OVERLOADED: Readonly<Record<Wire, readonly [status: number, body: object]>> = {
   openai: [503, { error: { message: 'The engine is overloaded.', type: 'server_error', code: null, param: null } }],
   anthropic: [529, { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }],

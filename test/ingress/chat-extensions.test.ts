@@ -1,4 +1,6 @@
-/** What chat carries beyond OpenAI's fields, through a whole gateway: reasoning that comes back, files, addresses. */
+/**
+ * Extensions of chat completions beyond OpenAI's fields, through a complete gateway: returned reasoning, files, URLs.
+ */
 import { expect } from 'chai';
 import {
   completion,
@@ -20,7 +22,7 @@ const SECRET = {
 };
 const IMAGE = 'https://images.example/cat.png';
 
-/** A turn as a client keeps it whose SDK keeps the fields that it does not know. */
+/** Turn stored by a client whose SDK preserves unknown fields. */
 function turnOf({ content, parts }: ReceivedChat): Record<string, unknown> {
   const field = (name: string) => parts.flatMap((part) => (part[name] ?? []) as readonly unknown[]);
   return {

@@ -1,10 +1,13 @@
-/** What other gateways did wrong with chat completions that takes two turns, or names made at random; the other cases are in test/exchanges. */
+/**
+ * Known defects of other gateways in chat completions that need two turns or random names. The other cases are in
+ * test/exchanges.
+ */
 import { expect } from 'chai';
 import { completionEvents, receiveChat, vendorScript } from '../support/clients/chat-client.ts';
 import { CUT, type IngressRig, MODEL_OF, startIngressRig, WIRES, type Wire } from '../support/gateways/ingress-rig.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
 
-/** Vendors of OpenAI's wire. */
+/** Vendors with OpenAI's format. */
 const COMPATIBLE = ['openai', 'mistral', 'deepseek'] as const satisfies readonly Wire[];
 const SIGNATURE = Buffer.from('signed by the vendor '.repeat(20)).toString('base64');
 const TOOLS = ['search', 'look'].map((name) => ({
@@ -26,7 +29,7 @@ describe('POST /v1/chat/completions', () => {
   const ask = (wire: Wire, stream: boolean, fields: object = {}) =>
     receiveChat(rig, { model: MODEL_OF[wire], stream, tools: TOOLS, ...fields });
 
-  /** What a client that keeps no more than id, name and arguments sends in its second turn. */
+  /** Second turn of a client that stores only id, name and arguments. */
   const secondTurn = (
     calls: readonly { readonly id: string; readonly name: string; readonly arguments: unknown }[],
   ) => [

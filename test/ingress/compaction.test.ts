@@ -21,7 +21,7 @@ const SUMMARY = 'The user wants a blue shed; colours were looked up.';
 const TRIGGER = { type: 'compaction_trigger' };
 const NEXT = { role: 'user', content: 'Go on.' } as const;
 
-/** What a vendor that compacts responds with. */
+/** Response of a vendor that supports compaction. */
 const COMPACTED = {
   ...{ id: 'resp_vendor', object: 'response.compaction', created_at: 1_790_000_000 },
   output: [

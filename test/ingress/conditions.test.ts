@@ -12,7 +12,7 @@ const TOOLS = { tools: [{ type: 'function', function: { name: 'now', parameters:
 const CHAT = '/v1/chat/completions';
 const NATIVE_GEMINI = (provider: string) => `/v1beta/models/${provider}/gemini-3.8-flash:generateContent`;
 
-/** Ways to vendors that keep what they are sent unless told otherwise. */
+/** Requests to vendors that store requests by default. */
 const KEEPERS: readonly (readonly [path: string, body: JsonObject])[] = [
   [CHAT, { ...MESSAGES, model: 'openai/gpt-4o' }],
   [CHAT, { ...MESSAGES, ...TOOLS, model: 'openai/gpt-6-sol' }],
@@ -26,7 +26,7 @@ const KEEPERS: readonly (readonly [path: string, body: JsonObject])[] = [
   [NATIVE_GEMINI('gemini'), CONTENTS],
 ];
 
-/** What a caller makes a condition of, with the targets that cannot keep it, and one that can. */
+/** Conditions that a caller may set, with targets that cannot satisfy them, and one that can. */
 const CONDITIONS: readonly (readonly [field: JsonObject, cannot: readonly string[], can?: string])[] = [
   [{ inference_geo: 'us' }, ['openai/gpt-4o', 'gemini/gemini-3.8-flash', 'mistral/m'], 'relay/m'],
   [{ extra_body: { inference_geo: 'us' } }, ['openai/gpt-4o', 'together/m'], 'anthropic/claude-opus-5'],

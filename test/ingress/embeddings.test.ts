@@ -1,4 +1,6 @@
-/** What other gateways did wrong with embeddings (cases G65 and G66), through a whole gateway and the official SDK. */
+/**
+ * Known defects of other gateways in embeddings (cases G65 and G66), through a complete gateway and the official SDK.
+ */
 import { expect } from 'chai';
 import { type IngressRig, startIngressRig } from '../support/gateways/ingress-rig.ts';
 import { answer } from '../support/vendors/scripted-upstream.ts';
@@ -10,7 +12,7 @@ const LIST = {
   model: 'vendor-model',
   usage: { prompt_tokens: 3, total_tokens: 3 },
 };
-/** A model of each vendor that has embeddings. */
+/** One model per vendor with embeddings. */
 const MODELS = [
   ['openai', 'openai/text-embedding-3-small'],
   ['mistral', 'mistral/mistral-embed'],

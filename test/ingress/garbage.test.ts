@@ -3,7 +3,7 @@ import { type IngressRig, startIngressRig, WIRES } from '../support/gateways/ing
 import { sayAnywhere } from '../support/vendors/responses-wire.ts';
 import { DOORS, postGarbage, readError } from './garbage-bodies.ts';
 
-/** `garbage.slow.test.ts` goes on with other seeds. */
+/** `garbage.slow.test.ts` uses more seeds. */
 const SEED = 20_261_122;
 
 describe('garbage of up to 65 kB at the ways in of every dialect', () => {

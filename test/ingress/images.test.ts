@@ -27,7 +27,7 @@ const EVENTS = [
   { type: 'image_generation.partial_image', b64_json: PNG, partial_image_index: 0 },
   { type: 'image_generation.completed', b64_json: PNG, usage: MADE.usage },
 ];
-/** 10 tokens of text at 5, 40 of images at 10, 50 of the image at 40 dollars a million. */
+/** 10 tokens of text at 5, 40 of images at 10, 50 of the image at 40 dollars per million. */
 const COST = '0.00245';
 
 const FILE = { field: 'image', name: 'a.png', contentType: 'image/png', bytes: 8, path: import.meta.filename };

@@ -51,7 +51,7 @@ describe('Google’s interactions', () => {
       expect(second.previous_interaction_id).to.equal(first.id);
       const sent = JSON.stringify(rig.lastBody(wire));
       expect(sent).to.include('I am Ann.').and.include('Hello Ann.').and.include('Who am I?');
-      // What is said of one interaction is not said of those that continue it.
+      // Instructions of one interaction do not apply to its continuations.
       expect(sent).not.to.include('Be brief.');
     });
 

@@ -25,7 +25,7 @@ describe('what belongs to one user is worth nothing to another one', () => {
   });
   after(() => rig.stop());
 
-  /** An error without what differs from request to request: its id, and the id that was asked for. */
+  /** Error without its request id and the requested id, which differ between requests. */
   const wordsOf = (text: string, id: string): string => text.replaceAll(id, 'ID').replace(/req_[\w-]+/g, 'REQ');
 
   for (const stream of [false, true]) {
@@ -232,7 +232,7 @@ describe('what belongs to one user is worth nothing to another one', () => {
         Object.values(signed).map(({ thoughtSignature: _, ...rest }) => rest),
       );
       for (const { thoughtSignature } of Object.values(signed)) expect(text).to.not.include(thoughtSignature);
-      // Google's clients decode the signature, and write it again in base64url.
+      // Google's clients decode the signature, and encode it again in base64url.
       const parts = content.parts.map((part) => ({
         ...part,
         thoughtSignature: Buffer.from(part.thoughtSignature, 'base64').toString('base64url'),

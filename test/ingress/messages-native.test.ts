@@ -7,7 +7,7 @@ import { readMessagesStream } from '../support/formats/messages-grammar.ts';
 import { type IngressRig, MODEL_OF, startIngressRig } from '../support/gateways/ingress-rig.ts';
 import { answer, chunk, LAST_CHUNK, type Script, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 
-/** What Claude Code sends, with things that no one here knows. */
+/** Request of Claude Code with fields that the gateway does not know. */
 const BODY = {
   system: [
     { type: 'text', text: 'x-anthropic-billing-header: cc_version=2.1.0; cch=00000;' },

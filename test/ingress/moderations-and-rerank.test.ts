@@ -47,7 +47,7 @@ testOperation({
       units: { prompt_tokens: 5 },
     },
     {
-      // https://docs.mistral.ai/api/endpoint/classifiers: no verdict, but what was read
+      // https://docs.mistral.ai/api/endpoint/classifiers: no verdict, but usage
       request: { model: 'm', input: 'x' },
       vendor: {
         ...{ id: 'm-1', model: 'mistral-moderation-latest', usage: { prompt_tokens: 9, total_tokens: 9 } },
@@ -103,7 +103,7 @@ describe('moderations and rerank through a gateway', () => {
     await vendor.close();
   });
 
-  /** Asks for documents in order, and says what was charged. */
+  /** Reranks documents in order; returns the charge. */
   const rank = async (path: string, model: string, more: object = {}) => {
     const response = await rig.gateway.post(path, { model, ...ASKED, ...more });
     const cost = response.headers.get('x-tollgate-cost-usd');

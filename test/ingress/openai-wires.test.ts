@@ -6,7 +6,10 @@ import { type IngressRig, startIngressRig } from '../support/gateways/ingress-ri
 import { apisOf, createOpenaiRules } from '../support/vendors/openai-rules.ts';
 import { responsesEvents, sendEvents } from '../support/vendors/responses-wire.ts';
 
-/** Models that have tools with reasoning by the Responses API only; those of the second list have `none`, too. */
+/**
+ * Models that support tools with reasoning only through the Responses API; those of the second list also support
+ * `none`.
+ */
 const WITHOUT_NONE = ['gpt-6-astra', 'gpt-6.1-sol'];
 const WITH_NONE = ['gpt-6-sol', 'gpt-6-luna', 'gpt-6.1-terra', 'gpt-5.6-sol', 'gpt-5.5', 'gpt-5.4-mini'];
 const ONLY_RESPONSES = ['gpt-5-pro', 'gpt-5.5-pro', 'o3-pro', 'gpt-5.3-codex', 'gpt-5.3-codex-spark'];
@@ -19,20 +22,20 @@ const RESULT = '12 degrees';
 const ANSWER = 'It is 12 degrees.';
 const SUMMARY = 'I look it up.';
 
-/** What a client reads of one response. */
+/** Content of one response, as a client reads it. */
 interface Turn {
   readonly text: string;
   readonly thought: string;
   readonly call: { readonly id: string; readonly name: string; readonly city: unknown } | undefined;
-  /** The turn as the client sends it back. */
+  /** Message that the client sends back. */
   readonly message: unknown;
 }
 
-/** One of the ways in, and a client of it that runs a loop of tools. */
+/** Client format, and a client that runs a tool loop in it. */
 interface Way {
   readonly name: string;
   first(model: string, effort: Effort, tools: boolean): JsonObject;
-  /** The next request; a client that does not keep reasoning sends back words and calls alone. */
+  /** Next request. A client that does not store reasoning sends back only text and calls. */
   next(body: JsonObject, turn: Turn, keepsReasoning: boolean): JsonObject;
   send(rig: IngressRig, body: JsonObject, stream: boolean): Promise<Turn>;
 }
@@ -83,7 +86,7 @@ const CHAT: Way = {
   },
 };
 
-/** The message of a stream, as SDKs put it together. */
+/** Message of a stream, combined as SDKs do. */
 function joined(chunks: readonly Received[]): Received {
   const message: Received = { role: 'assistant', content: null };
   for (const { choices } of chunks)
@@ -188,7 +191,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
   });
   after(() => rig.stop());
 
-  /** The requests that the vendor gets while `work` runs. */
+  /** Requests that the vendor receives while `work` runs. */
   async function sentDuring(work: () => Promise<unknown>) {
     const before = rig.sent('openai').length;
     await work();
@@ -218,7 +221,7 @@ describe('E13: the wire to OpenAI is chosen by what a request asks of its model'
             const isOnChat = effort === 'none' && WITH_NONE.includes(model);
             expect(wires, label).to.deep.equal(isOnChat ? ['chat', 'chat'] : ['responses', 'responses']);
             if (isOnChat) continue;
-            // Messages clients that switch thinking off are shown none, also by a model that always reasons.
+            // Messages clients that disable thinking get none, even from a model that always reasons.
             const isHidden = way === MESSAGES && effort === 'none';
             expect(summary, label).to.equal(isHidden ? '' : SUMMARY);
             const body = sent[1]?.json() as { input: readonly JsonObject[]; store: unknown; reasoning?: JsonObject };

@@ -12,7 +12,7 @@ describe('clients of Portkey', () => {
   });
   after(() => rig.stop());
 
-  /** As its SDK sends it: the key of the gateway twice, the rest in headers. */
+  /** Sends a request as the Portkey SDK does: the gateway's key twice, everything else in headers. */
   const post = (headers: Readonly<Record<string, string>>, more: object = {}) =>
     rig.gateway.post(
       '/portkey/v1/chat/completions',

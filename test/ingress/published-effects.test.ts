@@ -17,27 +17,27 @@ import {
 import { streamText, wholeBody } from '../support/vendors/vendor-wires.ts';
 
 /**
- * What a vendor's own pages say that a field of its requests does: `test/fixtures/effects/<vendor>.json`, written from those pages and
- * not from the tables of the plugins.
+ * Effects of a vendor's request fields according to its own documentation: `test/fixtures/effects/<vendor>.json`. The
+ * files were written from these pages and not from the tables of the plugins.
  */
 interface Effects {
   readonly vendor: string;
-  /** The model that is called, but where the row is one of models. */
+  /** Model to call. Rows about a model call their own. */
   readonly model: string;
-  /** When the pages were read. */
+  /** Date on which the pages were read. */
   readonly read: string;
   readonly rows: readonly EffectRow[];
 }
 
 interface EffectRow {
-  /** As the vendor spells it. */
+  /** Name in the vendor's spelling. */
   readonly field: string;
   readonly value: unknown;
   readonly effect: 'tool' | 'model' | 'stores' | 'price';
   readonly does: string;
-  /** The page that says so. */
+  /** Page that documents it. */
   readonly source: string;
-  /** What the bytes of a request have that does it; the field's name unless set. */
+  /** Text in a request that triggers the effect. Default: the field's name. */
   readonly shows?: string;
 }
 
@@ -81,14 +81,14 @@ const respond: Script = async (wire) => {
 interface Way {
   readonly name: string;
   readonly path: (vendor: string, model: string) => string;
-  /** What is asked, with the vendor's field in it. */
+  /** Request with the vendor's field in it. */
   readonly body: (vendor: string, model: string, field: JsonObject) => JsonObject;
 }
 
 const HI = [{ role: 'user', content: 'Hi' }];
 const full = (vendor: string, model: string): string => `${vendor}/${model}`;
 
-/** Every way in by which a caller may send a field. */
+/** Every route and place in which a caller may send a field. */
 const WAYS: readonly Way[] = [
   ...[{}, { stream: true }].map(
     (more): Way => ({
@@ -136,13 +136,16 @@ const WAYS: readonly Way[] = [
 
 const PLAIN = WAYS[0] as Way;
 
-/** Fields that stand for something else in chat completions: the name of a model, and what only one vendor's own format has. */
+/**
+ * Fields with another meaning in chat completions: the model's name, and fields that exist only in one vendor's own
+ * format.
+ */
 const OF_OTHER_FORMATS: ReadonlySet<string> = new Set([
   ...['model', 'messages', 'input', 'contents'],
   ...['additionalModelRequestFields', 'guardrailConfig', 'promptVariables', 'toolConfig'],
 ]);
 
-/** A text without what vendors' spellings of one name differ in. */
+/** Normalizes a text, because vendors spell the same name differently. */
 const plain = (text: string): string => text.replaceAll(/[_\s]/g, '').toLowerCase();
 
 describe('no field with an effect passes the gate', () => {
@@ -157,7 +160,7 @@ describe('no field with an effect passes the gate', () => {
     ]);
     const relay = { plugin: 'openai-compatible', baseUrl: `${upstream.url}/relay`, models: ['*'] };
     gateway = await startGateway({ providers: { ...Object.fromEntries(providers), relay } });
-    // Named models only: what lets a vendor choose the model needs a key that may use all.
+    // Only named models: a key needs access to all models for a request in which the vendor chooses the model.
     const models = ['relay/m'].concat(
       VENDORS.flatMap(({ vendor, model, rows }) => [
         full(vendor, model),

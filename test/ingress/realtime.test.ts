@@ -23,7 +23,7 @@ import {
 } from '../support/vendors/realtime-vendor.ts';
 import { until } from '../support/wait.ts';
 
-/** Prices in micro-dollars a token, so that all sums are whole. */
+/** Prices in micro-dollars per token, so that all sums are integers. */
 const PRICE = {
   ...{ input: 4, output: 24, cached_input: 1, image_input: 5, cached_image_input: 3 },
   ...{ audio_input: 32, cached_audio_input: 2, audio_output: 64 },
@@ -172,7 +172,8 @@ describe('the realtime websocket', () => {
     expect(heard.map(({ delta }) => delta)).to.deep.equal(sound);
     const { events } = await theVendor();
     expect(events.flatMap(({ audio }) => audio ?? [])).to.deep.equal(sound);
-    // 500 of text at 4, 500 cached at 1; 1,000 of sound at 32, 1,000 cached at 2; 200 of images at 5, 100 cached at 3; 50 at 24 and 800 at 64.
+    // 500 of text at 4, 500 cached at 1; 1,000 of sound at 32, 1,000 cached at 2; 200 of images at 5, 100 cached at 3;
+    // 50 at 24 and 800 at 64.
     const cost = 500 * 4 + 500 + 1000 * 32 + 1000 * 2 + 200 * 5 + 100 * 3 + 50 * 24 + 800 * 64;
     expect((await settledBooks(own.url, own.key)).spent).to.equal(cost);
   });
@@ -382,7 +383,7 @@ describe('the realtime websocket', () => {
 
     it('and ends the session when the money ends', async () => {
       const own = await start();
-      // The most of a response is 1,000 tokens at 24; each costs 640.
+      // A response costs at most 1,000 tokens at 24; each one costs 640.
       const key = await keyWith(own, '0.0255');
       const client = await openRealtime(own, { key });
       const response = { max_output_tokens: 1000, output_modalities: ['text'] };
@@ -447,7 +448,7 @@ describe('the realtime websocket', () => {
       const codes = new Set(told().map(({ error }) => error.code));
       expect([...codes]).to.deep.equal(['rate_limited']);
       const limits = asked.map(([{ response }]) => Number(response.max_output_tokens));
-      // Each takes 4,096 tokens of speech at 64 until what is left is less.
+      // Each reserves 4,096 tokens of speech at 64, until less is left.
       expect(limits.filter((limit) => limit === 4096)).to.have.length(7);
       expect(Math.min(...limits)).to.be.at.least(256);
       for (const [{ response }, session] of asked) {
@@ -576,7 +577,7 @@ describe('the realtime websocket', () => {
   });
 
   describe('holds what the transcription of sound costs (G17)', () => {
-    /** A minute of sound, 600 tokens; by the second it is 60 at 0.001 USD. */
+    /** A minute of sound is 600 tokens; billed by the second it is 60 at 0.001 USD. */
     const MINUTE = Buffer.alloc(600 * 4800).toString('base64');
     const append = (audio = MINUTE) => ({ type: 'input_audio_buffer.append', audio });
     const COMMIT = { type: 'input_audio_buffer.commit' };
@@ -589,7 +590,7 @@ describe('the realtime websocket', () => {
       type: 'conversation.item.input_audio_transcription.completed',
       ...{ item_id: `item_${item}`, content_index: 0, transcript: 'Hi', usage },
     });
-    /** A vendor that commits items, and transcribes each unless it is said otherwise. */
+    /** Vendor that commits items, and transcribes each by default. */
     const transcribe = (usage: object | undefined = { type: 'duration', seconds: 60 }, isDone = true) => {
       let item = 0;
       vendor.onEvent = (event, session) => {
@@ -782,7 +783,7 @@ describe('the realtime websocket', () => {
   describe('listens for a vendor that responds by itself', () => {
     const SAID = usageOf({ audio_tokens: 100 }, { audio_tokens: 10 });
     const append = { type: 'input_audio_buffer.append', audio: 'AAAA' };
-    /** The key of a plan with one call at once. */
+    /** Plan of the key, with one concurrent call. */
     const one = { plans: { one: { concurrency: 1 } }, defaultPlan: 'one' };
 
     it('with what a response may cost held meanwhile, and nothing owed where none comes', async () => {
@@ -792,7 +793,7 @@ describe('the realtime websocket', () => {
       client.send(append);
       const session = await theVendor();
       await until('sound has come', () => session.events.length === 1);
-      // 600 tokens of sound that may come at 32, and 32,000 of speech at 64.
+      // 600 tokens of sound that may arrive at 32, and 32,000 of speech at 64.
       expect((await readBooks(own.url, own.key)).held).to.be.at.least(600 * 32 + 32_000 * 64);
       client.socket.close();
       expect((await settledBooks(own.url, own.key)).spent).to.equal(0);
@@ -818,7 +819,7 @@ describe('the realtime websocket', () => {
 
       it('before the sound, and anew when it has responded', async () => {
         const { own, client, session, key } = await openShort();
-        // What 600 tokens of sound at 32 leave of 0.2 USD, at 64.
+        // Rest of 0.2 USD after 600 tokens of sound at 32, in tokens at 64.
         const [first] = limitsOf(session);
         expect(first).to.be.within(2700, 2825);
         expect(session.events.map(({ type }) => type)).to.deep.equal(['session.update', append.type]);
@@ -850,7 +851,7 @@ describe('the realtime websocket', () => {
         await client.got('response.output_audio.delta', 2);
         session.socket.terminate();
         expect(await client.closed()).to.equal(1011);
-        // What it wrote at most, and the 110 tokens of sound that it had read.
+        // Its maximum output, and the 110 tokens of sound that it had read.
         const { spent } = await settledBooks(own.url, own.key);
         expect(spent).to.be.within(said + limit * 64, said + limit * 64 + 200 * 32);
       });
@@ -880,7 +881,7 @@ describe('the realtime websocket', () => {
           client.send({ type: 'session.update', session: { type: 'realtime', instructions, max_output_tokens } });
         await until('they are passed on', () => updates('small').length === 1);
         const limits = limitsOf(session);
-        // What an update adds to the prompt is held, too: each leaves a little less.
+        // An update's addition to the prompt is reserved too, so each limit is slightly lower.
         expect(limits).to.deep.equal([...limits.slice(0, -1).sort((a, b) => b - a), 400]);
         expect(limits[0]).to.equal(held);
         for (const name of ['none', 'much'])
@@ -1146,7 +1147,7 @@ describe('the realtime websocket', () => {
     client.send(CREATE);
     await client.got('response.done');
     await own.command('keys', 'revoke', made.api_key_info.id);
-    // Who looks a key up remembers it for a moment.
+    // The lookup of a key is cached for a short time.
     await until(
       'it is refused',
       async () => (await own.get('/v1/models', { authorization: `Bearer ${key}` })).status === 401,

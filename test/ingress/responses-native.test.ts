@@ -11,7 +11,7 @@ import {
 } from '../support/vendors/responses-wire.ts';
 import { answer, heldSse, type ScriptedUpstream, startScriptedUpstream } from '../support/vendors/scripted-upstream.ts';
 
-/** Whether core passes requests on to vendors that speak the caller's format. */
+/** Requests passed through by core to vendors with the caller's format. */
 
 const MODEL = MODEL_OF.openai;
 const HELLO: SaidNatively = { pieces: [{ text: 'Hello' }] };

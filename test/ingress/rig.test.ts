@@ -13,7 +13,7 @@ const TOOLS = [
   { type: 'function' as const, function: { name: 'look', parameters: { type: 'object', properties: {} } } },
 ];
 
-/** In how many bytes at a time a vendor sends. */
+/** Bytes per chunk of a vendor's response. */
 const CUTS = [1, 7, 65_536] as const;
 
 describe('the scripted vendors of the ways in', () => {

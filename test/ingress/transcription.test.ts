@@ -34,7 +34,7 @@ const TOKENS = {
     input_token_details: { text_tokens: 0, audio_tokens: 14 },
   },
 };
-/** Whichever file there is. */
+/** Any existing file. */
 const FILE = { field: 'file', name: 'a.mp3', contentType: 'audio/mpeg', bytes: 4000, path: import.meta.filename };
 const EVENTS = [
   { type: 'transcript.text.delta', delta: 'Imagine ' },
@@ -86,7 +86,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
   });
 
   const sound = () => toFile(Buffer.alloc(4000, 7), 'speech "1".mp3', { type: 'audio/mpeg' });
-  /** The fields of the form that the vendor got, and its file. */
+  /** Fields and file of the form that the vendor received. */
   const arrived = async () => {
     const { body = Buffer.alloc(0), headers } = vendor.requests.at(-1) ?? {};
     const type = String(headers?.['content-type']);
@@ -143,7 +143,7 @@ describe('POST /v1/audio/transcriptions and translations', () => {
       .create({ model: 'openai/gpt-4o-transcribe', file: await sound(), include: ['logprobs'] })
       .withResponse();
     expect(data).to.deep.equal({ ...TOKENS, model: 'gpt-4o-transcribe', language: null });
-    // 14 tokens of sound at 2.5 and 45 of text at 10 dollars a million.
+    // 14 tokens of sound at 2.5 and 45 of text at 10 dollars per million.
     expect(response.headers.get('x-tollgate-cost-usd')).to.equal('0.000485');
     expect((await arrived()).fields).to.deep.include.members([
       ['response_format', 'json'],

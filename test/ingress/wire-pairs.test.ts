@@ -8,7 +8,7 @@ import { type ScriptedUpstream, startScriptedUpstream } from '../support/vendors
 const TOOL = { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } };
 const OPENAI = ['openai', 'azure'];
 
-/** What only the Responses API of these vendors has. */
+/** Features that only the Responses API of these vendors has. */
 const NEEDS_RESPONSES: readonly (readonly [what: string, vendors: readonly string[], body: JsonObject])[] = [
   ['tools with reasoning', OPENAI, { model: 'gpt-6-sol', tools: [TOOL], reasoning_effort: 'high' }],
   ['tools on a model that always reasons', OPENAI, { model: 'gpt-6-astra', tools: [TOOL] }],
@@ -18,7 +18,7 @@ const NEEDS_RESPONSES: readonly (readonly [what: string, vendors: readonly strin
   ['a model of several agents', ['xai'], { model: 'grok-4.20-multi-agent' }],
 ];
 
-/** What only chat completions have: conditions on the response, and wishes. */
+/** Features that only chat completions have: conditions on the response, and preferences. */
 const CONDITIONS: readonly JsonObject[] = [
   { n: 2 },
   { audio: { voice: 'alloy', format: 'mp3' }, modalities: ['text', 'audio'] },
@@ -32,7 +32,7 @@ const WISHES: readonly JsonObject[] = [
   { logprobs: true },
   { prediction: { type: 'content', content: 'x' } },
 ];
-/** A condition at xAI, which has no such thing on either of its wires. */
+/** Condition that xAI supports on neither of its APIs. */
 const BIAS: JsonObject = { logit_bias: { '50256': -100 } };
 
 describe('what one wire of a vendor has together with what only the other has', () => {

@@ -190,9 +190,9 @@ describe('config/models.json', () => {
     });
   });
 
-  /** What vendors charge nothing for. */
+  /** Models that are free of charge. */
   const FREE = ['omni-moderation'];
-  /** Each row of a price that holds for a time, and each of the others. */
+  /** Each row of a time-limited price, and each other price. */
   const prices = rows.flatMap(({ id, price }) =>
     (price ? [price].flat() : []).map((each: Price) => ({ id, price: each })),
   );

@@ -1,6 +1,6 @@
 import type { MutatedFile } from './mutants.ts';
 
-/** What core does with a request, and what prices say of it. */
+/** Mutants of core: the handling of a request, and its price. */
 export const CORE: readonly MutatedFile[] = [
   {
     room: 'idempotency',

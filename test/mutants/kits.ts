@@ -7,7 +7,7 @@ const STORES = ['test/plugins/stores/memory.test.ts'];
 const BUILT_INS = ['test/conformance/built-ins.test.ts'];
 const SPEECH = (vendor: string): readonly string[] => [`test/plugins/tts/${vendor}.test.ts`];
 
-/** Wrong lines of our own plugins that the published kits have to notice: `docs/plugins/12-testing.md`. */
+/** Wrong lines in our own plugins that the published kits must detect: `docs/plugins/12-testing.md`. */
 export const KITS: readonly MutatedFile[] = [
   {
     room: 'kits: formats of clients',

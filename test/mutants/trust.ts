@@ -2,7 +2,7 @@ import type { MutatedFile } from './mutants.ts';
 
 const room = 'what others may take';
 
-/** Wrong lines for those of E25 to E41, E54 to E58 and E67 that the other lists do not have, in place of the ones that mended them. */
+/** Wrong lines for those of E25 to E41, E54 to E58 and E67 that the other lists lack, in place of their fixes. */
 export const TRUST: readonly MutatedFile[] = [
   {
     ...{ room, file: 'core/http/memory.ts', tests: ['test/core/http/memory.test.ts'] },

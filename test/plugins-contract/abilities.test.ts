@@ -33,7 +33,7 @@ describe('what a plugin may do', () => {
   const SECRET = 'shared-secret';
   const sign = (text: string | Uint8Array): string => createHmac('sha256', SECRET).update(text).digest('hex');
 
-  /** Callers sign method, path and body; no credential comes. */
+  /** Callers sign method, path and body, and send no credential. */
   const SIGNED = pluginFile({
     name: 'signed',
     kind: 'auth',
@@ -173,7 +173,7 @@ describe('what a plugin may do', () => {
         });
   });
 
-  /** Answers what it is told in the request's `user`, and says what other hooks saw. */
+  /** Responds by the request's `user`, and returns the events of other hooks. */
   const CACHE = `
   const seen = [];
   const response = (content) => ({ id: 'own', object: 'chat.completion', created: 1, model: 'own', choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }], usage: { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 } });

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { useTempFolder } from '../support/folders.ts';
 import { startCli } from '../support/processes/cli.ts';
 
-/** A codec plugin; `typed` is what only TypeScript understands. */
+/** Codec plugin; `typed` is syntax that only TypeScript supports. */
 const codec = (typed: string): string => `
 import { definePlugin, GatewayError, isGatewayError } from 'tollgate';
 import { PROVIDER_OPTIONS, readProviderOptions, failureOfStatus } from 'tollgate/codec';

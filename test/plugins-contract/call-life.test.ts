@@ -16,7 +16,7 @@ describe('the life of a call', () => {
   };
   afterEach(() => rig.stop());
 
-  /** What the account holds while the vendor is silent. */
+  /** Reservation of the account while the vendor is silent. */
   async function heldDuring(request: object): Promise<number> {
     let respond = (): void => {};
     const silent = new Promise<void>((resolve) => {

@@ -8,7 +8,7 @@ import { COPIED, COPIES_VARIABLE, copyPlugins } from '../support/plugins/plugin-
 
 const run = promisify(execFile);
 
-/** Suites of whole gateways that say what these plugins do. */
+/** Suites that test these plugins in complete gateways. */
 const SUITES = [
   'app/keys.test.ts',
   'app/accounts.test.ts',

@@ -23,7 +23,7 @@ describe('copies of built-in plugins outside of the repository', () => {
     };
     for (const { section, name, file } of COPIED) {
       const plugin = entryOf(folder, file);
-      // The built-in one is switched off: what answers is the copy.
+      // The built-in plugin is disabled, so the copy responds.
       const isOn = section !== 'auth';
       Object.assign(config[section] ?? {}, { ...(isOn && { [name]: false }), [`my-${name}`]: { plugin } });
     }

@@ -5,7 +5,7 @@ import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { pluginFile, startError } from '../support/plugins/plugin-file.ts';
 
-/** Every format that a schema may name, with values that have it and values that do not; those of JSON Schema let numbers be. */
+/** Every format that a schema may use, with valid and invalid values. JSON Schema's own formats ignore numbers. */
 const FORMATS: readonly (readonly [
   format: string,
   fits: readonly (string | number)[],

@@ -3,17 +3,17 @@ import { HOOKS, type HookName } from '../../contract/index.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { CHAT, chatOf, pluginFile, startProbe } from '../support/plugins/plugin-file.ts';
 
-/** What a plugin in JavaScript may give by mistake. */
+/** Wrong results that a plugin in JavaScript may return. */
 const WRONG = ['{}', '{ a: 1 }', 'false'] as const;
 
 const FIXED = 'A plugin of the gateway failed on this request. The request id finds the reason in its log.';
 
-/** The hooks whose result counts; what one that only observes returns is nobody's concern. */
+/** Hooks whose result is used; results of observing hooks are ignored. */
 const COUNTING = (Object.keys(HOOKS) as HookName[]).filter(
   (name) => HOOKS[name].kind !== 'observe' && !['authenticate', 'arrive', 'error'].includes(name),
 );
 
-/** A plugin with one hook that returns what the request's `user` says. */
+/** Plugin whose hooks return the result named in the request's `user`. */
 const SETUP = COUNTING.map((name) =>
   WRONG.map(
     (result) =>
@@ -28,7 +28,7 @@ describe('what a hook returns is checked (D53)', () => {
   });
   after(() => gateway.stop());
 
-  /** The log's lines about one request of level error. */
+  /** Log lines of one request with level error. */
   const errorsOf = (response: Response) =>
     gateway.logs.filter(
       ({ level, request_id }) => level === 'error' && request_id === response.headers.get('x-request-id'),
@@ -125,7 +125,7 @@ describe('what a hook returns is checked (D53)', () => {
     });
 });
 
-/** Ways to change what a hook is handed, by hook. Strict mode makes each a TypeError. */
+/** Changes to the arguments of hooks, by hook. Strict mode makes each a TypeError. */
 const CHANGES: readonly (readonly [what: string, name: HookName, change: string])[] = [
   ['the principal', 'admit', `call.principal.account = 'somebody'`],
   ['a list of the principal', 'admit', `call.principal.models.push('*')`],

@@ -27,7 +27,7 @@ const clock = definePlugin({
   },
 });
 
-/** Tells what it got of the plugin that it requires. */
+/** Reports the service that it got from its required plugin. */
 const teller = definePlugin({
   name: 'teller',
   kind: 'policy',
@@ -159,13 +159,13 @@ describe('what a plugin does beyond its declaration', () => {
     }
   };
   const uses: readonly (readonly [
-    permission: 'ledger' | 'records' | 'credentials',
+    permission: 'ledger' | 'records' | 'operators' | 'credentials',
     what: string,
     setup: PolicyPlugin['setup'],
   ])[] = [
-    ['ledger', 'api.ledger', (api) => void api.ledger],
-    ['records', 'api.records', (api) => void api.records('users')],
-    ['records', 'api.allPersonalData', (api) => void api.allPersonalData()],
+    ['ledger', 'api.books.ledger', (api) => void api.books.ledger],
+    ['records', 'api.books.records', (api) => void api.books.records('users')],
+    ['operators', 'api.operators', (api) => void api.operators.gateway],
     ['credentials', 'the hook "authenticate"', (api) => api.hook('authenticate', () => undefined)],
   ];
   for (const [permission, what, setup] of uses)
@@ -176,11 +176,19 @@ describe('what a plugin does beyond its declaration', () => {
       expect(await run([permission], setup)).to.equal('');
     });
 
+  it('is refused for what is kept of users, where it may not read records', async () => {
+    const look: PolicyPlugin['setup'] = (api) => void api.operators.allPersonalData();
+    expect(await run(['operators'], look)).to.include(
+      `uses api.operators.allPersonalData, which its definition does not declare: permissions: ['records']`,
+    );
+    expect(await run(['operators', 'records'], look)).to.equal('');
+  });
+
   it('shows keys of vendors to those alone that declare it', async () => {
     const seen: string[] = [];
     const look: PolicyPlugin['setup'] = (api) =>
       api.onReady(() => {
-        const offer = api.offers('chat').get('openai');
+        const offer = api.models.offers('chat').get('openai');
         seen.push(JSON.stringify([offer?.credential, offer?.keys, offer?.headers, offer?.baseUrl]));
       });
     expect(await run([], look)).to.equal('');

@@ -11,7 +11,7 @@ const SECTION: Readonly<Record<string, string>> = {
 const route = (members: string): string =>
   `api.route({ method: 'GET', path: '/x', summary: 'x', auth: 'none', responses: { 200: 'x' }, handler() {}, ${members} });`;
 
-/** What each says, after `plugin "probe"`. */
+/** Messages after `plugin "probe"`. */
 const REFUSED: readonly (readonly [title: string, plugin: PluginText, message: RegExp])[] = [
   [
     'a hook of an unknown order',
@@ -132,7 +132,7 @@ describe('what a plugin registers wrongly stops the start (D55)', () => {
 
 describe('what a plugin needs and finds wrong is told before the start', () => {
   afterEach(removeFolders);
-  /** All that `tollgate check` would print. */
+  /** Complete output of `tollgate check`. */
   const faultsOf = (plugin: PluginText, config: object = {}): Promise<string> => {
     const cwd = makeFolder({
       'probe.mjs': pluginFile(plugin),

@@ -7,7 +7,7 @@ import { startFaulty } from './faulty-process.ts';
 const TIMER = `setTimeout(() => { throw new Error('stray'); }, 100);`;
 const REJECTION = `setTimeout(() => { void Promise.reject(new Error('stray')); }, 100);`;
 
-/** What throws where nobody catches it; `call` is the path to ask for it. */
+/** Uncaught errors; `call` is the path that triggers one. */
 const STRAYS: readonly (readonly [title: string, setup: string, call?: string])[] = [
   ['a timer of setup', TIMER],
   ['a rejection nobody caught', REJECTION],

@@ -5,7 +5,7 @@ import { delta, events } from '../support/vendors/openai-vendor.ts';
 import { chunk, SSE_HEAD } from '../support/vendors/scripted-upstream.ts';
 import { eventually } from '../support/wait.ts';
 
-/** Helpers that the transforms of these tests share. */
+/** Helpers that these tests' transforms share. */
 const HELP = `
   const textOf = (chunk) => chunk.choices[0]?.delta.content ?? '';
   const withText = (chunk, content) => ({ ...chunk, choices: [{ ...chunk.choices[0], delta: { content } }] });
@@ -13,7 +13,7 @@ const HELP = `
   ${routeText('/ended', 'ctx.body = ended.splice(0);')}
 `;
 
-/** Masks addresses; holds back the last word, which may be half of one. */
+/** Masks addresses; holds back the last word, which may be incomplete. */
 const MASK = `${HELP}
   api.hook('stream', (call) => {
     let held = '';

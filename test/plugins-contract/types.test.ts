@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import { useTempFolder } from '../support/folders.ts';
 import { checkTypes } from '../support/type-check.ts';
 
-/** Programs of other people. What must not compile is said so by `@ts-expect-error`, which is an error itself where it compiles. */
+/** Third-party programs. `@ts-expect-error` marks lines that must not compile; it is an error itself if they do. */
 const PROGRAMS: Readonly<Record<string, { readonly title: string; readonly text: string }>> = {
   narrow: {
     title: 'operations: ["chat"] narrows what a hook is handed',
@@ -171,11 +171,11 @@ describe('the types of the contract (D54)', function () {
   this.timeout(120_000);
   const folder = useTempFolder('types');
 
-  /** What tsc says about one program, alone: what another one imports must not be known here. */
+  /** Output of tsc for one program alone: it must not know the imports of another. */
   async function check(name: string, text: string): Promise<string> {
     writeFileSync(path.join(folder, `${name}.ts`), text);
     const stdout = await checkTypes(folder, `${name}.ts`);
-    // What a kit of this repository has wrong is told by the repository's own check.
+    // Errors in this repository's kits are reported by its own type check.
     return stdout
       .split('\n')
       .filter((line) => line.includes(`${name}.ts`))

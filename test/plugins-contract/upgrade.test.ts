@@ -8,7 +8,7 @@ import { until } from '../support/wait.ts';
 const WS = JSON.stringify(import.meta.resolve('ws'));
 const HEAD = `import { WebSocketServer } from ${WS};\n`;
 
-/** A websocket that tells who opened it and passes each message on as a request to the same path. */
+/** Websocket that reports who opened it and sends each message as a request to the same path. */
 const ECHO = `
   const acceptor = new WebSocketServer({ noServer: true });
   api.route({

@@ -32,7 +32,7 @@ describe('the targets that are remembered', () => {
     health.useTargets(({ model }) => model === 'configured');
     health.report(target('configured'), failure);
     for (let n = 0; n < 1_500; n++) health.report(target(`real-${n}`), success);
-    // One place is that of the provider.
+    // The provider takes one entry.
     expect(health.reports().length).to.equal(999);
     expect(health.mayTry(target('configured'))).to.equal(false);
   });

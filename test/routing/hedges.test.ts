@@ -4,7 +4,7 @@ import { Hedges } from '../../routing/retries.ts';
 const A = { provider: 'a', model: 'm' };
 const P95 = { after: 'p95', maxExtra: 0.05 } as const;
 
-/** How many of so many calls may be asked twice, when all take long. */
+/** Number of hedged calls out of `calls`, if all are slow. */
 function countOf(hedges: Hedges, calls: number, maxExtra: number): number {
   let count = 0;
   for (let n = 0; n < calls; n++) {

@@ -6,7 +6,7 @@ const facts = (rest: Partial<FailureFacts>): FailureFacts => ({
   ...rest,
 });
 
-/** What may be sent to the same target once more; with an `Idempotency-Key` where the request may have been worked on. */
+/** Retries on the same target: without an `Idempotency-Key`, and with one if the request may have been processed. */
 const CASES: readonly (readonly [title: string, Partial<FailureFacts>, plain: boolean, idempotent: boolean])[] = [
   ['a 503', {}, true, true],
   ['a 529', { status: 529 }, true, true],

@@ -6,7 +6,7 @@ import { eventually } from '../support/wait.ts';
 
 const TARGET = { provider: 'a', model: 'm' };
 
-/** Two nodes on one store, with a clock that a test moves. */
+/** Two nodes on one store, with a clock that a test sets. */
 function createNodes(counters: Counters = createLocalCounters()) {
   const clock = { now: 1_000_000 };
   const now = () => clock.now;
@@ -15,7 +15,7 @@ function createNodes(counters: Counters = createLocalCounters()) {
     return { health, shared: shareHealth(counters, health, now) };
   });
   const [one, two] = nodes as [(typeof nodes)[0], (typeof nodes)[0]];
-  // Only what was used here is looked up.
+  // A node looks up only targets that it used.
   two.health.report(TARGET, { kind: 'success', durationMs: 1, stream: false });
   return { clock, one, two };
 }
@@ -75,7 +75,7 @@ describe('the health that nodes share', () => {
       two.shared.refresh();
       expect(two.health.mayTry(TARGET)).to.equal(false);
     });
-    // Past its time on the first node, where a success closes it.
+    // Past the expiry on the first node, where a success closes the circuit.
     clock.now += 100_001;
     one.health.begin(TARGET);
     one.health.report(TARGET, { kind: 'success', durationMs: 1, stream: false });

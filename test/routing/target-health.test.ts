@@ -18,16 +18,16 @@ const failure = (cause: 'failures' | 'rate_limit' | 'credential' = 'failures', r
   ...{ kind: 'failure', cause, error: { message: 'no' } },
   ...(retryAfterMs !== undefined && { retryAfterMs }),
 });
-/** An attempt that begins at a moment. */
+/** Attempt that begins at this time. */
 const attempt = (startedAt: number, id = 1): Attempt => ({ id, startedAt });
 const success: Verdict = { kind: 'success', durationMs: 100, stream: false };
 
 const streamed: Verdict = { kind: 'success', stream: true };
 const firstToken: Verdict = { kind: 'answered', stream: true, durationMs: 100 };
-/** A stream that began, and broke off. */
+/** Stream that started and was interrupted. */
 const broken: Verdict = { kind: 'failure', cause: 'failures', error: { message: 'no' }, isBroken: true };
 
-/** Judges one verdict after the other, a millisecond apart. */
+/** Judges the verdicts in order, one millisecond apart. */
 const judgeAll = (verdicts: readonly Verdict[], from: Health = UNKNOWN, at = 1000): Health =>
   verdicts.reduce((health, verdict, n) => judge(health, verdict, at + n), from);
 
@@ -168,7 +168,7 @@ describe('the health of a target', () => {
       now += 1_000;
     }
     expect(waits, 'and never for over a minute (E59)').to.deep.equal([5_000, 10_000, 20_000, 40_000, 60_000, 60_000]);
-    // Three minutes of work are three openings less.
+    // Three minutes of success reduce the opening count by three.
     now += 180_000;
     for (let failures = 0; failures < 3; failures++) health = judge(health, broken, now);
     expect((health.openUntil ?? 0) - now).to.equal(40_000);

@@ -3,7 +3,7 @@ import { WaitingAttempts } from '../../routing/target-health.ts';
 
 const TARGET = { provider: 'a', model: 'm' };
 
-/** Attempts with a clock that a test moves. */
+/** Attempts with a clock that a test sets. */
 function createWaiting() {
   const clock = { now: 1000 };
   return { clock, waiting: new WaitingAttempts(() => clock.now) };

@@ -86,7 +86,7 @@ interface CommandParts {
   readonly check: (limits: KeyLimits) => Promise<void>;
   /** Absent where the configuration does not take keys of another gateway. */
   readonly imported: ImportedKeys | undefined;
-  readonly audit: PluginApi['audit'];
+  readonly audit: PluginApi['operators']['audit'];
 }
 
 /** What became of a key of the file. */

@@ -30,7 +30,7 @@ export default definePlugin({
   name: 'api-key',
   kind: 'auth',
   apiVersion: 1,
-  permissions: ['ledger', 'records'],
+  permissions: ['ledger', 'records', 'operators'],
   credentials: ['key'],
   isCredential: (text) => KEY_PATTERN.test(text),
   commands: [{ name: 'keys', summary: 'Create, list, update, block, rotate and revoke API keys' }],
@@ -107,10 +107,10 @@ export default definePlugin({
     const keyring = createKeyring({
       records,
       index,
-      ledger: api.ledger,
+      ledger: api.books.ledger,
       readPeppers: readCheckedPeppers,
       onChange: verifier.forget,
-      onCreate: api.records<UserRecord>(USERS).note,
+      onCreate: api.books.records<UserRecord>(USERS).note,
       maxKeysPerUser,
       noteOrigins: createNoteOrigins(api),
     });
@@ -131,7 +131,7 @@ export default definePlugin({
     const giveUp = async () => acceptPepper(sets, await readOwnPeppers());
     registerKeys(api, { keyring, check, imported, acceptPepper: giveUp, operatorKeyForMs: readOperatorKeyFor(config) });
     watchEnds(api, index, records);
-    for (const data of personalKeys({ keyring, index, records })) api.personalData(data);
+    for (const data of personalKeys({ keyring, index, records })) api.stores.personalData(data);
     api.onReady(() =>
       startUp(api, readCheckedPeppers, async () => {
         const bootstrap = config.bootstrap ?? api.settings.isDefault;
@@ -160,13 +160,17 @@ async function startUp(api: PluginApi, check: () => Promise<Peppers>, bootstrap:
 async function makeFirstKey(api: PluginApi, keyring: Keyring): Promise<void> {
   const owner = { userId: FIRST_USER, account: FIRST_USER };
   const { text } = await keyring.create(owner, { name: 'first key' }, Date.now());
-  api.announce({ title: 'Your first API key, shown once', value: text, use: 'key' });
+  api.operators.announce({ title: 'Your first API key, shown once', value: text, use: 'key' });
 }
 
 /** Keys are shown once, so a start without a new one says how to make another; no command reaches a store in memory. */
 function announceCommand(api: PluginApi): void {
   if (api.stores.kind === 'memory') return;
-  api.announce({ title: 'To make an API key', value: `keys create --user ${FIRST_USER}`, use: 'key-command' });
+  api.operators.announce({
+    title: 'To make an API key',
+    value: `keys create --user ${FIRST_USER}`,
+    use: 'key-command',
+  });
 }
 
 /** Runs once for all callers, and again for those who call after a failure. */
@@ -182,8 +186,8 @@ function remember<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 /** Notes which key was the first of those that replaced one another. */
-function createNoteOrigins(api: Pick<PluginApi, 'records'>): (ids: readonly string[], first: string) => Promise<void> {
-  const origins = api.records<KeyOrigin>(KEY_ORIGINS);
+function createNoteOrigins(api: Pick<PluginApi, 'books'>): (ids: readonly string[], first: string) => Promise<void> {
+  const origins = api.books.records<KeyOrigin>(KEY_ORIGINS);
   return async (ids, first) => {
     for (const id of ids) await origins.change(id, () => ({ first }));
   };

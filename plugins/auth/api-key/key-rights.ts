@@ -10,6 +10,7 @@ import {
   daysBefore,
   findMissing,
   hasReceivers,
+  type NoticeApi,
   type Rights,
   ROLES,
   rightsOf,
@@ -98,13 +99,14 @@ const MAX_LOOKED = 1000;
 
 /** Warns of keys of operators that end soon, in the log once a day each, and by a figure; of all keys by notices. */
 export function watchEnds(
-  api: Pick<PluginApi, 'figure' | 'gateway' | 'log' | 'onReady' | 'onClose'>,
+  api: NoticeApi &
+    Pick<PluginApi, 'log' | 'onReady' | 'onClose'> & { readonly operators: Pick<PluginApi['operators'], 'figure'> },
   index: Pick<KeyIndex, 'listOperators' | 'listEnding' | 'forgetEnd'>,
   records: Pick<KeyRecords, 'find'>,
 ): void {
   let ending = 0;
   const told = new Map<string, number>();
-  api.figure({
+  api.operators.figure({
     name: 'operator_keys_ending',
     help: 'Keys of operators that end within 14 days.',
     read: () => ending,
@@ -150,7 +152,7 @@ const PROGRAM_NOTICE_MS = 7 * DAY_MS;
  * leaves it, so a look reads those alone that are new in the last seven days.
  */
 async function tellProgramEnds(
-  api: Pick<PluginApi, 'gateway'>,
+  api: NoticeApi,
   index: Pick<KeyIndex, 'listEnding' | 'forgetEnd'>,
   records: Pick<KeyRecords, 'find'>,
   now: number,
@@ -168,7 +170,7 @@ async function tellProgramEnds(
 }
 
 function tellEnd(
-  api: Pick<PluginApi, 'gateway'>,
+  api: NoticeApi,
   what: string,
   { record: { id, userId }, expiresAt }: StoredKey & { readonly expiresAt: number },
   days: number | undefined,

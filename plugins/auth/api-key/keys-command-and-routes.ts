@@ -106,8 +106,8 @@ export function registerKeys(
     revokeAction(make, keyring, changes),
     createAction(make, { keyring, check, operatorKeyForMs }),
     updateAction(make, changes, check),
-    { subcommand: importKeysCommand({ keyring, check, imported, audit: api.audit }) },
-    { subcommand: acceptPepperCommand(acceptPepper, api.audit) },
+    { subcommand: importKeysCommand({ keyring, check, imported, audit: api.operators.audit }) },
+    { subcommand: acceptPepperCommand(acceptPepper, api.operators.audit) },
   ]);
 }
 
@@ -323,7 +323,7 @@ function updateAction(make: Make, { edit }: Changes, check: Check): Action {
   });
 }
 
-function acceptPepperCommand(acceptPepper: () => Promise<number>, audit: PluginApi['audit']): Subcommand {
+function acceptPepperCommand(acceptPepper: () => Promise<number>, audit: PluginApi['operators']['audit']): Subcommand {
   return {
     name: 'accept-pepper',
     summary: 'Give up keys made under a lost pepper, so that the gateway starts with this one',

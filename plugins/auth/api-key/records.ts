@@ -91,6 +91,8 @@ export interface StoredKey {
  * alone: no operation reads a document, changes it and writes it back, so none can undo what another did meanwhile. What
  * operators change of a key is a record of its own, whose changes come one after the other.
  */
+type RecordsApi = Pick<PluginApi, 'keyv' | 'log'> & { readonly books: Pick<PluginApi['books'], 'records'> };
+
 export interface KeyRecords {
   find(id: string): Promise<StoredKey | undefined>;
   add(record: KeyRecord): Promise<void>;
@@ -115,7 +117,7 @@ export interface EditedKey {
 /** Revoked and expired keys are told apart from unknown ones for this long. */
 const REMEMBER_MS = 400 * 86_400_000;
 
-export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>): KeyRecords {
+export function createRecords(api: RecordsApi): KeyRecords {
   const { edits, keys, revoked, retired, used } = openDocuments(api);
   return {
     async find(id) {
@@ -168,9 +170,9 @@ export function createRecords(api: Pick<PluginApi, 'keyv' | 'log' | 'records'>):
 }
 
 /** Where each document is. */
-function openDocuments(api: Pick<PluginApi, 'keyv' | 'records'>) {
+function openDocuments(api: Omit<RecordsApi, 'log'>) {
   return {
-    edits: api.records<KeyEdit>('key-edits'),
+    edits: api.books.records<KeyEdit>('key-edits'),
     keys: api.keyv('keys'),
     revoked: api.keyv<{ at: number }>('keys-revoked'),
     retired: api.keyv<{ at: number }>('keys-retired'),

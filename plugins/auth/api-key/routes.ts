@@ -68,7 +68,7 @@ interface Deps {
 /** Registers the four routes of key management. */
 export function registerRoutes(api: PluginApi, parts: Omit<Deps, 'counters' | 'note'>): void {
   const note: Deps['note'] = (ctx, action, info, from) =>
-    api
+    api.operators
       .audit({
         ...{ actor: auditActor(ctx), action, subject: from ?? info.prefix },
         after: from === undefined ? shownInAudit(info) : { successor: info.prefix },

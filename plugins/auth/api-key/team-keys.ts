@@ -83,7 +83,7 @@ export function registerTeamKeys(api: PluginApi, { keyring, check, countCreation
       await check(requested);
       await countCreation(`team ${own.tag}`, now);
       const key = await keyring.create({ userId: user_id, account: accountOf(own) }, limits, now);
-      await api.audit({
+      await api.operators.audit({
         ...{ actor: auditActor(ctx), action: 'key.create', subject: key.info.prefix },
         after: shownInAudit(key.info),
       });
@@ -114,7 +114,7 @@ function registerChanges(
       const key = await keyring.rotate(old, { limits, ...omitUndefined({ userLimits }) }, seconds * 1000, now);
       const prefix = prefixOf(old.record.id);
       const after = { successor: key.info.prefix, overlap_seconds: seconds };
-      await api.audit({ actor: auditActor(ctx), action: 'key.rotate', subject: prefix, after });
+      await api.operators.audit({ actor: auditActor(ctx), action: 'key.rotate', subject: prefix, after });
       const rest = seconds === 0 ? 'is revoked' : `works for ${seconds} more seconds`;
       send(ctx, {
         message: `The API key was replaced; ${prefix} ${rest}. Keep the new one: it cannot be shown again.`,
@@ -131,7 +131,7 @@ function registerChanges(
       const info = await keyring.describe(await keyring.revoke(key, Date.now()));
       // Revoking twice is no change.
       if (key.revokedAt === undefined)
-        await api.audit({
+        await api.operators.audit({
           ...{ actor: auditActor(ctx), action: 'key.revoke', subject: info.prefix },
           after: shownInAudit(info),
         });

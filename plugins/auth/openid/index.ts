@@ -34,7 +34,7 @@ interface RouteParts extends SignInParts {
   readonly sessions: Sessions;
   /** People who signed in for the page that approves programs. */
   readonly introductions: Documents<Introduction>;
-  readonly audit: PluginApi['audit'];
+  readonly audit: PluginApi['operators']['audit'];
   readonly log: PluginApi['log'];
   readonly noteRefusal: ReturnType<typeof createRefusals>;
   /** Counts a request to sign in; throws for one too many. */
@@ -334,7 +334,7 @@ export default definePlugin({
   kind: 'auth',
   apiVersion: 1,
   // Its provider says where its keys are.
-  permissions: ['records', 'hosts'],
+  permissions: ['records', 'hosts', 'operators'],
   credentials: ['session'],
   // A session comes in a cookie, never where keys and tokens do.
   isCredential: () => false,
@@ -347,7 +347,7 @@ export default definePlugin({
     const { counters, kept } = api.stores;
     const documents = createKeptDocuments<Session>(kept, 'sessions');
     const ofUsers = createUserDocuments(api.stores.sets, 'sessions');
-    api.personalData(ofUsers.personal('sessions', documents));
+    api.stores.personalData(ofUsers.personal('sessions', documents));
     const sessions = createSessions(
       {
         ids: createKeptDocuments<SessionId>(kept, 'session-ids'),
@@ -366,9 +366,12 @@ export default definePlugin({
       fetch: api.fetch,
     });
     const count = createLoginRate();
-    const { audit, log } = api;
+    const {
+      operators: { audit },
+      log,
+    } = api;
     const users = usersOf(api);
-    const introductions = createDocuments(api.share<Introduction>(INTRODUCTIONS));
+    const introductions = createDocuments(api.stores.share<Introduction>(INTRODUCTIONS));
     const parts = { options, cookies, sessions, introductions, pending, provider, users, audit, log, count };
     const noteRefusal = createRefusals(api);
     for (const route of loginRoutes({ ...parts, noteRefusal })) api.route(route);

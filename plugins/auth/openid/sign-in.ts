@@ -27,8 +27,8 @@ export interface ProviderResponse {
 }
 
 /** Users whom an operator may have blocked. */
-export function usersOf(api: Pick<PluginApi, 'records'>) {
-  return api.records<UserRecord>(USERS);
+export function usersOf(api: Pick<PluginApi, 'books'>) {
+  return api.books.records<UserRecord>(USERS);
 }
 
 const MAX_CODE = 4096;

@@ -33,7 +33,7 @@ export default definePlugin({
   name: 'sign-in',
   kind: 'auth',
   apiVersion: 1,
-  permissions: ['records'],
+  permissions: ['records', 'operators'],
   requires: ['openid'],
   credentials: ['key'],
   isCredential: (text) => text.startsWith(ACCESS_PREFIX),
@@ -46,7 +46,7 @@ export default definePlugin({
     const { counters, sets, kept } = api.stores;
     const documents = createKeptDocuments<SignIn>(kept, 'sign-ins');
     const ofUsers = createUserDocuments(sets, 'sign-ins');
-    api.personalData(ofUsers.personal('sign-ins', documents));
+    api.stores.personalData(ofUsers.personal('sign-ins', documents));
     const signIns = createSignIns(
       {
         accesses: createKeptDocuments<AccessToken>(kept, 'access-tokens'),
@@ -60,10 +60,13 @@ export default definePlugin({
       codes: createDocuments(api.keyv<string>('codes')),
       counters,
     });
-    const { audit, log } = api;
+    const {
+      operators: { audit },
+      log,
+    } = api;
     const parts = { options, grants, signIns, audit, log, count: createRates(), refuse: createRefuse(api, options) };
     for (const route of oauthRoutes(parts)) api.route(route);
-    const introductions = api.shared<Introduction>(INTRODUCTIONS);
+    const introductions = api.stores.shared<Introduction>(INTRODUCTIONS);
     const cookies = createCookies(options.isSecure, options.basePath);
     const people = { get: (key: string) => withStore(() => introductions.get(key)) };
     for (const route of deviceRoutes({ ...parts, cookies, introductions: people })) api.route(route);
@@ -75,10 +78,10 @@ export default definePlugin({
 
 /** Throws for people who are blocked here, and for those whom the configuration does not let in. */
 function createRefuse(
-  api: Pick<PluginApi, 'records'>,
+  api: Pick<PluginApi, 'books'>,
   { allow }: SignInOptions,
 ): (person: { readonly userId: string; readonly words: readonly string[] }) => Promise<void> {
-  const users = api.records<UserRecord>(USERS);
+  const users = api.books.records<UserRecord>(USERS);
   return async ({ userId, words }) => {
     if (allow && !allow.some((word) => words.includes(word)))
       throw new GatewayError(

@@ -34,7 +34,7 @@ function show({ id, userId, program, address, startedAt, endsAt }: FoundSignIn):
 }
 
 /** `/api/core/admin/sign-ins` and `tollgate users sign-ins`: what operators see of programs that people signed in with, and end. */
-export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'audit'>, signIns: SignIns): void {
+export function registerSignIns(api: Pick<PluginApi, 'route' | 'command' | 'operators'>, signIns: SignIns): void {
   const notFound = (): GatewayError =>
     new GatewayError('not_found', 'There is no such sign-in, or it has ended. "sign-ins list --user <id>" shows them.');
   const table: Resource<FoundSignIn | undefined, number> = {

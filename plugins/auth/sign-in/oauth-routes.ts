@@ -17,7 +17,7 @@ export interface OAuthParts {
   readonly options: SignInOptions;
   readonly grants: Grants;
   readonly signIns: SignIns;
-  readonly audit: PluginApi['audit'];
+  readonly audit: PluginApi['operators']['audit'];
   readonly log: PluginApi['log'];
   /** Counts a request of somebody unknown; throws `rate_limited` for one too many. */
   count(what: Rate, address: string, now: number): Promise<void>;

@@ -53,9 +53,9 @@ import {
 } from './write-response.ts';
 
 /**
- * Decodes streamGenerateContent: every event is a full response whose parts are the delta. A candidate's end and the
- * usage come at the end of the stream, because some models repeat `STOP` in every event and usage is cumulative. There also throws
- * {@link StreamFailure} when the model failed, so that what it wrote before comes out first.
+ * Decodes streamGenerateContent: every event is a full response whose parts are the delta. Finish reasons and usage
+ * are emitted at the end of the stream, because some models repeat `STOP` in every event and usage is cumulative. A
+ * failure of the model also throws {@link StreamFailure} there, after its output was emitted.
  */
 export function geminiStream(call: CodecCall): StreamDecoder {
   let head: ChunkHead = chunkHead(call);
@@ -95,7 +95,7 @@ export function geminiStream(call: CodecCall): StreamDecoder {
       const complete = candidates.size > 0 && ends.length === candidates.size;
       return { chunks: usage ? [...ends, usageChunk(head, usage)] : ends, complete };
     },
-    // Some models repeat `STOP` in every event, so the finish reason is no end marker, also with the usage.
+    // Some models repeat `STOP` in every event, so a finish reason does not mark the end, even with usage.
     progress() {
       if (candidates.size === 0 || candidates.size < (isBlockedPrompt ? 1 : (call.request?.n ?? 1))) return 'open';
       for (const { reason } of candidates.values()) if (reason === undefined) return 'open';
@@ -104,7 +104,10 @@ export function geminiStream(call: CodecCall): StreamDecoder {
   };
 }
 
-/** The response in an event; undefined for an empty one. Throws {@link StreamFailure} for an error, or for what is no JSON. */
+/**
+ * Returns the response in an event; undefined for an empty one. Throws {@link StreamFailure} for an error or invalid
+ * JSON.
+ */
 function readEvent({ data }: SseEvent): JsonObject | undefined {
   if (data.trim() === '' || data.trim() === '[DONE]') return undefined;
   const value = parseJson(data);
@@ -133,7 +136,7 @@ function endingChunk(head: ChunkHead, index: number, end: ReturnType<typeof read
   return { ...chunk, choices: chunk.choices.map((choice) => ({ ...choice, ...end })) };
 }
 
-/** What one event adds to a candidate: thinking, words, images, then calls, numbered from `firstCall`. */
+/** Chunks for one event of a candidate: thinking, text, images, then calls, numbered from `firstCall`. */
 function chunksOfPieces(
   head: ChunkHead,
   index: number,
@@ -159,8 +162,8 @@ function chunksOfPieces(
 }
 
 /**
- * Writes a stream as Google's servers do: every element is a full response whose parts are what came since the last one. How each
- * candidate ended, and the usage, stand in the last element, which is held until the end.
+ * Writes a stream as Google's servers do: every element is a full response whose parts are the delta. The last
+ * element, held until the end, has the finish reasons and the usage.
  */
 export function streamGemini(context: DialectContext<GeminiBody>): DialectStream {
   const frames = framesOf(context);
@@ -181,7 +184,15 @@ export function streamGemini(context: DialectContext<GeminiBody>): DialectStream
     modelVersion: model,
     responseId: context.id,
   });
-  const pushChoice = (choice: ChunkChoice): readonly object[] => writerOf(choice.index).push(choice);
+  const pushChoice = (choice: ChunkChoice): readonly WrittenCandidate[] => writerOf(choice.index).push(choice);
+  /** One element for all candidates, or one for each call: SDKs read only the last call of an element. */
+  const writeAll = (written: readonly WrittenCandidate[]): string => {
+    if (written.length === 0) return '';
+    const elements = written.some(({ content }) => callsIn(content.parts) > 1)
+      ? written.flatMap(splitByCall).map((one) => [one])
+      : [written];
+    return elements.map((element) => frames.frame(responseOf(element))).join('');
+  };
 
   return {
     contentType: frames.contentType,
@@ -189,12 +200,11 @@ export function streamGemini(context: DialectContext<GeminiBody>): DialectStream
     push(chunk: ChatChunk) {
       model = chunk.model;
       if (chunk.usage) usage = usageOf(chunk.usage);
-      const written = chunk.choices.flatMap(pushChoice);
-      return written.length === 0 ? '' : frames.frame(responseOf(written));
+      return writeAll(chunk.choices.flatMap(pushChoice));
     },
     end() {
       const last = [...candidates.values()].map((writer) => writer.end());
-      return frames.frame(responseOf(last)) + frames.end();
+      return writeAll(last) + frames.end();
     },
     fail: (error, requestId) => frames.frame(geminiError(error, requestId).body) + frames.end(),
   };
@@ -202,10 +212,35 @@ export function streamGemini(context: DialectContext<GeminiBody>): DialectStream
 
 /** Writes one candidate of a stream. */
 export interface CandidateWriter {
-  /** The candidate with what a chunk adds to it: one, or none. */
-  push(choice: ChunkChoice): readonly object[];
-  /** The candidate with what was held back, and how it ended. */
-  end(): object;
+  /** Returns the candidate with the delta of a chunk, if any. */
+  push(choice: ChunkChoice): readonly WrittenCandidate[];
+  /** Returns the candidate with the remaining parts and its finish reason. */
+  end(): WrittenCandidate;
+}
+
+/** Candidate of one element of a stream. */
+interface WrittenCandidate {
+  readonly content: { readonly role: 'model'; readonly parts: readonly GeminiPart[] };
+  readonly index: number;
+}
+
+function callsIn(parts: readonly GeminiPart[]): number {
+  return parts.filter(({ functionCall }) => functionCall !== undefined).length;
+}
+
+/** Candidates with at most one call each. The last one has the end of the candidate. */
+function splitByCall(candidate: WrittenCandidate): readonly WrittenCandidate[] {
+  const { content, index } = candidate;
+  const groups: GeminiPart[][] = [];
+  for (const part of content.parts) {
+    const group = groups.at(-1);
+    if (group && (part.functionCall === undefined || callsIn(group) === 0)) group.push(part);
+    else groups.push([part]);
+  }
+  return groups.map((parts, at) => {
+    const ownContent = { ...content, parts };
+    return at === groups.length - 1 ? { ...candidate, content: ownContent } : { content: ownContent, index };
+  });
 }
 
 interface OpenCall {
@@ -213,11 +248,11 @@ interface OpenCall {
   name: string;
   text: string;
   extra: ToolCallDelta;
-  /** Nothing is added to a call that went out. */
+  /** A sent call does not change any more. */
   readonly isWritten: boolean;
 }
 
-/** Calls are written when they are complete: this format has no pieces of arguments. They go out in their order, before what comes after them. */
+/** Writes complete calls only: this format has no partial arguments. Calls are sent in order, before later content. */
 export function createCandidateWriter(index: number, seal: Seal, withThoughts: boolean): CandidateWriter {
   const calls = new Map<number, OpenCall>();
   let reason: FinishReason = 'stop';
@@ -229,7 +264,7 @@ export function createCandidateWriter(index: number, seal: Seal, withThoughts: b
   let text = '';
   const thoughtsOf = createThoughtWriter(seal);
 
-  /** Complete calls, up to the first that is not; at the end all, since no more arguments will come. */
+  /** Returns complete calls up to the first incomplete one. At the end, returns all: no more arguments will arrive. */
   const flush = (isEnd: boolean): readonly GeminiPart[] => {
     const parts: GeminiPart[] = [];
     for (const [at, call] of [...calls].sort(([a], [b]) => a - b)) {
@@ -260,7 +295,6 @@ export function createCandidateWriter(index: number, seal: Seal, withThoughts: b
         if (!calls.has(call.index)) parts.push(...flush(false));
         addCall(calls, call);
       }
-      if (finish_reason) parts.push(...flush(true));
       const result = logprobsOf(logprobs);
       if (parts.length === 0 && !result) return [];
       return [{ content: { role: 'model', parts }, index, ...(result && { logprobsResult: result }) }];
@@ -278,9 +312,9 @@ export function createCandidateWriter(index: number, seal: Seal, withThoughts: b
   };
 }
 
-/** Writes the thinking of one candidate: its text as it comes, then what its maker needs back. */
+/** Writes the thinking of one candidate: its text first, then the data that its vendor requires back. */
 function createThoughtWriter(seal: Seal): (delta: ChatDelta) => readonly GeminiPart[] {
-  /** Whether the thinking of this block was shown already, so that its detail brings the signature only. */
+  /** True once the thinking of this block was sent, so that its detail adds only the signature. */
   let isShown = false;
   return (delta) => {
     const shown: GeminiPart[] = delta.reasoning_content ? [{ text: delta.reasoning_content, thought: true }] : [];
@@ -321,16 +355,16 @@ function wholeCall({ id, name, text, extra }: OpenCall): ToolCall {
   };
 }
 
-/** How the responses of one stream are put on the wire. */
+/** Framing of the responses of one stream. */
 export interface Frames {
   readonly contentType: string;
   readonly keepAlive: string;
   frame(value: unknown): string;
-  /** What ends the stream. */
+  /** Terminator of the stream. */
   end(): string;
 }
 
-/** Server-sent events with `alt=sse`; else one JSON array, sent element by element. */
+/** Server-sent events with `alt=sse`; otherwise one JSON array, sent element by element. */
 export function framesOf({ input: { query } }: DialectContext<GeminiBody>): Frames {
   return query['alt'] === 'sse' ? sseFrames() : arrayFrames();
 }
@@ -346,7 +380,7 @@ function sseFrames(): Frames {
 
 export const SSE_KEEP_ALIVE = ': keep-alive\n\n';
 
-/** White space may stand anywhere between elements, so a line break keeps the connection alive. */
+/** White space is allowed between elements, so a line break keeps the connection alive. */
 function arrayFrames(): Frames {
   let isOpen = false;
   return {

@@ -108,11 +108,17 @@ interface Account extends AccountRecord {
   readonly id: string;
 }
 
-type Api = Pick<PluginApi, 'ledger' | 'stores' | 'settings' | 'records' | 'shared' | 'audit' | 'route' | 'command'>;
+type Api = Pick<PluginApi, 'settings' | 'route' | 'command'> & {
+  readonly books: Pick<PluginApi['books'], 'ledger' | 'records'>;
+  readonly stores: Pick<PluginApi['stores'], 'shared' | 'kept'>;
+  readonly operators: Pick<PluginApi['operators'], 'audit'>;
+};
 
 /** `/api/core/admin/accounts` and `tollgate accounts`. An id with a slash is sent as `%2F`. */
 export function registerAccounts(api: Api, readBudgets: ReadBudgets = async () => []): void {
-  const { ledger } = api;
+  const {
+    books: { ledger },
+  } = api;
   const { defaultPlan } = api.settings;
   const table: Resource<Account, number> = {
     ...{ name: 'account', path: '/api/core/admin/accounts', id: 'id', schema: WHOLE_ACCOUNT },
@@ -149,7 +155,7 @@ type ShowAccount = (id: string) => Promise<ReturnType<typeof describe>>;
 
 function listAccounts(
   make: Make,
-  { ledger, settings }: Api,
+  { books: { ledger }, settings }: Api,
   { find }: Pick<Resource<Account, number>, 'find'>,
 ): Action {
   const { defaultPlan } = settings;
@@ -206,7 +212,7 @@ function listAccounts(
 }
 
 /** An account with its newest entries, the budgets of its plan and what it keeps. */
-async function showWhole({ ledger, stores, settings }: Api, readBudgets: ReadBudgets, account: Account) {
+async function showWhole({ books: { ledger }, stores, settings }: Api, readBudgets: ReadBudgets, account: Account) {
   const { id } = account;
   const [balance, entries, kept, all] = await Promise.all([
     ledger.balance(id),
@@ -324,7 +330,7 @@ type PlanWish = Pick<Wish<Account, number, unknown>, 'id' | 'found' | 'expected'
 
 function planActions(make: Make, api: Api, show: ShowAccount, readBudgets: ReadBudgets): readonly Action[] {
   const readPlans = createPlanBook(api);
-  const records = api.records<AccountRecord>(ACCOUNTS);
+  const records = api.books.records<AccountRecord>(ACCOUNTS);
   const give = async (plan: string | null, { id, found, expected }: PlanWish) => {
     const names = [...(await readPlans()).keys()];
     if (plan !== null && !names.includes(plan))

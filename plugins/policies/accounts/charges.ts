@@ -69,7 +69,7 @@ export interface RunningCall extends Linked<RunningCall> {
 
 /** What the policy works with beside the API. */
 export interface Books {
-  readonly ledger: PluginApi['ledger'];
+  readonly ledger: PluginApi['books']['ledger'];
   readonly rules: ChargeRules;
   readonly queues: WriteQueues;
   /** What reservations expire by: it never jumps. */
@@ -105,7 +105,7 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const { ledger, rules, clock, running } = books;
   const { budget, userLimits } = call.principal;
   const now = books.now();
-  const { cost, heldUntil, owed = false } = api.estimate(call);
+  const { cost, heldUntil, owed = false } = api.books.estimate(call);
   const first = call.state.get(HOLD) as Hold | undefined;
   const hold: Hold = {
     ...{ state: 'refused', budgets: [], used: [], amount: cost ?? 0, isLimited: false, more: [], running: [] },
@@ -143,13 +143,13 @@ export async function reserve(api: PluginApi, call: Call, books: Books): Promise
   const lower = (states: ReserveStates): number | undefined => {
     room = roomOf(wanted, states);
     tokens = fitOutput(wanted, room);
-    return tokens === undefined ? undefined : (api.estimate(call, tokens).cost ?? 0);
+    return tokens === undefined ? undefined : (api.books.estimate(call, tokens).cost ?? 0);
   };
   const result = await ledger.reserve({ ...reservation, lower });
   hold.state = result.outcome === 'held' ? 'held' : 'refused';
   if (result.outcome === 'held') {
     if (result.amount !== undefined && tokens !== undefined) {
-      api.limitOutput(call, tokens);
+      api.books.limitOutput(call, tokens);
       call.headers.set(MAX_TOKENS_HEADER, String(tokens));
       hold.amount = result.amount;
     }
@@ -218,13 +218,13 @@ const MAX_TOKENS_HEADER = 'x-tollgate-max-tokens';
 
 /** The most output tokens that so much money pays for; undefined for what has no such limit, or no known price. */
 export function outputFor(api: PluginApi, call: Call, amount: number): number | undefined {
-  const { completion_tokens: most } = api.estimate(call).units;
+  const { completion_tokens: most } = api.books.estimate(call).units;
   if (most === undefined) return undefined;
   let fits = 0;
   let tooMany = most + 1;
   while (tooMany - fits > 1) {
     const limit = Math.floor((fits + tooMany) / 2);
-    const { cost } = api.estimate(call, limit);
+    const { cost } = api.books.estimate(call, limit);
     if (cost === undefined) return undefined;
     if (cost <= amount) fits = limit;
     else tooMany = limit;

@@ -71,7 +71,7 @@ const QUERY = {
   properties: { yes: { enum: ['true', 'false'], description: '`true` erases; without it is only counted.' } },
 } as const;
 
-type Api = Pick<PluginApi, 'records' | 'ledger' | 'allPersonalData' | 'audit'>;
+type Api = Pick<PluginApi, 'books' | 'operators'>;
 
 /** `DELETE /api/core/admin/users/{id}` and `tollgate users erase`: counts what is kept of a user, and erases it when told to. */
 export function eraseAction(api: Api, checkId: (id: string) => void): Action {
@@ -79,7 +79,7 @@ export function eraseAction(api: Api, checkId: (id: string) => void): Action {
     checkId(id);
     const user = { userId: id, accounts: await accountsOf(api, id) };
     const erased = isSure ? await erase(api, user) : await count(api, user);
-    if (isSure) await api.audit({ actor, action: 'user.erase', subject: id, after: { erased } });
+    if (isSure) await api.operators.audit({ actor, action: 'user.erase', subject: id, after: { erased } });
     return { object: 'erasure', user_id: id, dry_run: !isSure, erased, stays: STAYS };
   };
   const route: Route = {
@@ -109,12 +109,15 @@ export function eraseAction(api: Api, checkId: (id: string) => void): Action {
 }
 
 /** Their own account, and all others that ever paid for them. */
-async function accountsOf({ ledger }: Pick<Api, 'ledger'>, userId: string): Promise<PersonOf['accounts']> {
+async function accountsOf({ books: { ledger } }: Pick<Api, 'books'>, userId: string): Promise<PersonOf['accounts']> {
   const rows = await ledger.report({ edges: [0, Date.now() + 1], by: ['account'], userId });
   return [...new Set([userId, ...rows.flatMap(({ account }) => account ?? [])])];
 }
 
-async function count({ allPersonalData, records }: Api, user: PersonOf): Promise<Erasure['erased']> {
+async function count(
+  { operators: { allPersonalData }, books: { records } }: Api,
+  user: PersonOf,
+): Promise<Erasure['erased']> {
   const { value } = await records<UserRecord>(USERS).find(user.userId);
   const counts: Record<string, number> = { records_of_the_user: value && Object.keys(value).length > 0 ? 1 : 0 };
   for (const data of allPersonalData()) counts[data.name] = (counts[data.name] ?? 0) + (await data.count(user));
@@ -122,10 +125,10 @@ async function count({ allPersonalData, records }: Api, user: PersonOf): Promise
 }
 
 async function erase(api: Api, user: PersonOf): Promise<Erasure['erased']> {
-  const users = api.records<UserRecord>(USERS);
+  const users = api.books.records<UserRecord>(USERS);
   // Before any of it goes: a session is also one of the documents that its account keeps.
   const counts = await count(api, user);
-  for (const data of api.allPersonalData()) await eraseOne(data, user);
+  for (const data of api.operators.allPersonalData()) await eraseOne(data, user);
   const { value } = await users.find(user.userId);
   // Who is blocked stays so: nobody gets in by being erased.
   if (value && Object.keys(value).some((name) => name !== 'blockedAt'))
@@ -134,7 +137,7 @@ async function erase(api: Api, user: PersonOf): Promise<Erasure['erased']> {
   return counts;
 }
 
-async function eraseOne(data: ReturnType<Api['allPersonalData']>[number], user: PersonOf): Promise<void> {
+async function eraseOne(data: ReturnType<Api['operators']['allPersonalData']>[number], user: PersonOf): Promise<void> {
   try {
     await data.erase(user);
   } catch (cause) {

@@ -59,7 +59,7 @@ const RETRIES: Schema = {
   },
 };
 
-function targetsRoute({ gateway }: PluginApi): Route {
+function targetsRoute({ operators: { gateway } }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/targets', scope: 'targets:read' },
     summary: 'The targets that the configuration names or that were tried: state, errors, latency, the last error',
@@ -104,7 +104,7 @@ const RELOAD_RESPONSE: Schema = {
   },
 };
 
-function reloadRoute({ gateway }: PluginApi): Route {
+function reloadRoute({ operators: { gateway } }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'POST', path: '/api/core/admin/reload', scope: 'config:reload' },
     summary: 'Read the configuration anew, as `tollgate reload` does',
@@ -162,7 +162,7 @@ const CONFIGURATION: Schema = {
 };
 
 /** What `tollgate config print` shows, of the running gateway. */
-function configurationRoute({ gateway }: PluginApi): Route {
+function configurationRoute({ operators: { gateway } }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/configuration', scope: 'config:read' },
     summary: 'The configuration that serves, without its secrets',
@@ -240,7 +240,7 @@ const PLUGIN: Schema = {
 };
 
 /** The plugins in the order in which inward hooks run. */
-function pluginsRoute({ gateway, gather }: PluginApi): Route {
+function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
   const gatherCounts = gather('hooks', () => gateway.plugins().map(({ name, counts }) => ({ name, counts })));
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/plugins', scope: 'config:read' },

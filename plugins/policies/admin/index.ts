@@ -45,7 +45,7 @@ const ENTRY = {
 type Words = Readonly<Record<string, unknown>>;
 
 /** `/api/core/admin/audit` and `tollgate audit`: there is no way to change it. */
-function auditLog({ auditLog: readLog }: Pick<PluginApi, 'auditLog'>): Required<Action> {
+function auditLog({ operators: { auditLog: readLog } }: Pick<PluginApi, 'operators'>): Required<Action> {
   return listAction(
     { path: '/api/core/admin/audit', scope: 'audit:read' },
     {
@@ -158,7 +158,7 @@ const SIGN_IN = 'POST /api/core/admin/console/session';
 /** Writes to the audit log who was refused a route of operators, that of the metrics too, or to sign in at the console. */
 function noteRefusals(api: PluginApi): void {
   const note = createRefusals(api);
-  api.watchRefusals(({ error: { code, refusedBy }, route, ip, principal }) => {
+  api.operators.watchRefusals(({ error: { code, refusedBy }, route, ip, principal }) => {
     // Who sends none tried nothing.
     if (code === 'missing_api_key') return;
     const isSignIn = route === SIGN_IN;
@@ -175,7 +175,7 @@ export default definePlugin({
   name: 'admin',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['ledger', 'records'],
+  permissions: ['ledger', 'records', 'operators'],
   commands: [
     { name: 'users', summary: 'List, block, unblock and erase users' },
     { name: 'target', summary: 'Drain a target or reset its health' },

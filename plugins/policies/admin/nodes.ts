@@ -40,7 +40,7 @@ const NODE: Schema = {
   },
 };
 
-type Api = Pick<PluginApi, 'keyv' | 'stores' | 'settings' | 'routing' | 'keep' | 'onReady' | 'onClose' | 'route'>;
+type Api = Pick<PluginApi, 'keyv' | 'stores' | 'settings' | 'models' | 'keep' | 'onReady' | 'onClose' | 'route'>;
 
 /** Tells the store every ten seconds that this process runs on it, and shows operators all that do. */
 export function registerNodes(api: Api): void {
@@ -70,9 +70,9 @@ export function registerNodes(api: Api): void {
   });
 }
 
-function countStates({ routing }: Pick<Api, 'routing'>): Node['targets'] {
+function countStates({ models }: Pick<Api, 'models'>): Node['targets'] {
   const counts: Record<string, number> = {};
-  for (const { state } of routing().targets) counts[state] = (counts[state] ?? 0) + 1;
+  for (const { state } of models.routing().targets) counts[state] = (counts[state] ?? 0) + 1;
   return counts;
 }
 

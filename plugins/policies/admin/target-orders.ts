@@ -35,11 +35,7 @@ const ORDERED = {
   },
 } as const;
 
-type Api = Pick<
-  PluginApi,
-  | ('stores' | 'gateway' | 'keep' | 'gather' | 'onReady' | 'onClose' | 'route' | 'command' | 'audit')
-  | ('catalog' | 'offers' | 'aliases')
->;
+type Api = Pick<PluginApi, 'stores' | 'operators' | 'keep' | 'onReady' | 'onClose' | 'route' | 'command' | 'models'>;
 
 /**
  * `/api/core/admin/targets/{name}/drain`, `undrain`, `reset` and `tollgate targets`: orders about targets are kept in the store, and each
@@ -149,7 +145,7 @@ function assertTarget(api: Api, name: string): void {
   const { provider, model } = targetOf(name);
   if (name.length <= MAX_NAME && !/\p{Cc}/u.test(name))
     if (provider === name ? names.providers.includes(name) : model !== '' && names.isModelOf(provider, model)) return;
-  const aliased = api.aliases().find(([alias]) => alias === name)?.[1];
+  const aliased = api.models.aliases().find(([alias]) => alias === name)?.[1];
   const near = names.near(name).filter((each) => each.includes('/'));
   const hint = aliased
     ? ` It is an alias: name one of its targets, ${aliased.slice(0, 5).join(', ')}.`
@@ -163,9 +159,8 @@ function assertTarget(api: Api, name: string): void {
 /** Makes this process do what the store says, from now on; returns how all are told that there is something new. */
 function followOrders({
   stores: { sets, counters },
-  gateway,
+  operators: { gateway, gather },
   keep,
-  gather,
   onReady,
   onClose,
 }: Api): () => Promise<void> {

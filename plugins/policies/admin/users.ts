@@ -75,14 +75,11 @@ const PATCH_BODY = {
   },
 } as const;
 
-type Api = Pick<
-  PluginApi,
-  'records' | 'shared' | 'settings' | 'ledger' | 'allPersonalData' | 'audit' | 'route' | 'command'
->;
+type Api = Pick<PluginApi, 'books' | 'stores' | 'settings' | 'operators' | 'route' | 'command'>;
 
 /** `/api/core/admin/users` and `tollgate users`; an id with a slash is sent as `%2F`. */
 export function registerUsers(api: Api): void {
-  const users = api.records<UserRecord>(USERS);
+  const users = api.books.records<UserRecord>(USERS);
   const show = (user: User): Promise<ShownUser> => showUser(api, user);
   const table: Resource<User, number> = {
     ...{ name: 'user', path: '/api/core/admin/users', id: 'id', schema: USER },
@@ -201,7 +198,7 @@ const MOST_CPU_MS = 20;
 const AT_ONCE = 8;
 
 function listUsers(make: Make, api: Api): Action {
-  const users = api.records<UserRecord>(USERS);
+  const users = api.books.records<UserRecord>(USERS);
   return make.list({
     http: {
       summary: 'List users: whoever called with a key or token, got a key or was blocked',
@@ -276,7 +273,10 @@ function isWanted(user: User, name: string | undefined, state: string | undefine
 }
 
 /** What each user spent since the month began, by id; of one user alone where that is given. */
-async function readSpent({ ledger }: Pick<Api, 'ledger'>, userId?: string): Promise<ReadonlyMap<string, bigint>> {
+async function readSpent(
+  { books: { ledger } }: Pick<Api, 'books'>,
+  userId?: string,
+): Promise<ReadonlyMap<string, bigint>> {
   const now = new Date();
   const from = Date.UTC(now.getUTCFullYear(), now.getUTCMonth());
   const edges = [from, now.getTime() + 1];
@@ -286,10 +286,10 @@ async function readSpent({ ledger }: Pick<Api, 'ledger'>, userId?: string): Prom
 
 async function showUser(api: Api, { id, ...user }: User, spent?: ReadonlyMap<string, bigint>): Promise<ShownUser> {
   const sums = spent ?? (await readSpent(api, id));
-  const { calls } = await api.ledger.calls({ userId: id, limit: 1 });
+  const { calls } = await api.books.ledger.calls({ userId: id, limit: 1 });
   const account = calls[0]?.account ?? id;
   const { plan = api.settings.defaultPlan ?? null } = await findAccount(api, account);
-  const counts = api.allPersonalData().filter(({ name }) => name === 'keys');
+  const counts = api.operators.allPersonalData().filter(({ name }) => name === 'keys');
   const keys = await Promise.all(counts.map((data) => data.count({ userId: id, accounts: [account] })));
   const at = calls[0]?.at;
   return {

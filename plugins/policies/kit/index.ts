@@ -65,7 +65,7 @@ export {
 export { createLocalCounters } from './local-counters.ts';
 export { createModelNames, type ModelNames, type ModelNamesApi } from './model-names.ts';
 
-export type { NoticeType, OperatorNotice } from './notices.ts';
+export type { NoticeApi, NoticeType, OperatorNotice } from './notices.ts';
 export { daysBefore, hasReceivers, tellOperators } from './notices.ts';
 
 export { FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList } from './operator-lists.ts';

@@ -8,7 +8,7 @@ import {
 } from '../../../contract/index.ts';
 import { assertInPlan, createPlanFinder } from '../../../contract/operators.ts';
 
-export type ModelNamesApi = Pick<PluginApi, 'catalog' | 'offers' | 'aliases'>;
+export type ModelNamesApi = Pick<PluginApi, 'models'>;
 
 /** What a gateway calls its models, for lists and budgets that name them: a name that means nothing would open or limit nothing. */
 export interface ModelNames {
@@ -26,11 +26,13 @@ export interface ModelNames {
 type Offers = ReadonlyMap<string, Offer>;
 
 export function createModelNames(api: ModelNamesApi): ModelNames {
-  const { catalog } = api;
+  const {
+    models: { catalog },
+  } = api;
   const offers: readonly Offers[] = (
     ['chat', 'embeddings', 'speech', 'moderations', 'rerank', 'images', 'transcription'] as const
-  ).map((each) => api.offers(each));
-  const all = api.aliases().map(([alias]) => alias);
+  ).map((each) => api.models.offers(each));
+  const all = api.models.aliases().map(([alias]) => alias);
   const patterns = all.flatMap((alias) => (alias.endsWith('*') ? [alias.slice(0, -1)] : []));
   const aliases = all.filter((alias) => !alias.endsWith('*'));
   const isAlias = (name: string): boolean =>
@@ -86,14 +88,18 @@ function hasModel(api: ModelNamesApi, offers: Offers, provider: string, model: s
 }
 
 /** Whether a provider's list has a model; a provider that takes any has those names alone that its list knows. */
-function isListed({ catalog }: ModelNamesApi, offers: Offers, provider: string, model: string): boolean {
+function isListed({ models: { catalog } }: ModelNamesApi, offers: Offers, provider: string, model: string): boolean {
   const { models = [], addModels = [] } = offers.get(provider) ?? {};
   const found = catalog.find(provider, model);
   if (found && catalog.list(provider).includes(found.id)) return true;
   return [...models, ...addModels].some(({ id }) => model.startsWith(id));
 }
 
-function modelsOf({ catalog }: ModelNamesApi, offers: readonly Offers[], provider: string): readonly string[] {
+function modelsOf(
+  { models: { catalog } }: ModelNamesApi,
+  offers: readonly Offers[],
+  provider: string,
+): readonly string[] {
   const offered = offers.flatMap((each) => {
     const { models = [], addModels = [] } = each.get(provider) ?? {};
     return [...models, ...addModels].map(({ id }) => id);
@@ -103,14 +109,14 @@ function modelsOf({ catalog }: ModelNamesApi, offers: readonly Offers[], provide
 
 /** Whether a caller may use a model that it did not ask for, by the lists of its key and of its plan; an alias among them allows its own targets alone. */
 export function createModelCheck(
-  api: Pick<PluginApi, 'catalog'> & Parameters<typeof createPlanFinder>[0],
+  api: Pick<PluginApi, 'models'> & Parameters<typeof createPlanFinder>[0],
 ): (principal: Principal, target: Target) => Promise<boolean> {
   const findPlan = createPlanFinder(api);
   return async (principal, target) => {
     if (principal.providers && !principal.providers.includes(target.provider)) return false;
     const lists = [principal.models && { name: 'key', plan: { models: principal.models } }, await findPlan(principal)];
     try {
-      for (const list of lists) assertInPlan(api.catalog, list, [target]);
+      for (const list of lists) assertInPlan(api.models.catalog, list, [target]);
       return true;
     } catch {
       return false;
@@ -119,7 +125,7 @@ export function createModelCheck(
 }
 
 /** Throws an {@link OptionError} where the option at `pointer` is no `provider/model` that a provider here takes. */
-export function assertTarget({ catalog }: Pick<PluginApi, 'catalog'>, pointer: string, name: string): void {
+export function assertTarget({ models: { catalog } }: Pick<PluginApi, 'models'>, pointer: string, name: string): void {
   const { provider, model } = splitName(name);
   if (name.includes('/') && catalog.find(provider, model)) return;
   throw new OptionError(

@@ -32,18 +32,23 @@ type Listener = (notice: OperatorNotice) => void;
 /** By the gateway that instances share. */
 const LISTENERS = new WeakMap<GatewayView, Set<Listener>>();
 
+/** What notices are sent and received by: a part of the plugin's API, with the permission `operators`. */
+export interface NoticeApi {
+  readonly operators: Pick<PluginApi['operators'], 'gateway'>;
+}
+
 /** Lets operators know: receivers of the policy `notices` get it, each cause once. Costs nothing where there are none; never throws. */
-export function tellOperators({ gateway }: Pick<PluginApi, 'gateway'>, notice: OperatorNotice): void {
+export function tellOperators({ operators: { gateway } }: NoticeApi, notice: OperatorNotice): void {
   for (const listener of LISTENERS.get(gateway) ?? []) listener(notice);
 }
 
 /** Whether a receiver of notices is there. */
-export function hasReceivers({ gateway }: Pick<PluginApi, 'gateway'>): boolean {
+export function hasReceivers({ operators: { gateway } }: NoticeApi): boolean {
   return LISTENERS.has(gateway);
 }
 
 /** Is given what any instance of the same gateway lets operators know. */
-export function onNotice({ gateway }: Pick<PluginApi, 'gateway'>, listener: Listener): void {
+export function onNotice({ operators: { gateway } }: NoticeApi, listener: Listener): void {
   LISTENERS.set(gateway, (LISTENERS.get(gateway) ?? new Set()).add(listener));
 }
 

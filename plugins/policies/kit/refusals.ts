@@ -26,11 +26,13 @@ const MAX_CALLERS = 100;
  * Writes refusals to the audit log: the first of a caller at once, all that follow within ten minutes as one entry with their number. So
  * nobody fills the log by trying, however often and from however many addresses.
  */
-export function createRefusals(api: Pick<PluginApi, 'audit' | 'onClose'>): (refusal: Refusal) => void {
+export function createRefusals(
+  api: Pick<PluginApi, 'onClose'> & { readonly operators: Pick<PluginApi['operators'], 'audit'> },
+): (refusal: Refusal) => void {
   let window = new Map<string, Repeated>();
   let timer: NodeJS.Timeout | undefined;
   // What the store does not take is in the gateway's log.
-  const write = (change: AuditChange): Promise<void> => api.audit(change).catch(() => undefined);
+  const write = (change: AuditChange): Promise<void> => api.operators.audit(change).catch(() => undefined);
 
   const end = async (): Promise<void> => {
     clearTimeout(timer);

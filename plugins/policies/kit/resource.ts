@@ -201,7 +201,7 @@ const NO_BODY = { type: 'object', additionalProperties: false, properties: {} } 
 /** Says on the command line how soon a change holds. */
 export const WITHIN = 'gateways that run know it within five seconds';
 
-type Api = Pick<PluginApi, 'route' | 'command' | 'audit'>;
+type Api = Pick<PluginApi, 'route' | 'command'> & { readonly operators: Pick<PluginApi['operators'], 'audit'> };
 
 /** Registers the routes of a resource in the order of its actions, and its command. */
 export function resource<Value, Version extends VersionTag>(
@@ -310,7 +310,7 @@ function showAction<Value, Shown extends object>(
 }
 
 function changeAction<Value, Version extends VersionTag, Body extends Schema, Shown extends object>(
-  { audit }: Api,
+  { operators: { audit } }: Api,
   table: Resource<Value, Version>,
   { word, http, apply, cli }: Change<Value, Version, Body, Shown>,
   isNew = false,

@@ -112,9 +112,9 @@ type TeamRoute<Body extends object> = Pick<
 
 /** Makes what registers a route within a team, for its owners alone: who owns it is read anew each time. */
 export function createTeamRoutes(
-  api: Pick<PluginApi, 'records' | 'route'>,
+  api: Pick<PluginApi, 'books' | 'route'>,
 ): <const Body extends object>(route: TeamRoute<Body>) => void {
-  const teams = api.records<StoredTeams>(TEAMS);
+  const teams = api.books.records<StoredTeams>(TEAMS);
   const find = async ({ params, state: { principal } }: RouteContext<unknown>): Promise<OwnTeam> => {
     const tag = params['team'] ?? '';
     const team = teamOf((await teams.find(ALL_TEAMS)).value ?? {}, tag)?.team;

@@ -37,6 +37,7 @@ export default definePlugin({
   name: 'model-refresh',
   kind: 'policy',
   apiVersion: 1,
+  permissions: ['operators'],
   configSchema: {
     type: 'object',
     additionalProperties: false,
@@ -70,7 +71,7 @@ export default definePlugin({
       await useKept(api).catch((error: unknown) => warn(api, 'the models that were taken over', error));
       const { table, everyMs } = options;
       if (table !== undefined && everyMs !== undefined) keepUp(api, options, undefined, everyMs);
-      for (const [name, provider] of api.offers('chat'))
+      for (const [name, provider] of api.models.offers('chat'))
         if (canListModels(provider) && provider.refreshModelsMs !== undefined)
           keepUp(api, options, name, provider.refreshModelsMs);
     });
@@ -187,13 +188,15 @@ function modelsRoute(api: PluginApi): Route {
     responses: { 200: { description: 'The aliases, then the models by provider.', schema: listOf(MODEL) } },
     handler(ctx) {
       const { limit, after } = readPage(ctx);
-      const { catalog } = api;
+      const {
+        models: { catalog },
+      } = api;
       const canCall = (target: string): boolean => catalog.isConfigured(target.split('/', 1)[0] ?? '');
       const describeState = (id: string, isConfigured: boolean) => {
-        const problem = api.problemOfModel(id);
+        const problem = api.models.problemOf(id);
         return { is_callable: isConfigured && problem?.stops !== true, problem: problem?.text ?? null };
       };
-      const aliases = api.aliases().map(([id, targets]) => ({
+      const aliases = api.models.aliases().map(([id, targets]) => ({
         ...{ id, provider: null, targets },
         ...describeState(id, targets.some(canCall)),
         ...{ context_window: null, max_output: null, price: null },
@@ -215,7 +218,7 @@ function modelsRoute(api: PluginApi): Route {
 }
 
 /** What is known of the models of a provider. */
-function modelsOf({ catalog }: Pick<PluginApi, 'catalog'>, provider: string) {
+function modelsOf({ models: { catalog } }: Pick<PluginApi, 'models'>, provider: string) {
   return catalog.list(provider).map((model) => {
     const info = catalog.find(provider, model);
     return {
@@ -264,7 +267,7 @@ function modelsCommand(api: PluginApi, options: Options): Command {
 }
 
 /** The providers that a command is for. */
-function providersOf({ catalog }: PluginApi, wanted: unknown): readonly string[] {
+function providersOf({ models: { catalog } }: PluginApi, wanted: unknown): readonly string[] {
   if (typeof wanted !== 'string') return catalog.providers();
   if (catalog.has(wanted)) return [wanted];
   const near = nearest(wanted, catalog.providers());
@@ -287,7 +290,7 @@ async function updateModels(api: PluginApi, { table }: Options, input: CommandIn
     );
   const names = providersOf(api, options['provider']);
   const inUse = await useKept(api);
-  const offers = api.offers('chat');
+  const offers = api.models.offers('chat');
   const sources: readonly (readonly [string, () => Promise<Plan>])[] = [
     ...(table !== undefined && options['provider'] === undefined
       ? [['the table of models', () => planTable(api, table, inUse)] as const]
@@ -337,7 +340,7 @@ async function takeOver(api: PluginApi, plan: Plan, acceptDearer: boolean, actor
   const differences = plan.changes.length;
   const dearer = dearerIn(plan).length;
   if (differences > 0)
-    await api.audit({
+    await api.operators.audit({
       actor,
       action: 'models.update',
       subject: plan.source,
@@ -367,7 +370,7 @@ function showChanges(
 }
 
 function showModels(api: PluginApi, names: readonly string[], withAliases: boolean, io: CommandIo): void {
-  const aliases = withAliases ? api.aliases().map(([id, targets]) => ({ id, alias_of: targets })) : [];
+  const aliases = withAliases ? api.models.aliases().map(([id, targets]) => ({ id, alias_of: targets })) : [];
   const rows = names.flatMap((provider) => modelsOf(api, provider));
   const table = io.table(
     ['MODEL', 'CONTEXT TOKENS', 'ENDS', 'INPUT USD/M TOKENS', 'CACHED USD/M TOKENS', 'OUTPUT USD/M TOKENS'],

@@ -41,22 +41,19 @@ interface KeptList {
   readonly at: number;
 }
 
-type UpdateApi = Pick<
-  PluginApi,
-  'catalog' | 'http' | 'keyv' | 'listModels' | 'modelTables' | 'offers' | 'useModelTable'
->;
+type UpdateApi = Pick<PluginApi, 'models' | 'http' | 'keyv' | 'operators'>;
 
 const TABLE = 'table';
 const tables = (api: UpdateApi) => api.keyv<KeptTable>('tables');
 const lists = (api: UpdateApi) => api.keyv<KeptList>('models');
 
 /** Lets the gateway use what was taken over and is newer than its own table; answers the table that is in use. */
-export async function useKept(api: UpdateApi, shipped: ModelTable = api.modelTables.shipped()): Promise<ModelTable> {
+export async function useKept(api: UpdateApi, shipped: ModelTable = api.models.tables.shipped()): Promise<ModelTable> {
   const kept = await tables(api).get(TABLE);
   const isNewer = kept !== undefined && (kept.table.version ?? 0) > (shipped.version ?? 0);
   const table = isNewer ? kept.table : shipped;
-  if (isNewer) api.useModelTable(table);
-  const names = api.catalog.providers();
+  if (isNewer) api.operators.useModelTable(table);
+  const names = api.models.catalog.providers();
   const found = await Promise.all(names.map((name) => lists(api).get(name)));
   for (const [at, name] of names.entries()) {
     const list = found[at];
@@ -74,7 +71,7 @@ export async function keptAt(api: UpdateApi, provider?: string): Promise<number 
 }
 
 /** A list of the operator's own says all that is callable, unless the vendor's is to be added to it. */
-function learn({ catalog, offers }: UpdateApi, name: string, models: readonly ModelInfo[]): void {
+function learn({ models: { catalog, offers } }: UpdateApi, name: string, models: readonly ModelInfo[]): void {
   const offer = offers('chat').get(name);
   if (!offer) return;
   const own =
@@ -84,13 +81,14 @@ function learn({ catalog, offers }: UpdateApi, name: string, models: readonly Mo
 
 /** What a provider's vendor lists, and how that differs from what is known. */
 export async function planList(api: UpdateApi, provider: string): Promise<Plan> {
-  const models = await api.listModels(provider);
+  const models = await api.models.listAtVendor(provider);
   const where = `the list of ${provider}`;
   if (models.length === 0) throw refused(where, 'has no models');
-  const problems = api.modelTables.problemsOfModels(models);
+  const problems = api.models.tables.problemsOfModels(models);
   if (problems.length > 0) throw refused(where, `cannot be used: ${problems.join('; ')}`);
-  const listed = new Set(api.catalog.list(provider));
-  const known = (id: string): ModelInfo | undefined => (listed.has(id) ? api.catalog.find(provider, id) : undefined);
+  const listed = new Set(api.models.catalog.list(provider));
+  const known = (id: string): ModelInfo | undefined =>
+    listed.has(id) ? api.models.catalog.find(provider, id) : undefined;
   const gone = ((await lists(api).get(provider))?.models ?? []).filter(
     ({ id }) => !models.some((model) => model.id === id),
   );
@@ -122,7 +120,7 @@ export async function planTable(api: UpdateApi, url: string, base: ModelTable): 
   if (response.statusCode !== 200)
     throw refused(where, `is not at its address: that has the status ${response.statusCode}`);
   const body: unknown = response.body;
-  const problems = api.modelTables.problemsOfTable(body);
+  const problems = api.models.tables.problemsOfTable(body);
   if (problems.length > 0) throw refused(where, `cannot be used: ${problems.join('; ')}`);
   const next = body as ModelTable;
   if ((next.version ?? 0) < (base.version ?? 0))

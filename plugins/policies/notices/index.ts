@@ -133,7 +133,7 @@ export default definePlugin({
   name: 'notices',
   kind: 'policy',
   apiVersion: 1,
-  permissions: ['ledger'],
+  permissions: ['ledger', 'operators'],
   commands: [{ name: 'notices', summary: 'Send a test notice to each receiver' }],
   configSchema: CONFIG,
   check: ({ receivers, timezone }) =>

@@ -78,7 +78,7 @@ function watchTargets(api: PluginApi, { tell }: WatchOptions): () => Promise<voi
 
   return async () => {
     const now = Date.now();
-    const reports = api.routing().targets;
+    const reports = api.models.routing().targets;
     const opened: TargetReport[] = [];
     const gone = new Set(open.keys());
     for (const report of reports) {
@@ -165,7 +165,7 @@ function closedNotice(report: TargetReport, { since }: OpenTarget, now: number):
 /** All workers hear of a refused reload at about the same time; nodes with the same file, too. */
 const RELOAD_MS = MINUTE_MS;
 
-function watchReloads({ gateway, keep }: PluginApi, { tell }: WatchOptions): () => Promise<void> {
+function watchReloads({ operators: { gateway }, keep }: PluginApi, { tell }: WatchOptions): () => Promise<void> {
   const last = keep('reload', (): { problem?: string | undefined } => ({}));
   return async () => {
     const problem = gateway.reloadProblem();
@@ -258,7 +258,7 @@ export async function findUnusualSpend(
 /** What ended within this time before a full hour is booked by then. */
 const BOOKED_MS = 2 * MINUTE_MS;
 
-async function tellSpend({ ledger }: PluginApi, options: WatchOptions): Promise<void> {
+async function tellSpend({ books: { ledger } }: PluginApi, options: WatchOptions): Promise<void> {
   const { timezone, unusualTimes: times, unusualUsd, isFirst, tell } = options;
   const now = Date.now() - BOOKED_MS;
   // One process looks, once an hour.

@@ -72,7 +72,7 @@ export default definePlugin({
   },
 });
 
-function reconcileCommand(api: Pick<PluginApi, 'http' | 'ledger' | 'catalog'>, config: Config): Command {
+function reconcileCommand(api: Pick<PluginApi, 'http' | 'books' | 'models'>, config: Config): Command {
   return {
     name: 'reconcile',
     summary: 'Compare the ledger with the bill of a vendor',
@@ -95,7 +95,7 @@ function reconcileCommand(api: Pick<PluginApi, 'http' | 'ledger' | 'catalog'>, c
       const bound = readTolerance(String(tolerance));
       const { providers, ...how } = config[vendor];
       const ours = providers.length > 0 ? providers : [vendor];
-      const unknown = ours.find((name) => !api.catalog.has(name));
+      const unknown = ours.find((name) => !api.models.catalog.has(name));
       if (unknown !== undefined)
         throw new GatewayError(
           'unsupported_provider',
@@ -103,7 +103,7 @@ function reconcileCommand(api: Pick<PluginApi, 'http' | 'ledger' | 'catalog'>, c
         );
       // Only here: a start of the gateway reads none of it.
       const [{ readBill }, { compareWith }] = await Promise.all([import('./vendors.ts'), import('./compare.ts')]);
-      const compared = await compareWith(await readBill(api, vendor, how, days), api.ledger, ours, days);
+      const compared = await compareWith(await readBill(api, vendor, how, days), api.books.ledger, ours, days);
       const isWithin = show(compared, { vendor, days, bound, isAll: options['all'] === true }, io);
       return isWithin ? 0 : CHECK_FAILED;
     },

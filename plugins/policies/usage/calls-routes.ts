@@ -61,7 +61,10 @@ function ownRoute(api: PluginApi, permission: string): Route {
     responses: { 200: { description: 'A page of calls.', schema: LIST } },
     async handler(ctx) {
       const query = readCallsQuery(wordsOf(ctx), Date.now());
-      respond(ctx, await listCalls(api.ledger, { ...query, filter: ownCalls(ctx.state.principal, query.filter) }));
+      respond(
+        ctx,
+        await listCalls(api.books.ledger, { ...query, filter: ownCalls(ctx.state.principal, query.filter) }),
+      );
     },
   };
 }
@@ -88,7 +91,7 @@ function adminRoute(api: PluginApi): Route {
       const { follow, ...words } = wordsOf(ctx);
       if (readChoice({ follow }, 'follow', ['false', 'true']) === 'true')
         return respondFollowing(ctx, api, words, followers);
-      respond(ctx, await listCalls(api.ledger, readCallsQuery(words, Date.now())));
+      respond(ctx, await listCalls(api.books.ledger, readCallsQuery(words, Date.now())));
     },
   };
 }
@@ -113,7 +116,7 @@ function oneRoute(api: PluginApi, findBodies: FindBodies): Route {
       const id = ctx.params['id'] ?? '';
       ctx.set('cache-control', 'no-store');
       const bodies = hasScope(ctx.state.principal, 'bodies:read') ? await findBodies(id) : undefined;
-      ctx.body = { ...tellCall(await findCall(api.ledger, id)), bodies: bodies ?? null };
+      ctx.body = { ...tellCall(await findCall(api.books.ledger, id)), bodies: bodies ?? null };
     },
   };
 }
@@ -128,7 +131,7 @@ export function registerTeamCalls(api: PluginApi): void {
     async handler(ctx, { tag }) {
       const query = readCallsQuery(wordsOf(ctx), Date.now());
       refuseOtherTag(query.filter.tag, tag);
-      respond(ctx, await listCalls(api.ledger, { ...query, filter: { ...query.filter, tag } }));
+      respond(ctx, await listCalls(api.books.ledger, { ...query, filter: { ...query.filter, tag } }));
     },
   });
   route({
@@ -137,7 +140,7 @@ export function registerTeamCalls(api: PluginApi): void {
     responses: { 200: { description: 'The call.', schema: CALL } },
     async handler(ctx, { tag }) {
       ctx.set('cache-control', 'no-store');
-      ctx.body = tellCall(await findCall(api.ledger, ctx.params['id'] ?? '', { tag }));
+      ctx.body = tellCall(await findCall(api.books.ledger, ctx.params['id'] ?? '', { tag }));
     },
   });
 }
@@ -163,7 +166,7 @@ const MAX_OF_USER = 10;
 /** Sends each call as it is settled, as an event `call`, until the reader leaves. */
 async function respondFollowing(
   ctx: RouteContext,
-  { ledger }: Pick<PluginApi, 'ledger'>,
+  { books: { ledger } }: Pick<PluginApi, 'books'>,
   words: Words,
   /** Who follows this process now: the users. */
   followers: string[],
@@ -191,7 +194,7 @@ async function respondFollowing(
 
 async function follow(
   ctx: RouteContext,
-  ledger: PluginApi['ledger'],
+  ledger: PluginApi['books']['ledger'],
   options: Pick<Parameters<typeof followCalls>[1], 'filter' | 'recent' | 'lastId'>,
 ): Promise<void> {
   const signal = AbortSignal.any([ctx.state.signal, AbortSignal.timeout(LONGEST_MS)]);

@@ -214,7 +214,7 @@ function registerTeamUsage(api: PluginApi): void {
   });
 }
 
-async function respond(ctx: RouteContext, { ledger }: PluginApi, query: UsageQuery): Promise<void> {
+async function respond(ctx: RouteContext, { books: { ledger } }: PluginApi, query: UsageQuery): Promise<void> {
   const page = await runUsageQuery(ledger, query);
   ctx.set('cache-control', 'no-store');
   if (query.format === 'json') {
@@ -424,9 +424,9 @@ export default definePlugin({
     for (const route of callsRoutes(api, config.permission, findBodies)) api.route(route);
     registerTeamUsage(api);
     registerTeamCalls(api);
-    api.command(usageCommand(api.ledger));
-    api.command(callsCommand(api.ledger, findBodies));
-    api.personalData(personalBodies(api));
+    api.command(usageCommand(api.books.ledger));
+    api.command(callsCommand(api.books.ledger, findBodies));
+    api.stores.personalData(personalBodies(api));
     const rules = bodyRules(config);
     if (rules) keepBodies(api, rules);
   },

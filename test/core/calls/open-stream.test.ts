@@ -40,7 +40,7 @@ interface Read {
   readonly usage: unknown;
 }
 
-/** Reads a whole stream. */
+/** Reads a complete stream. */
 async function readAll(parts: readonly Buffer[]): Promise<Read> {
   let text = '';
   let finish: string | undefined;

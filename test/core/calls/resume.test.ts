@@ -15,7 +15,7 @@ function said(text: string): Said {
   return noted;
 }
 
-/** What a caller reads behind a text that was said, of these pieces of the next vendor. */
+/** Text that a caller reads after `text`, from these pieces of the next vendor. */
 function joined(text: string, pieces: readonly string[], continuation?: Continuation): string {
   const seam = new Seam(said(text), continuation);
   const chunks = [...pieces.map((piece) => chunkOf(piece)), chunkOf('', 'stop')].map((piece) => seam.push(piece));
@@ -26,7 +26,7 @@ function joined(text: string, pieces: readonly string[], continuation?: Continua
   return chunks.map(({ choices: [choice] }) => choice?.delta.content ?? '').join('');
 }
 
-/** Words over few letters and blanks, so that they repeat themselves. */
+/** Words of few letters and blanks, so that they contain repetitions. */
 const words = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '\n', 'é', '🎉'), minLength: 1, maxLength: 60 });
 const cut = (text: string, sizes: readonly number[]): readonly string[] => {
   const pieces: string[] = [];

@@ -3,7 +3,7 @@ import type { ChatRequest } from '../../../contract/chat.ts';
 import { factsOf } from '../../../contract/facts.ts';
 import { estimateChat } from '../../../core/calls/meter.ts';
 
-/** A nano-dollar for a token. */
+/** One nano-dollar per token. */
 const PRICE = { input: 0.001, output: 0.001, audio_input: 0.001 };
 const base: ChatRequest = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
 const LONG = 'x'.repeat(40_000);

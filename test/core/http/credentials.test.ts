@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { GatewayError } from '../../../contract/errors.ts';
 import { readCredential, withoutCredentials } from '../../../core/http/authenticate.ts';
 
-/** A request with these headers, as Node parses them. */
+/** Request with these headers, as Node parses them. */
 function request(...raw: readonly (readonly [name: string, value: string])[]): IncomingMessage {
   const headers: Record<string, string> = {};
   for (const [name, value] of raw) {

@@ -7,7 +7,7 @@ import { createSilentLog } from '../../support/log.ts';
 
 const WRONG = new GatewayError('invalid_api_key', 'wrong');
 
-/** What a thing is refused with; "ok" when it is not. */
+/** Code of the error; "ok" if there is none. */
 function codeOf(act: () => unknown): string {
   try {
     act();

@@ -6,7 +6,7 @@ import { listen } from '../../../core/http/server.ts';
 import { until } from '../../support/wait.ts';
 
 describe('a server', () => {
-  /** A server whose answers are left open for the test to end. */
+  /** Server whose responses stay open until the test ends them. */
   async function serve(isEndless = false) {
     const lifecycle = new Lifecycle();
     const open: { readonly response: ServerResponse; readonly signal: AbortSignal }[] = [];

@@ -3,7 +3,7 @@ import { type GatewayError, isGatewayError } from '../../../contract/errors.ts';
 import { createMemory, type Hold } from '../../../core/http/memory.ts';
 import { until } from '../../support/wait.ts';
 
-/** What comes of a change: `fits`, or the code of its refusal. */
+/** Result of a change: `fits`, or the code of its error. */
 function codeOf(change: () => unknown): string {
   try {
     change();
@@ -16,7 +16,7 @@ function codeOf(change: () => unknown): string {
 const grow = (hold: Hold, bytes: number): string => codeOf(() => hold.grow(bytes));
 
 describe('the memory in flight', () => {
-  /** 90 bytes for all, and nothing kept for small holds. */
+  /** 90 bytes in total, without a reserve for small holds. */
   const plain = () => createMemory({ bytes: 90, floorBytes: 0 });
 
   it('E25: of one owner is at most two thirds, also by many small holds, and less while others need it', () => {
@@ -168,7 +168,7 @@ describe('the memory in flight', () => {
       await wait;
       order.push(name);
     };
-    // Sixteen sockets with small events, as many requests, and one event of somebody else.
+    // Sixteen sockets with small events, as many requests, and one event of another owner.
     const all = Array.from({ length: 16 }, () => come('event', memory.join('greedy')));
     all.push(...Array.from({ length: 16 }, () => come('request', memory.book('address').assign('greedy'))));
     all.push(come('small', memory.join('small')));
@@ -206,7 +206,7 @@ describe('the least rate', () => {
     const watch = createMemory({ leastRate: { bytes: 1, everyMs: 20 } }).watchRate(() => {
       isSlow = true;
     });
-    // Runs after the watch's own timer, as what waits in the network does.
+    // Runs after the watch's own timer, as data from the network does.
     const read = new Promise<void>((resolve) => {
       setTimeout(() => {
         watch.add(1);

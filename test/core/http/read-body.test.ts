@@ -44,7 +44,7 @@ describe('the body of a request', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  /** What the reader made of a body: its value, or the code and message of its error. */
+  /** Result of the reader: the value, or the code and message of its error. */
   async function read(
     body: string | Uint8Array,
     headers: Readonly<Record<string, string>> = { 'content-type': 'application/json' },
@@ -246,7 +246,7 @@ describe('the body of a request', () => {
     for (const { name, bytes } of cases) {
       it(`is judged as the suite says: ${name}`, async () => {
         const result = await read(bytes, { 'content-type': 'application/json', 'x-max': '1000000' });
-        // Nothing at all is for the route to judge, and is not JSON either way.
+        // The route decides about an empty body, which is invalid JSON in any case.
         if (bytes.length === 0) expect(result.body).to.include({ empty: true });
         else if (name.startsWith('y_')) expect(result.value).to.deep.equal(JSON.parse(bytes.toString()));
         else expect(result.code).to.equal('invalid_json');

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { Schema } from '../../../contract/json.ts';
 import { requestError, toParam } from '../../../core/http/error-answer.ts';
 
-/** The error that a value has by a schema. */
+/** Error of a value under a schema. */
 function errorOf(schema: Schema, value: unknown, where?: string) {
   const validate = new Ajv2020({ strict: false }).compile(schema);
   validate(value);

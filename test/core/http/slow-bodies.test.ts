@@ -53,7 +53,7 @@ describe('callers that send large or slow bodies', () => {
     server.close().closeAllConnections();
   });
 
-  /** A request that announces 4 MB and sends so many; what is responded is in `text`. */
+  /** Sends a request that announces 4 MB and writes `bytes` of them; `text` collects the response. */
   async function begin(key: string, bytes: number, path = '/x', type = 'application/json'): Promise<{ text: string }> {
     const socket = await connectTo(url);
     sockets.push(socket);
@@ -92,7 +92,7 @@ describe('callers that send large or slow bodies', () => {
   });
 
   it('E25: have a share of what has come, whatever their keys; others keep theirs, also for large bodies', async () => {
-    // 21 MB for all but small ones, of which one account may have 14: 4.6 MB of bodies.
+    // 21 MB for all but small bodies, of which one account may hold 14: 4.6 MB of bodies.
     await start({ bytes: 24 * MB });
     await Promise.all([begin('a1', MB), begin('a1', MB), begin('a2', MB), begin('a2', MB)]);
     await until('its share is used up', async () => (await post('a2', MB)).status === 429);

@@ -20,7 +20,7 @@ describe('the writer of an event stream', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  /** A server whose one response has a writer, and a raw client that has asked for it. */
+  /** Server whose one response has a writer, and a raw client that has requested it. */
   async function open(
     options: SseWriterOptions = {},
     request = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n',
@@ -196,7 +196,7 @@ describe('the writer of an event stream', () => {
     for (let n = 0; n < 12; n++) {
       socket.pause();
       await fill(writer);
-      // A reader that goes on later than the writer would be read from while the next round fills what is paused.
+      // A reader that resumes after the writer would drain the buffers while the next round fills them.
       const resumed = pause(100).then(() => socket.resume());
       await Promise.all([writer.drained(), resumed]);
     }
@@ -217,7 +217,7 @@ describe('the writer of an event stream', () => {
   });
 });
 
-/** Writes until the writer asks to wait: the kernel's buffers of both sides are full then. */
+/** Writes until the writer is blocked: the kernel's buffers of both sides are full then. */
 async function fill(writer: SseWriter): Promise<void> {
   const frame = `data: ${'x'.repeat(60 * 1024)}\n\n`;
   for (let n = 0; n < 2000; n++) {

@@ -8,7 +8,7 @@ const route = { method: 'GET', path: '/x', summary: 'X', auth: ['key'], response
 const mistakesOf = (value: unknown, kind: keyof typeof DEFINITIONS): readonly string[] =>
   findMistakes(value, DEFINITIONS[kind]).map(({ message, hint }) => `${message}. ${hint}`);
 
-/** A plugin of one policy that registers one route. */
+/** Plugin of a policy that registers one route. */
 const plugin = (version: number, members: string): string => `export default {
   name: 'probe', kind: 'policy', apiVersion: ${version}, ${version > 1 ? 'newMember: true,' : ''} setup(api) {
     api.route({ method: 'GET', path: '/probe', summary: 'x', auth: ['key'], ${members}, responses: { 200: 'OK.' },

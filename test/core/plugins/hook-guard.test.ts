@@ -30,7 +30,7 @@ describe('a hook that takes too long', () => {
     counts.wentWell += 1;
     for (let at = 0; at < 20; at++) expect(countTimeout(counts, before)).to.equal(false);
     expect(counts.pausedUntilMs).to.equal(0);
-    // Those that began since then find it hanging.
+    // Calls that began later count these timeouts.
     for (let at = 1; at < 5; at++) expect(countTimeout(counts)).to.equal(false);
     expect(countTimeout(counts)).to.equal(true);
   });

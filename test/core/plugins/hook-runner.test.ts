@@ -42,7 +42,7 @@ interface Transform {
   end(): Promise<unknown>;
 }
 
-/** What a hook ended in: the error, or fails. */
+/** Error of a hook; fails if there is none. */
 async function failure(run: () => unknown): Promise<GatewayError> {
   try {
     await run();

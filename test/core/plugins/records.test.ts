@@ -32,7 +32,7 @@ describe('records', () => {
       expect(changes.map((change) => change.version).sort((a, b) => a - b)).to.deep.equal(
         Array.from({ length: 20 }, (_, n) => n + 1),
       );
-      // What was before a change is what the one before it left.
+      // `before` of a change is the value of the previous change.
       for (const change of changes) expect(change.before?.added ?? []).to.deep.equal(change.value.added.slice(0, -1));
       expect((await nodes[1].find('another')).version).to.equal(0);
       await store.close();
@@ -76,7 +76,7 @@ describe('records', () => {
       sets: store.sets,
       keyv: () => ({
         ...documents,
-        // Between the number of a version and its document another one takes its place.
+        // Replaces the version between the read of its number and of its document.
         async get(key: string) {
           overtaken += 1;
           if (overtaken <= 30) await writer.change('a', () => ({ added: [overtaken] }));

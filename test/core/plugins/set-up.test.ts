@@ -9,7 +9,7 @@ import { startGateway } from '../../support/gateways/gateway.ts';
 const setUp = (name: string, setup: () => void | Promise<void>): Promise<void> =>
   setUpPlugin({ name, plugin: { name, kind: 'policy', apiVersion: 1, setup }, config: {} }, {} as WholeApi);
 
-/** A plugin that notes when its setup begins and ends. */
+/** Plugin that records the beginning and end of its setup. */
 const plugin = (name: string, fault = ''): string => `export default {
   name: '${name}', kind: 'policy', apiVersion: 1,
   async setup(api) {

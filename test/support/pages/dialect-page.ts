@@ -6,7 +6,7 @@ import type { BuiltInProvider } from '../plugins/all-providers.ts';
 import { DIALECT_FEATURES } from './dialect-features.ts';
 import { type DialectRuns, NEWEST } from './dialect-runs.ts';
 
-/** What is between these lines of a page is written by `npm run matrix`. */
+/** `npm run matrix` writes the text between these lines of a page. */
 const BEGIN = '<!-- written by npm run matrix -->';
 const END = '<!-- end of what npm run matrix writes -->';
 
@@ -25,7 +25,7 @@ export async function loadDialects(): Promise<readonly BuiltInDialect[]> {
   );
 }
 
-/** A page with its table written anew, at its end unless it has one already. */
+/** Returns a page with its table replaced, or added at its end. */
 export async function writeTable(
   page: string,
   { name }: BuiltInDialect,

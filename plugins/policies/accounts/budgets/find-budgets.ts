@@ -97,8 +97,8 @@ export function createBudgetBook({ records, raises, findPlan, firstKeyOf, aliase
 }
 
 /** Answers the key that a key goes back to. */
-export function createKeyOrigins(api: Pick<PluginApi, 'records'>): BookParts['firstKeyOf'] {
-  const origins = api.records<KeyOrigin>(KEY_ORIGINS);
+export function createKeyOrigins(api: Pick<PluginApi, 'books'>): BookParts['firstKeyOf'] {
+  const origins = api.books.records<KeyOrigin>(KEY_ORIGINS);
   return async (keyId) => (await origins.find(keyId)).value?.first ?? keyId;
 }
 

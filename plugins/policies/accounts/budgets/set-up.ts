@@ -33,7 +33,11 @@ interface BudgetParts {
  * the routes and the command of operators.
  */
 export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookOptions | undefined): BudgetParts {
-  const { ledger, log, stores } = api;
+  const {
+    books: { ledger },
+    log,
+    stores,
+  } = api;
   const records = createBudgetRecords(api);
   const raises = createAccountRaises(api);
   checkConfigured(api);
@@ -43,7 +47,7 @@ export function setUpBudgets(api: PluginApi, now: BudgetClock, webhook: WebhookO
     raises,
     findPlan: createPlanFinder(api),
     firstKeyOf: createKeyOrigins(api),
-    aliases: () => new Map(api.aliases()),
+    aliases: () => new Map(api.models.aliases()),
   });
   const view = createViewer(api, now);
   const readRule = createReadRule(api);

@@ -64,12 +64,12 @@ export function keepBodies(api: PluginApi, rules: BodyRules): void {
 const PAGE = 200;
 
 /** What was said in the calls of a user, found by their records. */
-export function personalBodies(api: Pick<PluginApi, 'keyv' | 'ledger'>): PersonalData {
+export function personalBodies(api: Pick<PluginApi, 'keyv' | 'books'>): PersonalData {
   const documents = api.keyv<KeptBodies>(BODIES);
   const walk = async (userId: string, look: (id: string) => Promise<boolean>): Promise<number> => {
     let found = 0;
     for (let after: string | undefined = ''; after !== undefined; ) {
-      const { calls, next } = await api.ledger.calls({ userId, limit: PAGE, ...(after !== '' && { after }) });
+      const { calls, next } = await api.books.ledger.calls({ userId, limit: PAGE, ...(after !== '' && { after }) });
       found += (await Promise.all(calls.map(({ id }) => look(id)))).filter(Boolean).length;
       after = next;
     }

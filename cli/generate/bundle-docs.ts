@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { PluginSchema } from '../../config/core-schema.ts';
+import { PACKAGE_ROOT } from '../../config/package-root.ts';
+import { bundleFiles } from '../../openapi/docs-bundle.ts';
+import { renderDocsSite } from '../../openapi/pages/docs-site.ts';
+import { renderConfigPage } from './config-page.ts';
+
+/** Everything that a gateway serves at `/docs` as one file: the viewer of the API, the page of all keys, the pages of the docs. */
+export function bundleDocs(plugins: readonly PluginSchema[]): Buffer {
+  const files = new Map<string, Buffer>([
+    ['config.html', Buffer.from(renderConfigPage(plugins))],
+    ['viewer.js', readFileSync(path.join(PACKAGE_ROOT, 'node_modules/rapidoc/dist/rapidoc-min.js'))],
+  ]);
+  for (const [name, bytes] of renderDocsSite(PACKAGE_ROOT)) files.set(`docs/${name}`, bytes);
+  return bundleFiles(files);
+}
