@@ -14,6 +14,7 @@ const MOST_IN_PLAIN = 5;
 const PLAIN: readonly string[] = [
   // Below plugins
   'plugins/agents',
+  'plugins/auth',
   'plugins/dialects',
   'plugins/formats',
   'plugins/providers',
@@ -22,6 +23,7 @@ const PLAIN: readonly string[] = [
   'cli',
   'config',
   'models',
+  'openapi',
   'routing',
 ];
 
