@@ -15,6 +15,7 @@ const PLAIN: readonly string[] = [
   // Below plugins
   'plugins/agents',
   'plugins/auth',
+  'plugins/console',
   'plugins/dialects',
   'plugins/formats',
   'plugins/providers',
