@@ -18,6 +18,7 @@ const PLAIN: readonly string[] = [
   'plugins/console',
   'plugins/dialects',
   'plugins/formats',
+  'plugins/policies/admin',
   'plugins/policies/usage',
   'plugins/providers',
   // The rest
