@@ -21,6 +21,7 @@ const PLAIN: readonly string[] = [
   'plugins/policies/admin',
   'plugins/policies/model-refresh',
   'plugins/policies/notices',
+  'plugins/policies/otel',
   'plugins/policies/usage',
   'plugins/providers',
   // The rest
