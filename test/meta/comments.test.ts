@@ -22,6 +22,7 @@ const PLAIN: readonly string[] = [
   'plugins/policies/model-refresh',
   'plugins/policies/notices',
   'plugins/policies/otel',
+  'plugins/policies/reconcile',
   'plugins/policies/usage',
   'plugins/providers',
   // The rest
