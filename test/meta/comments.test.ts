@@ -19,6 +19,7 @@ const PLAIN: readonly string[] = [
   'plugins/dialects',
   'plugins/formats',
   'plugins/policies/admin',
+  'plugins/policies/cache',
   'plugins/policies/model-refresh',
   'plugins/policies/notices',
   'plugins/policies/otel',
