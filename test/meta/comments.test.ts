@@ -20,6 +20,7 @@ const PLAIN: readonly string[] = [
   'plugins/formats',
   'plugins/policies/admin',
   'plugins/policies/cache',
+  'plugins/policies/kit',
   'plugins/policies/model-refresh',
   'plugins/policies/notices',
   'plugins/policies/otel',
