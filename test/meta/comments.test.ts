@@ -21,6 +21,7 @@ const PLAIN: readonly string[] = [
   'plugins/policies/admin',
   'plugins/policies/cache',
   'plugins/policies/kit',
+  'plugins/policies/mirror.ts',
   'plugins/policies/model-refresh',
   'plugins/policies/notices',
   'plugins/policies/otel',
