@@ -25,6 +25,7 @@ const PLAIN: readonly string[] = [
   'plugins/policies/model-refresh',
   'plugins/policies/notices',
   'plugins/policies/otel',
+  'plugins/policies/overload.ts',
   'plugins/policies/reconcile',
   'plugins/policies/usage',
   'plugins/providers',
