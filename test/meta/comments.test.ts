@@ -20,6 +20,7 @@ const PLAIN: readonly string[] = [
   'plugins/formats',
   'plugins/policies/admin',
   'plugins/policies/cache',
+  'plugins/policies/feature-hints.ts',
   'plugins/policies/kit',
   'plugins/policies/mirror.ts',
   'plugins/policies/model-refresh',
