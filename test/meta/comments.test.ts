@@ -19,6 +19,7 @@ const PLAIN: readonly string[] = [
   'plugins/dialects',
   'plugins/formats',
   'plugins/policies/admin',
+  'plugins/policies/alias-parameters.ts',
   'plugins/policies/cache',
   'plugins/policies/feature-hints.ts',
   'plugins/policies/kit',
