@@ -148,7 +148,7 @@ const NOTICE_DAYS: readonly number[] = Object.freeze([14, 7, 1]);
 const PROGRAM_NOTICE_MS = 7 * DAY_MS;
 
 /**
- * Sends notices of other keys that expire next. There may be a million keys: the index is sorted by expiry and loses
+ * Sends notices of other keys that expire next. There may be a million keys. The index is sorted by expiry and loses
  * processed entries, so each run reads only those that are new in the last seven days.
  */
 async function tellProgramEnds(

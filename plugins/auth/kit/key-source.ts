@@ -37,8 +37,8 @@ export interface KeySource {
 }
 
 /**
- * Public keys, read on first use and cached. Concurrent tokens share one read, an unknown key id causes a new one, and
- * old keys stay in use for an hour while the provider is unreachable. Uses no timer.
+ * Public keys, read on first use and cached. Concurrent tokens share one read, and an unknown key id causes a new one.
+ * Old keys stay in use for an hour while the provider is unreachable. Uses no timer.
  */
 export function createKeySource({ load, onFailure, now, times }: KeySourceParts): KeySource {
   const { freshMs, maxAgeMs, cooldownMs, retryMs } = { ...KEY_TIMES, ...times };

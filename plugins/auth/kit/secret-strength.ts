@@ -7,8 +7,8 @@ const PLACEHOLDER =
   /secret|passw[o0]rd|passphrase|change[-_ ]?me|change[-_ ]?this|example|placeholder|replace|default|characters|string|sample|tollgate|your[-_ ]|qwerty|letmein|123456|really|security/i;
 
 /**
- * Reason why a text is too weak as a shared secret, as the end of a sentence that begins with its name; undefined if
- * none is found. A published secret that looks random cannot be detected.
+ * Reason why a text is too weak as a shared secret; undefined if none is found. It is the end of a sentence that begins
+ * with the secret's name. A published secret that looks random cannot be detected.
  */
 export function findSecretWeakness(secret: string): string | undefined {
   const bytes = Buffer.byteLength(secret);

@@ -10,8 +10,8 @@ const MAX_LENGTH = 1000;
 const PLAIN = /^\/[\x21-\x5b\x5d-\x7e]*$/;
 
 /**
- * True for a path of this gateway to which a browser may be sent after signing in: no scheme, no host, and nothing that
- * a browser would read as one.
+ * True for a path of this gateway to which a browser may be sent after signing in. It has no scheme, no host, and
+ * nothing that a browser would read as one.
  */
 export function isOwnPath(text: string): boolean {
   if (text.length > MAX_LENGTH || !PLAIN.test(text)) return false;

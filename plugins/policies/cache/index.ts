@@ -133,9 +133,9 @@ type SharedBy = 'user' | 'account' | 'everyone';
 const MANNER: ReadonlySet<string> = new Set(['stream', 'stream_options']);
 
 /**
- * Key of a request: the callers that may share it, the client's format, the headers that a provider sees, the targets,
- * the request after hooks and as sent, with every field. Two requests match only if all of these are equal, never by
- * similarity.
+ * Key of a request. It covers the callers that may share it, the client's format, the headers that a provider sees, and
+ * the targets. It also covers every field of the request, after hooks and as sent. Two requests match only if all of
+ * these are equal, never by similarity.
  */
 function requestKey({ principal, client, targets, request }: Call<'chat'>, sharedBy: SharedBy): string {
   const { dialect, headers, body } = client ?? {};

@@ -36,10 +36,10 @@ const ALWAYS: CalendarWindow = Object.freeze({
 });
 
 /**
- * Window that contains an instant. Days, weeks and months begin with the first instant of their first day, whatever
- * time that is on a day of a clock change, and end where the next ones begin. An hour begins when the clock reaches a
- * full hour or changes to another hour. An hour that occurs twice is two windows; a half hour that occurs twice makes
- * its hour longer.
+ * Window that contains an instant. Days, weeks and months begin with the first instant of their first day, at whatever
+ * time on a day of a clock change. They end where the next ones begin. An hour begins when the clock reaches a full
+ * hour or changes to another hour. An hour that occurs twice is two windows; a half hour that occurs twice makes its
+ * hour longer.
  */
 export function windowAt({ every, timezone, startsOn }: WindowRule, instant: number): CalendarWindow {
   if (every === 'total') return ALWAYS;

@@ -228,9 +228,9 @@ interface UnusualSpend {
 }
 
 /**
- * Compares the cost of calls since midnight, up to the last full hour, with the same hours of the same weekday in the
- * four weeks before. At least three of the weeks must have calls. Spend is unusual if it exceeds the highest of them by
- * the given factor and amount.
+ * Compares the cost of calls since midnight, up to the last full hour, with the past. The past is the same hours of the
+ * same weekday in the four weeks before. At least three of the weeks must have calls. Spend is unusual if it exceeds
+ * the highest of them by the given factor and amount.
  */
 export async function findUnusualSpend(
   ledger: Pick<Ledger, 'report'>,

@@ -19,9 +19,9 @@ const TRACE = Symbol('otel');
 const MAX_CONTENT = 64 * 1024;
 
 /**
- * Sends traces and metrics of calls to an OpenTelemetry collector over OTLP/HTTP: a span per call with child spans per
- * provider request, and the histograms of the conventions for generative AI. Prompts and responses are included only
- * with `content`.
+ * Sends traces and metrics of calls to an OpenTelemetry collector over OTLP/HTTP. A call has a span, with child spans
+ * per provider request, and counts in the histograms of the conventions for generative AI. Prompts and responses are
+ * included only with `content`.
  */
 export default definePlugin({
   name: 'otel',

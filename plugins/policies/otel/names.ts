@@ -1,4 +1,4 @@
-// All exported names in one place, except those of a call's record, which are in `CALL_FIELDS`: the conventions for
+// All exported names in one place, except those of a call's record, which are in `CALL_FIELDS`. The conventions for
 // generative AI are still in development and change names.
 
 /** Semantic conventions for generative AI, in the first release of their own repository. */
