@@ -17,7 +17,7 @@ const NOTHING: Finished = { code: 0, stdout: '', stderr: '' };
 const NONE = { good: [], bad: UNKNOWN };
 
 /**
- * Those that print a document of another standard as it is, run until they are ended, run while no gateway does (`move-store.test.ts`) or ask
+ * Those that print a document of another standard as it is, run until they are ended, run while no gateway does (`move-store.slow.test.ts`) or ask
  * a vendor, receivers or npm (`add-plugin.slow.test.ts`, `reconcile.test.ts`, `model-updates.test.ts`, `notices.test.ts`), or want an option (`imported-keys.test.ts`).
  */
 const OTHERS: readonly string[] = [
