@@ -59,7 +59,7 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = Object.freeze({
 
 const floorOf = (file: string): string => file.split('/')[0] ?? '';
 
-/** `plugins/formats` of `plugins/formats/google/stream.ts`, else the floor. */
+/** `plugins/formats` of `plugins/formats/google/read-stream.ts`, else the floor. */
 const folderOf = (file: string): string =>
   file.startsWith('plugins/') ? file.split('/').slice(0, 2).join('/') : floorOf(file);
 

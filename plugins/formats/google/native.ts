@@ -18,7 +18,7 @@ import { addedTo, changesOf, limitOf } from '../native-change.ts';
 import { geminiError } from './errors.ts';
 import { PLAIN_FIELDS } from './read-request.ts';
 import { isPacked, MAX_CALL_ID, SKIP_SIGNATURE, sealedIn, sealSignature } from './signatures.ts';
-import { framesOf } from './stream.ts';
+import { framesOf } from './write-stream.ts';
 import { geminiTraits, readEffort, writeThinking } from './tables.ts';
 import { fieldOf, type GeminiBody, listOf, nameIn } from './types.ts';
 

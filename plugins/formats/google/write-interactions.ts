@@ -12,7 +12,7 @@ import {
 } from '../../../contract/index.ts';
 import { geminiError } from './errors.ts';
 import { type InteractionBody, type Step, wantsSummaries } from './read-interactions.ts';
-import { createCandidateWriter } from './stream.ts';
+import { createCandidateWriter } from './write-stream.ts';
 import type { GeminiPart } from './types.ts';
 import { finishOf, writeParts } from './write-response.ts';
 
