@@ -115,7 +115,7 @@ function shareOptions(schemas: readonly Schema[]): {
   return { members, shared: [...ids].map(([text, $id]) => ({ ...(JSON.parse(text) as Schema), $id })) };
 }
 
-/** The options of a schema as texts; none when a combinator stands beside them. */
+/** Returns the options of a schema as texts; none when the schema also has a combinator. */
 function optionsOf(schema: Schema): readonly string[] {
   if (COMBINATORS.some((keyword) => keyword in schema)) return [];
   return Object.values(schema['properties'] ?? {}).map((option) => JSON.stringify(option));
