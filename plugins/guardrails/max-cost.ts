@@ -8,16 +8,16 @@ import {
   parseUsd,
 } from '../../contract/index.ts';
 
-/** Whether the caller says how much the model may write. */
+/** Returns true if the caller limits the output. */
 function namesLimit({ request, client }: Call): boolean {
   const { max_completion_tokens, max_tokens } = request as Partial<ChatRequest>;
   return client?.demandsLimit !== true && (max_completion_tokens ?? max_tokens ?? null) !== null;
 }
 
-/** No model writes more. */
+/** Upper bound: no model writes more. */
 const MOST_OUTPUT = 2 ** 20;
 
-/** The most tokens that a call may write for an amount: its cost grows with them. 0 where no limit makes it cheap enough. */
+/** Maximum output tokens of a call for an amount, since its cost grows with them. 0 if no limit makes it affordable. */
 function outputFor(api: PluginApi, call: Call, nano: number): number {
   let [fits, tooMany] = [0, MOST_OUTPUT];
   while (tooMany - fits > 1) {
@@ -28,7 +28,10 @@ function outputFor(api: PluginApi, call: Call, nano: number): number {
   return fits;
 }
 
-/** No call costs more than an amount: a chat whose caller names no limit of output gets one that fits, others are refused before anything is sent. */
+/**
+ * Limits the cost of each call. A chat without an output limit gets one that fits; other calls over the limit are
+ * rejected before they are sent.
+ */
 export default definePlugin({
   name: 'max-cost',
   kind: 'policy',

@@ -91,9 +91,9 @@ export default definePlugin({
       estimate: (request, { price }) => costOfTokens(countTokens(request.input), price),
       async attempt({ request, offer: { codec }, codecCall, price, sendForJson, meter }) {
         const response = codec.response(await sendForJson(codec.request(request, codecCall)), request, codecCall);
-        // A codec in JavaScript may leave it out.
+        // A codec in JavaScript may omit the usage.
         const counted = isObject(response.usage) ? response.usage['prompt_tokens'] : undefined;
-        // Some input was read: a count of nothing is none.
+        // The input was not empty, so a count of 0 is invalid.
         const told = isCount(counted) && counted > 0 ? counted : undefined;
         const providerCost = readCost(response.usage);
         meter({
@@ -129,7 +129,7 @@ export default definePlugin({
         const context = { requestId, principal, session, trace, signal, onOutcome, ...(targets && { targets }) };
         const { response, headers } = await api.models.call('embeddings', request, context);
         ctx.set(headers);
-        // OpenAI's has none; clients of Mistral's insist on one.
+        // OpenAI's response has no id; Mistral's clients require one.
         ctx.body = { id: requestId, ...response };
       },
     });
@@ -165,7 +165,7 @@ function addCohereRoute(api: PluginApi): void {
   });
 }
 
-/** What a number of input tokens comes to; embeddings have no output. */
+/** Cost of input tokens; embeddings have no output. */
 function costOfTokens(tokens: number, price: Price | undefined): Metered {
   const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
   const parts: CostPart[] = [];
@@ -173,7 +173,7 @@ function costOfTokens(tokens: number, price: Price | undefined): Metered {
   return { units: { prompt_tokens: tokens }, cost, parts };
 }
 
-/** Texts are estimated; tokens that the caller sends are counted. */
+/** Texts are estimated; token ids of the caller are counted. */
 function countTokens(input: EmbeddingRequest['input']): number {
   if (typeof input === 'string') return estimateTextTokens(input);
   let tokens = 0;

@@ -16,7 +16,7 @@ interface Rule {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** The labels of each metric in the table of the docs. */
+/** Labels of each metric in the table of the docs. */
 const documented = new Map(
   read('docs/operate.md')
     .split('\n')
@@ -28,15 +28,15 @@ const documented = new Map(
     }),
 );
 
-/** The name of a metric as the docs have it: a histogram's series have endings. */
+/** Name of a metric as in the docs, without the suffixes of a histogram's series. */
 const plain = (name: string): string => name.replace(/_(?:bucket|sum|count)$/, '');
-/** Those that Prometheus gives to all that it scrapes. */
+/** Labels that Prometheus adds to every scrape. */
 const OF_SCRAPES = ['instance', 'job', 'le'];
 
-/** Metrics of Node and the process, which the page names by their beginnings. */
+/** Metrics of Node and the process; the page lists only their prefixes. */
 const OF_NODE = /^tollgate_(?:nodejs|process)_/;
 
-/** What a rule's expression names: metrics, and the labels that it selects or groups them by. */
+/** Metrics in a rule's expression, and the labels that it selects or groups by. */
 function namesIn(expr: string) {
   const metrics = [...expr.matchAll(/\btollgate_\w+/g)].map(([name]) => plain(name));
   const selected = [...expr.matchAll(/\{([^}]*)\}/g)].flatMap(([, inner = '']) =>

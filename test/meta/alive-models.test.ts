@@ -6,7 +6,10 @@ import type { Offer } from '../../contract/provider.ts';
 import { createCatalog } from '../../models/catalog.ts';
 import { loadModelTable } from '../../models/model-table.ts';
 
-/** What a reader copies: not decisions and the changelog, which tell what was, nor pages that are made of what codecs do. */
+/**
+ * Folders with texts that readers copy. Decisions and the changelog describe the past, and other pages are generated
+ * from codecs.
+ */
 const FOLDERS = ['docs', 'deploy', 'examples'];
 const NOT_READ = /^docs\/(decisions\/|providers\/|(?:clients|bills)\.md$)|\.(png|svg|ico|lock)$/;
 
@@ -29,7 +32,7 @@ const offerOf = (vendor: string): Offer => ({
 });
 const catalog = createCatalog(new Map(vendors.map((vendor) => [vendor, offerOf(vendor)])), table);
 
-/** Each name of a model in a text that some vendor's rows know, with its end. */
+/** Model names in a text that a vendor's rows contain, with their shutdown dates. */
 function endsIn(text: string): readonly (readonly [name: string, shutdown: string])[] {
   const words = new Set(text.match(/(?:[a-z][\w-]*\/)?[A-Za-z][\w.-]*\d[\w.-]*(?<![.-])/g));
   return [...words].flatMap((word) => {
@@ -53,7 +56,7 @@ function endingBefore(day: string): readonly string[] {
   );
 }
 
-// What to do when these fail: docs/decisions/model-table.md.
+// If these tests fail, see docs/decisions/model-table.md.
 describe('the models that README, docs, deploy and examples name', () => {
   it('are found where there are some', () => {
     expect(endsIn('model: openai/gpt-5 and `o3`, o3-2025-04-16; gpt-6.1-sol, mistral-large-latest')).to.deep.equal([

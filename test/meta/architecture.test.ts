@@ -4,11 +4,11 @@ import { readHouse } from '../../bench/house.mjs';
 import { LAYERS, VENDOR_EXCEPTIONS, VENDORS } from './layers.ts';
 import { readSources, type SourceFile } from './source-tree.ts';
 
-/** Casts through unknown that are left; lower it when one goes. */
+/** Remaining casts through unknown; lower the number when one is removed. */
 const MAX_CASTS = 4;
 const contract = readSources('contract');
 const core = readSources('core');
-/** Generators of the build, which are not shipped: they read what is to be written down wherever it is. */
+/** Generators of the build, which are not shipped and may read from every folder. */
 const BUILD = /^cli\/generate\//;
 const configuration = readSources('config');
 const program = readSources('cli').filter(({ name }) => !BUILD.test(name));
@@ -30,7 +30,7 @@ const product = [
 ];
 const everything = [...product, ...readSources('test', 'bench')];
 
-/** `calls/` of `core/calls/chat.ts`, `app` of `core/app.ts`. */
+/** Returns `calls/` for `core/calls/chat.ts`, `app` for `core/app.ts`. */
 function moduleOf(file: string): string {
   const [, first = '', rest] = file.split('/');
   return rest === undefined ? first.replace(/\.ts$/, '') : `${first}/`;
@@ -40,12 +40,12 @@ function rowOf(file: string): number {
   return LAYERS.findIndex(({ modules }) => modules.includes(moduleOf(file)));
 }
 
-/** The files of which something is true, one a line, so that a failure names them all. */
+/** Names of the matching files, so that a failure lists them all. */
 function namesOf(files: readonly SourceFile[], isBad: (file: SourceFile) => unknown): readonly string[] {
   return files.filter(isBad).map(({ name }) => name);
 }
 
-/** The floors of the house, lowest last: a file imports from floors that its own one stands on, types and `import()` counted. */
+/** Floors of the tree, lowest last. A file imports only from the listed floors; types and `import()` count. */
 const FLOORS: Readonly<Record<string, readonly string[]>> = Object.freeze({
   cli: ['core', 'egress', 'models', 'routing', 'openapi', 'config', 'contract'],
   core: ['egress', 'models', 'routing', 'openapi', 'config', 'contract'],
@@ -59,7 +59,7 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = Object.freeze({
 
 const floorOf = (file: string): string => file.split('/')[0] ?? '';
 
-/** `plugins/formats` of `plugins/formats/google/read-stream.ts`, else the floor. */
+/** Returns `plugins/formats` for `plugins/formats/google/read-stream.ts`, otherwise the floor. */
 const folderOf = (file: string): string =>
   file.startsWith('plugins/') ? file.split('/').slice(0, 2).join('/') : floorOf(file);
 
@@ -194,7 +194,7 @@ describe('core', () => {
 });
 
 describe('a plugin', () => {
-  /** `plugins/<kind>/<plugin>`, which is also what `plugins/<kind>/<plugin>.ts` may reach into. */
+  /** Returns `plugins/<kind>/<plugin>`, the folder that `plugins/<kind>/<plugin>.ts` may also import. */
   const homeOf = (file: string): string =>
     file.startsWith('plugins/console/')
       ? 'plugins/console'
@@ -203,14 +203,17 @@ describe('a plugin', () => {
   const SHARED = [
     /^plugins\/providers\/openai-compatible\.ts$/,
     /^plugins\/\w+\/kit\//,
-    // The half of a store that Keyv cannot be, for one process.
+    // Atomic operations for one process, which Keyv lacks.
     /^plugins\/stores\/memory\/atomic\.ts$/,
   ];
 
-  /** What of the contract plugins import: its entry, and the reader of event streams, which only some need. */
+  /** Modules of the contract for plugins: its entry, and the reader of event streams, which only some need. */
   const ENTRIES = ['contract/index.ts', 'contract/event-reader.ts'];
 
-  /** What plugins of any kind may use: `tollgate/codec`, `tollgate/speech` and `tollgate/operators`, and what makes routes and commands of what operators manage. */
+  /**
+   * Modules for plugins of any kind: `tollgate/codec`, `tollgate/speech`, `tollgate/operators`, and the builder of
+   * operators' routes and commands.
+   */
   const OPEN_KITS = [
     'plugins/formats/kit/index.ts',
     'plugins/providers/kit/index.ts',
@@ -224,7 +227,7 @@ describe('a plugin', () => {
     'plugins/auth/kit/omit-undefined.ts',
   ];
 
-  /** What may import `plugins/formats/`; formats themselves import no plugin. */
+  /** Kinds that may import `plugins/formats/`; formats themselves import no plugin. */
   const FORMAT_READERS: ReadonlySet<string> = new Set(['dialects', 'providers', 'formats']);
 
   it('takes its options from the configuration, never from the environment; a program it runs gets a part of that', () => {
@@ -277,7 +280,7 @@ describe('every source file', () => {
   });
 
   it('of the product has no any, no enum and no promise of work to come', () => {
-    // Biome refuses it as a type; this finds what was silenced.
+    // Biome rejects the type; this finds suppressed cases.
     expect(namesOf(product, ({ text }) => /\bas any\b|<any>|\bany\[\]|noExplicitAny/.test(text))).to.deep.equal([]);
     expect(namesOf(product, ({ code }) => /^\s*(export\s+)?(const\s+)?enum\s/m.test(code))).to.deep.equal([]);
     expect(namesOf(product, ({ text }) => /\b(TODO|FIXME|XXX|not implemented)\b/.test(text))).to.deep.equal([]);

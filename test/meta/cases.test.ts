@@ -4,14 +4,14 @@ import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { corpusJson } from '../support/corpus.ts';
 
-/** A bug that another gateway had. */
+/** Known bug of another gateway. */
 interface Case {
   readonly id: string;
   readonly surface: string;
   readonly input: string;
 }
 
-/** What serves the first word of a case's surface. A case of what is not there yet needs no test yet. */
+/** Implementation by the first word of a case's surface. A case without an implementation needs no test. */
 const SURFACES: Readonly<Record<string, string>> = Object.freeze({
   msg: 'plugins/dialects/messages.ts',
   count_tokens: 'plugins/dialects/messages.ts',
@@ -42,7 +42,7 @@ function numbersOf(list: string): readonly string[] {
   );
 }
 
-/** The cases that titles of tests and exchanges name, each with its files. */
+/** Cases named in titles of tests and exchanges, each with its files. */
 function namedCases(): ReadonlyMap<string, readonly string[]> {
   const folder = path.join(PACKAGE_ROOT, 'test');
   const named = new Map<string, readonly string[]>();

@@ -10,7 +10,8 @@ import { makeFolder, removeFolders } from '../support/folders.ts';
 import { startGateway } from '../support/gateways/gateway.ts';
 import { renderTemplates } from './helm-template.ts';
 
-// What can be shown without Helm: the chart renders in a subset of its language, and what comes out fits together and the gateway.
+// Checks that are possible without Helm: the chart renders in a subset of its language, and the result is consistent
+// and matches the gateway.
 
 const CHART = path.join(PACKAGE_ROOT, 'deploy/helm/tollgate');
 const read = (file: string): string => readFileSync(path.join(CHART, file), 'utf8');
@@ -21,7 +22,7 @@ const chart = parse(read('Chart.yaml')) as { version: string; appVersion: string
 const defaults = parse(read('values.yaml')) as Record<string, unknown>;
 const validate = new Ajv({ strict: false }).compile(JSON.parse(read('values.schema.json')));
 
-/** Kubernetes objects have more shapes than are worth types here. */
+/** Kubernetes objects have too many shapes for types here. */
 // biome-ignore lint/suspicious/noExplicitAny: read by path, in tests alone.
 type Manifest = any;
 
@@ -113,9 +114,9 @@ describe('the Helm chart', () => {
     expect(rollingUpdate).to.deep.equal({ maxSurge: 1, maxUnavailable: 0 });
     const { server } = defaults['config'] as Manifest;
     const { periodSeconds } = Deployment.spec.template.spec.containers[0].readinessProbe;
-    // In place of a preStop hook that sleeps: the gateway takes calls while it is not ready.
+    // Replaces a preStop hook with a sleep: the gateway accepts calls while it is not ready.
     expect(Number.parseInt(server.drainDelay, 10)).to.be.at.least(periodSeconds);
-    // Without non_idempotent: a call that reached a gateway is not sent again.
+    // Without `non_idempotent`: a call that reached a gateway is not sent again.
     expect(Ingress.metadata.annotations['nginx.ingress.kubernetes.io/proxy-next-upstream']).to.equal('error timeout');
   });
 

@@ -5,7 +5,7 @@ import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { readBlocks } from '../support/pages/read-blocks.ts';
 
-/** The plugins of the docs that need no options, as files that import this checkout. */
+/** Plugins of the docs that need no options, as files that import this checkout. */
 const INDEX = JSON.stringify(path.join(PACKAGE_ROOT, 'contract/index.ts'));
 const GUARDRAILS = JSON.stringify(path.join(PACKAGE_ROOT, 'plugins/guardrails/kit/index.ts'));
 const WS = JSON.stringify(fileURLToPath(import.meta.resolve('ws')));

@@ -18,19 +18,20 @@ import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { readBlocks, readChapter } from '../support/pages/read-blocks.ts';
 import { checkTypes } from '../support/type-check.ts';
 import { LAYERS } from './layers.ts';
+import { readSources } from './source-tree.ts';
 
 const run = promisify(execFile);
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
 const blocks = readBlocks();
 
-/** The cells of the rows of a chapter that begin with this kind of cell. */
+/** Cells of the rows in a chapter whose first cell matches. */
 function rowsOf(page: string, heading: string, first: RegExp): readonly (readonly string[])[] {
   const lines = readChapter(page, heading).split('\n');
   const rows = lines.filter((line) => line.startsWith('| ')).map((line) => line.slice(2, -2).split(' | '));
   return rows.filter(([cell = '']) => first.test(cell));
 }
 
-/** The commands of built-in plugins. */
+/** Commands of built-in plugins. */
 async function commandsOfPlugins(): Promise<readonly { readonly name: string; readonly summary: string }[]> {
   const own = listBuiltins().filter(({ kind }) => ['auth', 'agent', 'operation', 'dialect', 'policy'].includes(kind));
   const rows = await Promise.all(
@@ -129,7 +130,7 @@ describe('the tables of the docs', () => {
   });
 });
 
-/** The anchors of a page, as GitHub makes them of its headings. */
+/** Anchors of a page, as GitHub derives them from its headings. */
 function anchorsOf(page: string): readonly string[] {
   const headings = read(page)
     .replaceAll(/^```[\s\S]*?^```$/gm, '')
@@ -170,6 +171,31 @@ describe('links in the docs', () => {
     expect(broken).to.deep.equal([]);
   });
 
+  it('in messages of the program lead to headings that are there', () => {
+    const sources = readSources(
+      'cli',
+      'config',
+      'contract',
+      'core',
+      'egress',
+      'models',
+      'openapi',
+      'plugins',
+      'routing',
+    );
+    const named = sources.flatMap(({ name, text }) =>
+      [...text.matchAll(/docs\/([\w/-]+\.md)(?:#([\w-]+))?/g)]
+        .filter(([found]) => !/docs\/(?:models|api)\b/.test(found))
+        .map(([, file = '', anchor = '']) => ({ name, file: `docs/${file}`, anchor })),
+    );
+    const broken = named.filter(
+      ({ file, anchor }) =>
+        !existsSync(path.join(PACKAGE_ROOT, file)) || (anchor !== '' && !anchorsOf(file).includes(anchor)),
+    );
+    expect(named.length).to.be.greaterThan(20);
+    expect(broken).to.deep.equal([]);
+  });
+
   it('of docs/README.md name each page once, under its kind, and the top has at most 20', () => {
     const kinds = ['Start', 'How to', 'Reference', 'Explanation'];
     const chapters = read('docs/README.md').split(/^## /m).slice(1);
@@ -190,7 +216,7 @@ describe('TypeScript in the docs', () => {
   const folder = useTempFolder('docs');
 
   it('type-checks', async () => {
-    // What imports a file of its own is a part of something larger, which its page shows.
+    // A block that imports a local file is part of a larger example on its page.
     const whole = blocks.filter(({ language, text }) => language === 'ts' && !/from '\.\.?\//.test(text));
     for (const { page, line, text } of whole)
       writeFileSync(path.join(folder, `${page.replaceAll(/\W/g, '-')}-${line}.ts`), `${text}\nexport {};\n`);
@@ -198,7 +224,7 @@ describe('TypeScript in the docs', () => {
   });
 });
 
-/** What a page makes up, or shows only a part of, is not there: plugins, the providers of models, folders. */
+/** Errors about made-up or incomplete examples: plugins, models of providers, folders. */
 const MADE_UP =
   /the package "tollgate-plugin-\w+" is not installed|there is no built-in provider plugin "acme"|names the provider "\w+", which is not configured\. There are none|agents\.rag\S* is no folder/;
 
@@ -218,7 +244,7 @@ describe('configurations in the docs', () => {
   }
 });
 
-/** Those on `$TOLLGATE_URL`, which need no vendor. */
+/** Lines with `$TOLLGATE_URL`, which need no vendor. */
 describe('curl lines in the docs', () => {
   let gateway: TestGateway;
 

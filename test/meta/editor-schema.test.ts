@@ -6,7 +6,10 @@ import { parse } from 'yaml';
 const root = new URL('../../', import.meta.url);
 const read = (file: string): string => readFileSync(new URL(file, root), 'utf8');
 
-/** What an editor does with the generated schema: it knows the keyword and formats of ours by name only, and no variables. */
+/**
+ * Validates as an editor does with the generated schema: it knows only the names of our keyword and formats, and no
+ * variables.
+ */
 function findFaults(text: string): readonly string[] {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false });
   const validate = ajv.compile(JSON.parse(read('config/tollgate.schema.json')) as object);

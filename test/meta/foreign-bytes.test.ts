@@ -1,15 +1,17 @@
-/** Every place that reads what another party sends has a row with its bounds in docs/security.md, and a test. */
+/** Every place that reads data of another party has a row with its bounds in docs/security.md, and a test. */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { readSources } from './source-tree.ts';
 
-/** The calls by which bytes of others come in; what they are made of is their own. */
+/** Calls that read data of other parties. The modules that implement them are exempt. */
 const READS =
   /(?<!function\* |function )\b(?:createHttpClient|api\.http|createEventReader|readEvents|readAll|fetch|WebSocket|EventSource|https?\.(?:get|request)|net\.connect|tls\.connect)\(/;
 const MAKERS = [...['contract/event-reader.ts', 'egress/http-client.ts', 'egress/attempt.ts'], 'contract/operation.ts'];
-/** Readers of what this project's own processes and stores send, and of texts: names that mean something else there. */
+/**
+ * Modules that read data of this project's own processes and stores, or texts: the names have another meaning there.
+ */
 const OWN = [
   ...['cli/cluster/control.ts', 'plugins/stores/', 'plugins/agents/medical/run-medical.ts'],
   ...['core/http/inner-requests.ts', 'openapi/docs-pages.ts', 'plugins/console/app/'],

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 
 const read = (name: string): string => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
 
-/** SHA-256 of the yardstick: a cheaper or dearer one would move every figure. */
+/** SHA-256 of the yardstick: a cheaper or more expensive one would change every figure. */
 const YARDSTICK = 'f9e428963896b49d5cc8967518e94a94b5a76b05d9e5aeaa76692725773c30e8';
 
 describe('the cost gate', () => {

@@ -12,13 +12,13 @@ const LINK = path.join(PACKAGE_ROOT, 'dist');
 const DIST = existsSync(LINK) ? realpathSync(LINK) : LINK;
 const LOG_IMPORTS = new URL('../support/processes/log-imports.mjs', import.meta.url).href;
 
-/** The floors that a plugin does not stand on. */
+/** Floors that a plugin may not import. */
 const ABOVE = /^(?:core|egress|cli|config|models|routing|openapi)\//;
 
-/** Libraries that are loaded when a configuration names what needs them. */
+/** Libraries that are loaded only if the configuration needs them. */
 const HEAVY = ['pg', '@keyv/redis', '@keyv/postgres', 'ws', 'nodemailer', 'unpdf', 'parse5', 'csv-parse'];
 
-/** What importing a module of the build loads: its own files from `dist/`, and packages. */
+/** Modules loaded by an import from the build: its own files from `dist/`, and packages. */
 async function importsOf(
   module: string,
 ): Promise<{ readonly files: readonly string[]; readonly packages: readonly string[] }> {
@@ -40,7 +40,7 @@ async function importsOf(
 
 const fileOf = (name: string): string => pathToFileURL(path.join(DIST, name)).href;
 
-/** The modules of all built-in plugins of a kind. */
+/** Modules of all built-in plugins of a kind. */
 function pluginsOf(kind: string): readonly string[] {
   const folder = path.join(DIST, 'plugins', kind);
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
@@ -83,7 +83,7 @@ describe('what an import loads', () => {
     it(`of each of ${kind} is nothing of core, the way out, the program and the configuration`, async () => {
       const plugins = pluginsOf(kind);
       expect(plugins).to.not.be.empty;
-      // One process: what one of them loads is named by its file.
+      // One process is enough, because the file names identify the plugin.
       const code = plugins.map((name) => `await import(${JSON.stringify(fileOf(name))});`).join('\n');
       const { files } = await importsOf(`data:text/javascript,${encodeURIComponent(code)}`);
       expect(files.filter((file) => ABOVE.test(file))).to.deep.equal([]);

@@ -16,7 +16,7 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, object>>; readonly securitySchemes: object };
 }
 
-/** The routes of the contract that every gateway with these plugins has. */
+/** Routes of the contract that every gateway with these plugins has. */
 const PROMISED = [
   'post /api/core/{provider}/chat/completions',
   'get /api/core/{provider}/models',
@@ -116,7 +116,8 @@ describe('/openapi.json', () => {
         method: method.toUpperCase(),
       });
       const { error } = (await response.json().catch(() => ({}))) as { readonly error?: { readonly code: string } };
-      // Without an identity provider, no credential opens the routes of tokens. The console's page is there after a build.
+      // Without an identity provider, no credential gives access to the token routes. The console's page exists after a
+      // build.
       const isDisabled = error?.code === 'feature_disabled' && security.length > 0;
       const isAsked = response.status === 401 || isDisabled;
       expect(isAsked, name).to.equal(security.length > 0);

@@ -25,7 +25,7 @@ const { packages } = JSON.parse(read('package-lock.json')) as {
 };
 const nameOf = (place: string): string => place.split('node_modules/').at(-1) ?? '';
 
-/** Releases with malicious code or that lost data; never to be installed. */
+/** Releases that contain malicious code or lost data; never to be installed. */
 const KNOWN_BAD: readonly (readonly [name: string, version: string])[] = [
   ['keyv', '6.0.0'],
   ['cacheable-request', '13.0.20'],
@@ -37,7 +37,7 @@ const KNOWN_BAD: readonly (readonly [name: string, version: string])[] = [
   ['axios', '0.30.4'],
 ];
 
-/** Packages with an install script that work without running it, and why. */
+/** Packages that work without their install script, and the reason. */
 const WORKS_WITHOUT_SCRIPT: Readonly<Record<string, string>> = {
   '@photostructure/sqlite': 'its binaries for every platform are inside the package',
 };
@@ -104,7 +104,7 @@ describe('the lockfile', () => {
     expect(scripted.map(([place]) => nameOf(place))).to.have.members(Object.keys(WORKS_WITHOUT_SCRIPT));
   });
 
-  /** Whether a package finds another one, looking upwards as Node does. */
+  /** Returns true if a package finds another one, searching upwards as Node does. */
   function isResolved(place: string, name: string): boolean {
     const parts = place.split('/node_modules/');
     return (

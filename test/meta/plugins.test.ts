@@ -4,7 +4,7 @@ import { listBuiltins } from '../../config/import-plugin.ts';
 import { API_VERSION, type Plugin, type Schema } from '../../contract/index.ts';
 import { FORMATS } from '../../contract/schema-formats.ts';
 
-/** Every built-in plugin is tested by being in its folder. */
+/** Every built-in plugin in its folder is tested automatically. */
 describe('every built-in plugin', () => {
   const builtins = listBuiltins();
 

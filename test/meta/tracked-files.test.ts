@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 
-/** All that may lie in the root of the repository. Whoever adds to it says why in the commit. */
+/** Allowed entries in the root of the repository. The commit that adds one explains it. */
 const ROOT = [
   '.ci',
   '.dockerignore',
@@ -45,7 +45,7 @@ describe('the files of the repository', () => {
   let files: readonly string[];
 
   before(function () {
-    // The sources may also come without git, as an archive.
+    // The sources may also be an archive without git.
     if (!existsSync(path.join(PACKAGE_ROOT, '.git'))) this.skip();
     const out = execFileSync('git', ['ls-files', '-z'], { cwd: PACKAGE_ROOT, encoding: 'utf8' });
     files = out.split('\0').filter((file) => file !== '');

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { readSources } from './source-tree.ts';
 
-/** As long as a busy machine may take: what waits for an event waits for it, whatever else runs there. */
+/** Minimum wait for an event on a busy machine. */
 const LEAST_MS = 60_000;
 
 const BOUNDS: readonly RegExp[] = [/\.timeout\(([\d_]+)\)/g, /\b(?:until|eventually)\((?:[^;]*?), ([\d_]+)\);/g];

@@ -25,7 +25,7 @@ import { createLastUsed, createVerifier } from './verify-key.ts';
 
 const FIRST_USER = 'local';
 
-/** API keys: made, listed, rotated and revoked over HTTP or on the command line, and checked on every request. */
+/** API keys: created, listed, rotated and revoked over HTTP or on the command line, and verified on every request. */
 export default definePlugin({
   name: 'api-key',
   kind: 'auth',
@@ -91,7 +91,7 @@ export default definePlugin({
     const index = createKeyIndex(sets);
 
     const folder = api.stores.kind === 'memory' ? undefined : api.settings.dataDir;
-    // That of a store in memory lives as long as the store, which is longer than one configuration.
+    // For a store in memory, the pepper lives as long as the store, which survives a reload.
     const pepper = config.pepper ?? (folder === undefined ? api.keep('pepper', makePepper) : undefined);
     const readOwnPeppers = remember(() =>
       readPeppers({ ...config, pepper }, folder, (message) => api.log.warn({}, message)),
@@ -146,7 +146,7 @@ export default definePlugin({
   },
 });
 
-/** A store that is down does not stop the start: keys are refused with 503 until it is back. A wrong pepper does. */
+/** An unavailable store does not stop the start: keys are refused with 503 until it recovers. A wrong pepper does. */
 async function startUp(api: PluginApi, check: () => Promise<Peppers>, bootstrap: () => Promise<void>): Promise<void> {
   try {
     await check();
@@ -163,7 +163,10 @@ async function makeFirstKey(api: PluginApi, keyring: Keyring): Promise<void> {
   api.operators.announce({ title: 'Your first API key, shown once', value: text, use: 'key' });
 }
 
-/** Keys are shown once, so a start without a new one says how to make another; no command reaches a store in memory. */
+/**
+ * Keys are shown once, so a start without a new one prints the command that creates another. No command can reach a
+ * store in memory.
+ */
 function announceCommand(api: PluginApi): void {
   if (api.stores.kind === 'memory') return;
   api.operators.announce({
@@ -173,7 +176,7 @@ function announceCommand(api: PluginApi): void {
   });
 }
 
-/** Runs once for all callers, and again for those who call after a failure. */
+/** Runs once for all callers; runs again after a failure. */
 function remember<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -185,7 +188,7 @@ function remember<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Notes which key was the first of those that replaced one another. */
+/** Records the first of several keys that replaced one another. */
 function createNoteOrigins(api: Pick<PluginApi, 'books'>): (ids: readonly string[], first: string) => Promise<void> {
   const origins = api.books.records<KeyOrigin>(KEY_ORIGINS);
   return async (ids, first) => {

@@ -25,8 +25,8 @@ import {
 } from './sign-ins.ts';
 
 /**
- * People sign in with their coding agents by the account of their company, without an API key: the device flow (RFC 8628) and
- * Anthropic's gateway protocol, on the OpenID provider of `auth.openid`. What is proved of the protocol is in
+ * People sign in with their coding agents through their company's account, without an API key. Uses the device flow
+ * (RFC 8628) and Anthropic's gateway protocol, on the OpenID provider of `auth.openid`. Verified parts of the protocol:
  * docs/decisions/sign-in-of-agents.md.
  */
 export default definePlugin({
@@ -76,7 +76,7 @@ export default definePlugin({
   },
 });
 
-/** Throws for people who are blocked here, and for those whom the configuration does not let in. */
+/** Throws for people who are blocked here, and for those whom the configuration does not admit. */
 function createRefuse(
   api: Pick<PluginApi, 'books'>,
   { allow }: SignInOptions,
@@ -94,7 +94,7 @@ function createRefuse(
   };
 }
 
-/** Takes access tokens where keys are taken. They are a person's own: what is spent is theirs, and no key stands between. */
+/** Accepts access tokens in place of keys. They belong to a person: spending is the person's own, without any key. */
 function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns): void {
   const order = Object.entries(plans);
   api.hook('authenticate', async ({ credential, now, beforeLookup }): Promise<Principal | undefined> => {
@@ -104,7 +104,7 @@ function authenticate(api: PluginApi, { plans }: SignInOptions, signIns: SignIns
       throw new GatewayError(
         'invalid_token',
         'This sign-in has ended, or its token was not renewed. Sign in again: "/login" in Claude Code, or "tollgate users login".',
-        // Claude Code asks its person at once then, and does not try for minutes.
+        // Claude Code then asks its user at once, in place of retrying for minutes.
         { headers: { 'x-should-retry': 'false' } },
       );
     const { userId, words } = signIn;

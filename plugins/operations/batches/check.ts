@@ -12,10 +12,10 @@ import { batchPrice } from './prices.ts';
 import { type Checked, hash } from './records.ts';
 import { MAX_REQUESTS } from './wires.ts';
 
-/** So many requests are looked at before others have their turn. */
+/** Number of requests to check before yielding to other work. */
 const AT_ONCE = 20;
 
-/** Service tiers that have no price of their own. */
+/** Service tiers without a price of their own. */
 const USUAL_TIERS: ReadonlySet<string> = new Set([
   'auto',
   'default',
@@ -24,15 +24,15 @@ const USUAL_TIERS: ReadonlySet<string> = new Set([
   'service_tier_standard',
 ]);
 
-/** One request of a batch, as it came. */
+/** Unchanged request of a batch. */
 export interface Line {
   readonly customId: string;
   readonly body: Buffer;
-  /** What an error calls it: `Line 7`. */
+  /** Name in errors: `Line 7`. */
   readonly place: string;
 }
 
-/** Looks at the requests of one batch, one after the other: each is let in as a chat is, and all go to one model. */
+/** Checks the requests of one batch one after the other. Each is admitted like a chat, and all use one model. */
 export class Checker {
   readonly #api: Pick<PluginApi, 'models'>;
   readonly #ctx: RouteContext;
@@ -54,7 +54,7 @@ export class Checker {
     this.#wire = wire;
   }
 
-  /** The body as the vendor is to get it. Throws what a call would be refused with, at its place. */
+  /** Returns the body for the vendor. Throws the errors of a call, with its position. */
   async add({ customId, body, place }: Line): Promise<object> {
     this.#count += 1;
     if (this.#count % AT_ONCE === 0) await setImmediate();
@@ -109,7 +109,7 @@ export class Checker {
     return body;
   }
 
-  /** Of all requests. Throws where there was none. */
+  /** Summary of all requests. Throws if there are none. */
   get checked(): Checked {
     if (!this.#first) throw new GatewayError('invalid_request', 'A batch has at least one request.');
     return {
@@ -118,7 +118,7 @@ export class Checker {
     };
   }
 
-  /** Where and with which headers requests of this batch are sent by themselves, and fields that the vendor does not get. */
+  /** Path and headers for a single request of this batch, and dropped fields. */
   get sent(): { readonly path: string; readonly headers: HttpRequest['headers']; readonly dropped: readonly string[] } {
     return { path: this.#path, headers: this.#headers, dropped: [...this.#dropped] };
   }

@@ -9,7 +9,7 @@ import {
 } from '../../../contract/index.ts';
 import { auditActor, FOR_OPERATORS, listOf, PAGE_QUERY, readPage, sendList, targetRows } from '../kit/index.ts';
 
-/** What operators ask of a gateway whatever its other plugins are: targets, the configuration and its reload, the plugins. */
+/** Operator routes that need no other plugin: targets, configuration, reload, plugins. */
 export function gatewayRoutes(api: PluginApi): readonly Route[] {
   return [targetsRoute(api), reloadRoute(api), configurationRoute(api), pluginsRoute(api)];
 }
@@ -132,7 +132,7 @@ function reloadRoute({ operators: { gateway } }: PluginApi): Route {
   };
 }
 
-/** What came of it; a configuration that was refused is an error. */
+/** Report of a reload; a refused configuration is an error. */
 function describeReport({ file, isReloaded, changes, problem, summary = problem }: ReloadReport): object {
   if (summary !== undefined) throw new GatewayError('conflict', `Nothing was changed: ${summary}`);
   const rows = changes.map(({ needsRestart, ...change }) => ({ ...change, needs_restart: needsRestart }));
@@ -161,7 +161,7 @@ const CONFIGURATION: Schema = {
   },
 };
 
-/** What `tollgate config print` shows, of the running gateway. */
+/** Configuration of the running gateway, as shown by `tollgate config print`. */
 function configurationRoute({ operators: { gateway } }: PluginApi): Route {
   return {
     ...{ ...FOR_OPERATORS, method: 'GET', path: '/api/core/admin/configuration', scope: 'config:read' },
@@ -239,7 +239,7 @@ const PLUGIN: Schema = {
   },
 };
 
-/** The plugins in the order in which inward hooks run. */
+/** Plugins in the order in which inward hooks run. */
 function pluginsRoute({ operators: { gateway, gather } }: PluginApi): Route {
   const gatherCounts = gather('hooks', () => gateway.plugins().map(({ name, counts }) => ({ name, counts })));
   return {

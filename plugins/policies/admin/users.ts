@@ -14,7 +14,7 @@ import {
 } from '../kit/resource.ts';
 import { eraseAction } from './erase-user.ts';
 
-/** A user as the API shows it. Whoever a token or a key names is a user. */
+/** User in the API's form. Everyone named by a token or a key is a user. */
 interface ShownUser {
   readonly object: 'user';
   readonly id: string;
@@ -29,12 +29,12 @@ interface ShownUser {
   readonly blocked_reason: string | null;
 }
 
-/** What is stored of a user, with the id. */
+/** Stored user with the id. */
 interface User extends UserRecord {
   readonly id: string;
 }
 
-/** What the user ids of keys and tokens are held to. */
+/** Pattern of user ids in keys and tokens. */
 const USER_ID_PATTERN = '^[^\\u0000-\\u001f\\u007f]{1,300}$';
 
 const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
@@ -181,7 +181,7 @@ function changeActions(
   ];
 }
 
-/** Blocked twice is blocked since the first time. */
+/** Blocking again keeps the first time. */
 function block(user: UserRecord, now: number, reason: string | undefined): UserRecord {
   return { ...user, blockedAt: user.blockedAt ?? now, ...(reason !== undefined && { reason }) };
 }
@@ -190,11 +190,11 @@ function unblock({ blockedAt: _at, reason: _reason, ...user }: UserRecord): User
   return user;
 }
 
-/** How many users one request looks at. */
+/** Maximum users read per request. */
 const MAX_LOOKED_AT = 500;
-/** The CPU that a page may take from others, in milliseconds. */
+/** CPU limit of a page, in milliseconds, so that other work is not delayed. */
 const MOST_CPU_MS = 20;
-/** How many are read at once: each is several reads of the store. */
+/** Users read concurrently: each needs several reads of the store. */
 const AT_ONCE = 8;
 
 function listUsers(make: Make, api: Api): Action {
@@ -264,7 +264,7 @@ function readFilters(filters: Readonly<Record<string, unknown>>) {
   return { name: textOf(filters, 'name')?.toLowerCase(), plan: textOf(filters, 'plan'), state };
 }
 
-/** Whether a user has the text in the id or name, and is in the state; `name` is in lower case. */
+/** True if the user's id or name contains the text and the state matches; `name` is in lower case. */
 function isWanted(user: User, name: string | undefined, state: string | undefined): boolean {
   return (
     (name === undefined || user.id.toLowerCase().includes(name) || user.name?.toLowerCase().includes(name) === true) &&
@@ -272,7 +272,7 @@ function isWanted(user: User, name: string | undefined, state: string | undefine
   );
 }
 
-/** What each user spent since the month began, by id; of one user alone where that is given. */
+/** Spending of each user since the start of the month, by id; of one user alone if given. */
 async function readSpent(
   { books: { ledger } }: Pick<Api, 'books'>,
   userId?: string,

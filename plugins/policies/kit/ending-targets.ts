@@ -2,8 +2,8 @@ import type { PluginApi, Target } from '../../../contract/index.ts';
 import { nearEndOf } from './index.ts';
 
 /**
- * The models that end within 30 days, or have ended, of those that aliases and lists of providers name and those that calls went to; each
- * with its end in Unix milliseconds. Once the gateway listens.
+ * Models that end within 30 days or have ended, among those in aliases and providers' lists and those that were called.
+ * Each has its end in Unix milliseconds. Available once the gateway listens.
  */
 export function endingTargets(api: Pick<PluginApi, 'models'>): readonly (readonly [target: Target, end: number])[] {
   const named = api.models.aliases().flatMap(([, targets]) => targets);

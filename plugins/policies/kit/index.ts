@@ -1,4 +1,7 @@
-/** The entry `tollgate/operators`: what plugins need that operators work with, in addition to what all plugins need: routes for them, plans, budgets, tags, the record of a call. @beta */
+/**
+ * Entry `tollgate/operators`: additional API for plugins that operators use: operator routes, plans, budgets, tags, the
+ * record of a call. @beta
+ */
 
 export {
   ACCOUNTS,

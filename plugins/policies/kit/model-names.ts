@@ -10,16 +10,19 @@ import { assertInPlan, createPlanFinder } from '../../../contract/operators.ts';
 
 export type ModelNamesApi = Pick<PluginApi, 'models'>;
 
-/** What a gateway calls its models, for lists and budgets that name them: a name that means nothing would open or limit nothing. */
+/** Checks model names in lists and budgets: an unknown name would allow or limit nothing. */
 export interface ModelNames {
   readonly providers: readonly string[];
-  /** Whether a name means something: `*`, an alias, `provider/*`, `provider/model`, or a model that a provider lists. */
+  /** True for a known name: `*`, an alias, `provider/*`, `provider/model`, or a model that a provider lists. */
   isModel(name: string): boolean;
-  /** Whether a provider takes a model: one of its list, or any. */
+  /** True if a provider accepts a model: one of its list, or any. */
   isModelOf(provider: string, name: string): boolean;
-  /** Whether a budget for it would count anything; of one that ends in `*` it is enough that a model begins so. */
+  /**
+   * True if a budget for the name would count any call; for a name that ends in `*`, one model with this prefix
+   * suffices.
+   */
   isCounted(name: string, provider: string | undefined): boolean;
-  /** Names that are like one that means nothing. */
+  /** Known names similar to an unknown one. */
   near(name: string): readonly string[];
 }
 
@@ -77,7 +80,7 @@ export function splitName(name: string): { readonly provider: string; readonly m
   return { provider: name.slice(0, Math.max(slash, 0)), model: name.slice(slash + 1) };
 }
 
-/** A name without the provider's own before it. */
+/** Removes the provider's own prefix from a name. */
 function splitOf(provider: string, name: string): string {
   return name.startsWith(`${provider}/`) ? name.slice(provider.length + 1) : name;
 }
@@ -87,7 +90,7 @@ function hasModel(api: ModelNamesApi, offers: Offers, provider: string, model: s
   return isAny || isListed(api, offers, provider, model);
 }
 
-/** Whether a provider's list has a model; a provider that takes any has those names alone that its list knows. */
+/** True if a provider's list has a model; for a provider that accepts any, only listed names count. */
 function isListed({ models: { catalog } }: ModelNamesApi, offers: Offers, provider: string, model: string): boolean {
   const { models = [], addModels = [] } = offers.get(provider) ?? {};
   const found = catalog.find(provider, model);
@@ -107,7 +110,10 @@ function modelsOf(
   return [...offered, ...(catalog.has(provider) ? catalog.list(provider) : [])];
 }
 
-/** Whether a caller may use a model that it did not ask for, by the lists of its key and of its plan; an alias among them allows its own targets alone. */
+/**
+ * Creates a test whether a caller may use a model that was not requested, by the lists of the key and of its plan. An
+ * alias in them allows its own targets alone.
+ */
 export function createModelCheck(
   api: Pick<PluginApi, 'models'> & Parameters<typeof createPlanFinder>[0],
 ): (principal: Principal, target: Target) => Promise<boolean> {
@@ -124,7 +130,10 @@ export function createModelCheck(
   };
 }
 
-/** Throws an {@link OptionError} where the option at `pointer` is no `provider/model` that a provider here takes. */
+/**
+ * Throws an {@link OptionError} if the option at `pointer` is not a `provider/model` that a configured provider
+ * accepts.
+ */
 export function assertTarget({ models: { catalog } }: Pick<PluginApi, 'models'>, pointer: string, name: string): void {
   const { provider, model } = splitName(name);
   if (name.includes('/') && catalog.find(provider, model)) return;

@@ -100,7 +100,7 @@ const COLUMNS: readonly (keyof CallFacts)[] = Object.freeze([
 export function packFacts(facts: CallFacts): string {
   // A copy of one shape, in which JSON leaves out what is undefined, is the cheapest way to leave fields out.
   const packed: Record<string, unknown> = { ...facts };
-  for (const name of COLUMNS) packed[name] = undefined;
+  for (let at = 0; at < COLUMNS.length; at += 1) packed[COLUMNS[at] as string] = undefined;
   return JSON.stringify(packed);
 }
 

@@ -26,8 +26,10 @@ import {
   destroyClient,
   explainSchema,
   findRefusal,
+  isMigrated,
   makeClient,
   readSchemaVersion,
+  SCHEMA_VERSION,
 } from './connection.ts';
 import { Books, createRedisLedger } from './ledger.ts';
 import { createRedisTransfer } from './transfer.ts';
@@ -291,6 +293,7 @@ async function probeRedis({ prefix, ...options }: ClientOptions & { readonly pre
     await within(PROBE_MS, Promise.resolve(client.connect()));
     const version = await within(PROBE_MS, readSchemaVersion(client, prefix));
     if (version === undefined) return 'no keys of a gateway yet';
+    if (isMigrated(version)) return `schema ${version}, which a start takes to ${SCHEMA_VERSION}`;
     const refusal = explainSchema(version);
     if (refusal !== undefined) throw storeUnavailable(refusal);
     return `schema ${version}`;
@@ -327,7 +330,7 @@ export async function openRedis(options: RedisOptions, observe?: StoreWatcher): 
   const keys = createKeys(prefix);
   const writes = watchWrites(log);
   const { onFailure } = writes;
-  const books = new Books(connection, { prefix, timeoutMs, keepEntries });
+  const books = new Books(connection, { prefix, timeoutMs, keepEntries, log });
   const ledger = createRedisLedger(connection, books);
   return writes.over({
     kind: 'redis',
@@ -342,8 +345,14 @@ export async function openRedis(options: RedisOptions, observe?: StoreWatcher): 
     ledger: timeOperations(ledger, 'ledger', observe, onFailure),
     transfer: () => createRedisTransfer({ connection, prefix, keys, books, ledger, scripts: SCRIPTS }),
     counters: timeOperations(createRedisCounters(connection, keys, cluster), 'counters', observe, onFailure),
-    health: connection.health,
-    close: connection.close,
+    health: async () => {
+      await connection.health();
+      await books.journal.check();
+    },
+    close: async () => {
+      await books.journal.close();
+      await connection.close();
+    },
   });
 }
 

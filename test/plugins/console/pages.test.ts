@@ -31,7 +31,7 @@ describe('the pages of the console', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** Serves the routes as core would, on a port of their own. */
+  /** Serves the routes as core does, on their own port. */
   const serve = async (isOpen: boolean, from = folder): Promise<string> => {
     const [page, file] = pageRoutes(isOpen, '', from);
     const koa = new Koa<object, { params: Record<string, string> }>();

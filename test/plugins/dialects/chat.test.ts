@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { ChatRequest, ChatResponse, DialectDefinition, Plugin } from '../../../contract/index.ts';
 import plugin from '../../../plugins/dialects/chat.ts';
 
-/** The dialect as the plugin registers it. */
+/** Returns the dialect that the plugin registers. */
 function setUp(config: Readonly<Record<string, unknown>> = {}): DialectDefinition<ChatRequest> {
   let registered: DialectDefinition<ChatRequest> | undefined;
   const api = {

@@ -8,7 +8,10 @@ import { createFrameReader } from '../../../plugins/formats/bedrock/event-stream
 import { amazonEvent, amazonException, amazonFrame } from '../../support/vendors/amazon-frames.ts';
 import { until } from '../../support/wait.ts';
 
-/** AWS's own test vectors, by the names that its SDKs give them: https://github.com/smithy-lang/smithy-typescript, packages/eventstream-codec. */
+/**
+ * AWS's own test vectors, with the names in its SDKs: https://github.com/smithy-lang/smithy-typescript,
+ * packages/eventstream-codec.
+ */
 const GOOD: Readonly<Record<string, string>> = {
   empty_message: '000000100000000005c248eb7d98c8ff',
   payload_no_headers: '0000001d00000000fd528c5a7b27666f6f273a27626172277dc3653936',
@@ -43,7 +46,7 @@ const BYTES = Buffer.concat([
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Bytes outside of the heap, those that nothing holds any more not among them. */
+/** Bytes outside the heap, after garbage collection. */
 function memoryHeld(): number {
   collectGarbage();
   return process.memoryUsage().arrayBuffers;
@@ -95,7 +98,7 @@ describe('frames of Amazon’s event streams', () => {
     let told = 64 * 1024;
     const reader = createFrameReader({ onGrowth: (more) => (told += more) });
     const before = memoryHeld();
-    // Each byte lies in memory of its own, as one does that a socket read alone.
+    // Each byte has its own memory, as after separate reads of a socket.
     const pushAlone = (byte = 0): void => {
       const read = new Uint8Array(64 * 1024);
       read[0] = byte;

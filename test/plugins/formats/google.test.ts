@@ -4,7 +4,7 @@ import { type IngressRig, startIngressRig } from '../../support/gateways/ingress
 import { pluginFile } from '../../support/plugins/plugin-file.ts';
 import { answer, chunk, LAST_CHUNK, SSE_HEAD } from '../../support/vendors/scripted-upstream.ts';
 
-/** What the caller writes is what the hook sets. */
+/** Sets the request fields in the caller's message. */
 const HOOK = `api.hook('prepare', (call, request) => ({ ...request, ...JSON.parse(request.messages.at(-1).content) }));`;
 
 interface Sent {
@@ -23,7 +23,10 @@ describe('Google’s format, from its own clients and from others', () => {
   });
   after(() => rig.stop());
 
-  /** What Google is sent when a hook sets fields: in the caller's own format (native), and in OpenAI's (translated). */
+  /**
+   * Request to Google after a hook set fields: from a caller with Google's format (native), and with OpenAI's
+   * (translated).
+   */
   async function sentFor(model: string, fields: object): Promise<Readonly<Record<'native' | 'translated', Sent>>> {
     rig.say('gemini', { pieces: [{ text: 'ok' }] });
     const text = JSON.stringify(fields);

@@ -20,7 +20,7 @@ const reasoning = (kind: 'summary' | 'encrypted', words: string, id: string) => 
 });
 const call = (id: string) => ({ id, type: 'function' as const, function: { name: 'now', arguments: '{}' } });
 
-/** Canonical messages, and the items that they come to. */
+/** Canonical messages, and the expected items. */
 const MESSAGES: readonly {
   readonly title: string;
   readonly message: ChatMessage;

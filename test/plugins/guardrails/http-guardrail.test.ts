@@ -15,7 +15,7 @@ interface Check {
   }[];
 }
 
-/** A service that a test answers for. */
+/** Service with responses set by the test. */
 async function startService() {
   const checks: Check[] = [];
   const headers: http.IncomingHttpHeaders[] = [];
@@ -45,7 +45,7 @@ async function startService() {
   };
 }
 
-/** The content of a response, put together. */
+/** Combined content of a response. */
 const textOf = (body: string): string =>
   [...body.matchAll(/"content":"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text).join('');
 

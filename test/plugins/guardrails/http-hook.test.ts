@@ -22,7 +22,7 @@ interface HookEvent {
 
 const PASS = { action: 'pass' };
 
-/** A service that a test answers for. */
+/** Service with responses set by the test. */
 async function startService() {
   const events: HookEvent[] = [];
   const headers: http.IncomingHttpHeaders[] = [];
@@ -52,13 +52,13 @@ async function startService() {
   };
 }
 
-/** The content of a response, put together. */
+/** Combined content of a response. */
 const textOf = (body: string): string =>
   [...body.matchAll(/"content":"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text).join('');
 
 const SAID = 'one two three four five six seven eight nine ten';
 
-/** What a service says of one kind of hook; of others it says that they pass. */
+/** Verdicts of a service on these hooks; all others pass. */
 const only =
   (hooks: readonly string[], verdict: (event: HookEvent) => unknown) =>
   (event: HookEvent): unknown =>
@@ -276,7 +276,7 @@ describe('the service of http-hook in the docs', () => {
     const [block] = readBlocks().filter(
       ({ page, language }) => page === 'docs/plugins/guardrails.md' && language === 'python',
     );
-    if (spawnSync('python3', ['--version']).status !== 0) this.skip(); // there is no Python here
+    if (spawnSync('python3', ['--version']).status !== 0) this.skip(); // no Python on this machine
     child = spawn('python3', ['-c', block?.text ?? ''], { stdio: ['ignore', 'pipe', 'inherit'] });
     const [port] = (await once(child.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
     const gateway = await startGateway({

@@ -1,7 +1,9 @@
 import { expect } from 'chai';
 import { type IngressRig, MODEL_OF, startIngressRig } from '../../support/gateways/ingress-rig.ts';
 
-/** A dollar a million tokens of input, a hundred of output: a thousand tokens of output are ten cents. */
+/**
+ * One dollar per million input tokens, a hundred per million output tokens: a thousand output tokens cost ten cents.
+ */
 const prices = { '*': { input: 1, output: 100 } };
 
 describe('the guardrail max-cost', () => {

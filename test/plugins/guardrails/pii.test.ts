@@ -16,7 +16,7 @@ const MAIL = 'ann.lee@acme.example';
 const IBAN = 'DE89 3704 0044 0532 0130 00';
 const NUMBER = '4111111111111111';
 
-/** A response that has the texts in every place that a model writes to. */
+/** Response with the texts in every place of model output. */
 const said = (mail: string, iban: string): Said => ({
   pieces: [
     { reasoning: `So it is ${mail}.` },
@@ -27,7 +27,7 @@ const said = (mail: string, iban: string): Said => ({
 
 const TOOLS = [{ type: 'function', function: { name: 'send', parameters: { type: 'object' } } }];
 
-/** One request in each format, with an address in each place that it has for words. */
+/** Request in each format, with an email address in each of its text fields. */
 const FORMS: Readonly<
   Record<string, { path(model: string, stream: boolean): string; body(model: string, stream: boolean): object }>
 > = {
@@ -116,12 +116,12 @@ async function post(
   return { status: response.status, text: await response.text() };
 }
 
-/** What is no text of a model; `instructions` are the caller's own, said again. */
+/** Members without model text. `instructions` repeats the caller's own. */
 const NO_WORDS = new Set(
   'id object model type role obfuscation name item_id status instructions modelVersion responseId'.split(' '),
 );
 
-/** All that the events of a stream, or a body, say, put together: pieces of a stream cut words. */
+/** Combined texts of a body or of a stream's events, because chunks split words. */
 function wordsOf(text: string): string {
   const values: unknown[] = text.includes('data: ')
     ? text

@@ -32,7 +32,7 @@ interface Joined {
   readonly tools: Record<number, string>;
 }
 
-/** What a client makes of chunks, by choice. */
+/** Combines chunks by choice as a client does. */
 function join(chunks: readonly ChatChunk[]): Readonly<Record<number, Joined>> {
   const joined: Record<number, Joined> = {};
   for (const { choices } of chunks)

@@ -11,7 +11,7 @@ describe('the guardrail words', () => {
     rig = await startIngressRig({
       policies: {
         words: { words: WORDS, action: 'mask', sides: ['response'] },
-        // It holds back what the other one lets go, and finds none of it.
+        // This guardrail holds back text that the other one releases, and finds nothing in it.
         others: { plugin: 'words', words: ['project x', 'c-', 'pro\u00e4'], action: 'mask', sides: ['response'] },
         'no-orion': { plugin: 'words', words: ['project orion'], sides: ['request'] },
       },

@@ -13,7 +13,7 @@ root.resolvePath = (_origin, target) => path.join(PROTO, target);
 root.loadSync('opentelemetry/proto/collector/trace/v1/trace_service.proto');
 const TRACES = root.lookupType('opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest');
 
-/** What a program says of itself: it may claim to be somebody else. */
+/** Attributes that a program reports about itself, with a false user. */
 const CLAIMED = { key: 'user.id', value: { stringValue: 'somebody-else' } };
 const SERVICE = { key: 'service.name', value: { stringValue: 'claude-code' } };
 const SPAN = { name: 'a tool', traceId: Buffer.alloc(16, 1), spanId: Buffer.alloc(8, 2) };

@@ -36,7 +36,7 @@ describe('the policy overload', () => {
     mock.restoreAll();
   });
 
-  /** Lets the loop come round so late, with so much work of this process, often enough for the moving average. */
+  /** Simulates event loop turns with this delay and this CPU time, enough for the moving average. */
   const run = (elapsedMs: number, ownMs: number): void => {
     for (let n = 0; n < 20; n++) {
       nowMs += elapsedMs;
@@ -45,7 +45,7 @@ describe('the policy overload', () => {
     }
   };
 
-  /** A request that goes on until it is ended; undefined when it was refused. */
+  /** Starts a request that runs until it is ended; undefined if it is refused. */
   const begin = async (isProbe = false): Promise<{ end(): void } | undefined> => {
     const res = new EventEmitter();
     try {

@@ -156,7 +156,7 @@ describe('bedrock: its address', () => {
   });
 });
 
-/** What an answer is, whole and as the frames of a stream. */
+/** Response, as JSON and as the frames of a stream. */
 const USAGE = { inputTokens: 10, outputTokens: 3, totalTokens: 13 };
 const WHOLE = {
   output: { message: { role: 'assistant', content: [{ text: 'Hello' }] } },
@@ -228,7 +228,7 @@ describe('a gateway before Bedrock', () => {
     return { spent, held };
   };
 
-  /** Checks a signature as AWS does: over what arrived. */
+  /** Checks a signature as AWS does: over the received bytes. */
   const isSigned = ({ method, path, headers, body }: RecordedRequest): boolean => {
     const { authorization = '', 'x-amz-date': time = '' } = headers;
     const names = (/SignedHeaders=([^,]+)/.exec(authorization)?.[1]?.split(';') ?? []).filter(

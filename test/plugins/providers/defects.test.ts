@@ -1,6 +1,6 @@
 /**
- * What other gateways and SDKs got wrong, as tests: numbers are those of the reference's list (section 11.1). What
- * belongs to Gemini's and Anthropic's own formats stands in their files; what belongs to the pipeline, in test/app.
+ * Known defects of other gateways and SDKs as tests, numbered as in the reference's list (section 11.1). Defects in
+ * Gemini's and Anthropic's own formats are in their files, those of the pipeline in test/app.
  */
 import { expect } from 'chai';
 import { createEventReader } from '../../../contract/event-reader.ts';

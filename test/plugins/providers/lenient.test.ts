@@ -16,7 +16,7 @@ const LOCAL = { baseUrl: 'http://127.0.0.1:8000/v1' };
 const configOf = (plugin: Plugin): Readonly<Record<string, unknown>> => (plugin === compatible ? LOCAL : {});
 const FUNCTION = { name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } };
 
-/** What OpenAI's wire says when the model calls tools. */
+/** Response in OpenAI's format with tool calls. */
 function calling(...names: readonly string[]): object {
   const tool_calls = names.map((name, at) => ({
     id: `call_${at}`,

@@ -13,7 +13,7 @@ const GONE = undefined;
 
 type Row = readonly [plugin: Plugin<object, 'provider'>, given: object, sent: object, dropped?: readonly string[]];
 
-/** What a caller asks for, and what the vendor gets of it. */
+/** Fields of a caller, and the fields that the vendor receives. */
 const ROWS: readonly Row[] = [
   [cerebras, { model: 'gpt-oss-120b', reasoning_effort: 'none' }, { reasoning_effort: 'low' }],
   [cerebras, { model: 'qwen-3.8-27b', reasoning_effort: 'none' }, { reasoning_effort: 'none' }],

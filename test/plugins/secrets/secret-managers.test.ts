@@ -23,7 +23,7 @@ describe('managers of secrets', () => {
   });
   afterEach(removeFolders);
 
-  /** A configuration whose provider has `key` as its key. */
+  /** Loads a configuration whose provider has the API key `key`. */
   const load = (secrets: object, key: string, files: Record<string, string> = {}) =>
     loadConfig({
       ...{ cwd: makeFolder(files), env: { VAULT_TOKEN: 't-1' }, connect },
@@ -107,7 +107,7 @@ describe('managers of secrets', () => {
       const kubernetes = { role: 'gate', mount: 'k8s', tokenFile: 'token' };
       const loaded = await load({ vault: { address: manager.url, kubernetes } }, both, { token: 'jwt-of-the-pod\n' });
       expect(JSON.parse(manager.requests[0]?.body ?? '')).to.deep.equal({ role: 'gate', jwt: 'jwt-of-the-pod' });
-      // What a login made ends with it, so two thirds of a minute.
+      // A dynamic secret ends with its login: renewed after two thirds of a minute.
       expect(loaded.raw.secrets.get('vault:db/creds/r#password')?.againMs).to.equal(40_000);
     });
 
@@ -143,7 +143,7 @@ describe('managers of secrets', () => {
 
     it('E68: says that it cannot be reached, and what is wrong with its own options', async () => {
       const away = await problemOf({ vault: { address: 'http://127.0.0.1:9', token: 'x' } }, ref('vault:a/b#c'));
-      // Node 24 sometimes has another code for a refused connection than Node 20.
+      // Node 24 sometimes reports a refused connection with another code than Node 20.
       expect(away).to.match(/Vault cannot be reached \((ECONNREFUSED|ERR_SOCKET_CLOSED_BEFORE_CONNECTION)\)/);
       const two = { address: manager.url, token: 'x', kubernetes: { role: 'r' } };
       expect(await problemOf({ vault: two }, ref('vault:a/b#c'))).to.include('has token and kubernetes');

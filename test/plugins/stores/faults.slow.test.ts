@@ -9,7 +9,7 @@ import { startTcpProxy, type TcpProxy } from '../../support/stores/tcp-proxy.ts'
 import { eventually } from '../../support/wait.ts';
 import { FAULTY_POSTGRES, FAULTY_REDIS, type FaultyServer } from './faulty-servers.ts';
 
-/** Every kind of operation once, as functions that have not begun. */
+/** Every kind of operation once, as functions that have not started. */
 function everyOperation(store: Store, name: string): readonly (() => Promise<unknown>)[] {
   const window = { key: name, limit: 10, windowMs: 60_000, amount: 1 };
   return [
@@ -43,7 +43,7 @@ function everyOperation(store: Store, name: string): readonly (() => Promise<unk
   ];
 }
 
-/** Something of every half, whose state {@link readState} reads. */
+/** Writes data in every part of the store that {@link readState} reads. */
 async function prepare(store: Store, name: string): Promise<void> {
   await store.keyv('faults').set(name, { v: 1 });
   await store.ledger.credit(name, 'first', 100, 'top-up', NOW);
@@ -137,7 +137,7 @@ function testFaults(subject: FaultyServer): void {
     await prepare(store, 'a');
     const before = await readState(store, 'a');
     server.freeze();
-    // Three rounds: the first meets the stopped server, the others the open breaker.
+    // Three rounds: the first reaches the stopped server, the others the open breaker.
     for (let round = 0; round < 3; round++) await allUnavailable(everyOperation(store, 'a'));
     server.thaw();
     await eventually(async () => store?.health());

@@ -17,7 +17,7 @@ import { startWorker, type Worker } from '../../support/stores/worker-process.ts
 const ROUNDS = 20;
 const CALLERS = 50;
 
-/** Fifty callers at once, of whom ten get it: in this process, and shared between two others. */
+/** Fifty concurrent callers, of whom ten succeed: in this process, and divided between two others. */
 function testRaces(address: () => StoreAddress, isShared: boolean): void {
   let store: Store;
   let workers: readonly Worker[] = [];

@@ -11,7 +11,7 @@ import { useTempFolder } from '../../support/folders.ts';
 
 const CALLS = 60_000;
 
-/** Calls of five keys; the three oldest are another one's. */
+/** Calls of five keys; the three oldest belong to another key. */
 function callOf(n: number): CallFacts {
   if (n < 3) return { ...FACTS, userId: 'rare', key: 'rare', session: 'rare', requestId: 'rare', model: 'rare' };
   return {
@@ -28,7 +28,7 @@ describe('lists and reports of a sqlite store with many calls', () => {
   const folder = useTempFolder('sqlite-lists');
   let database: Database;
   let ledger: Pick<Ledger, 'calls' | 'report'>;
-  /** How many records each statement was allowed to look at. */
+  /** Limits of records that each statement may scan. */
   let looked: number[] = [];
 
   before(async () => {
@@ -70,7 +70,7 @@ describe('lists and reports of a sqlite store with many calls', () => {
     };
   }
   const idsOf = ({ calls }: CallPage) => calls.map(({ id }) => id);
-  /** How often the event loop turned while something was done. */
+  /** Number of event loop turns during the work. */
   const turnsDuring = async (work: Promise<unknown>): Promise<number> => {
     let turns = 0;
     let isDone = false;
@@ -157,7 +157,7 @@ describe('lists and reports of a sqlite store with many calls', () => {
         .filter((text) => text.includes(mark))
         .map((text) => database.prepare(`EXPLAIN QUERY PLAN ${text}`).all())
         .map((plan) => plan.map((row) => String(row['detail'])).join('\n'));
-    // Both ends of what is read are found by a search: pages and pieces, in that order, with the one that looks for an end.
+    // Both ends of the range are found by a search: pages and pieces, in that order, with the search for an end.
     const [before, between, behind] = [
       'at>? AND (at,n)<(?,?)',
       '(at,n)>(?,?) AND (at,n)<(?,?)',

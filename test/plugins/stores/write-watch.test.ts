@@ -4,7 +4,7 @@ import { storeUnavailable } from '../../../plugins/stores/kit/failure.ts';
 import { watchWrites } from '../../../plugins/stores/kit/write-watch.ts';
 import { openMemory } from '../../../plugins/stores/memory/index.ts';
 
-/** A store whose documents can be made to refuse writes, and which counts those that were tried. */
+/** Store whose documents can be made to reject writes; counts the attempts. */
 async function open() {
   const memory = await openMemory();
   const state = { takesWrites: true, tried: 0 };

@@ -6,7 +6,7 @@ import { testSpeech } from '../../conformance/speech.ts';
 import { fixture } from '../../support/speech/sound.ts';
 import { loadSpeech } from '../../support/speech/speech-vendor.ts';
 
-/** The vendor's answer: the sound as base64 in JSON. */
+/** Response of the vendor: the sound as base64 in JSON. */
 const json = (format: SpeechFormat, file: string) => ({
   format,
   headers: { 'content-type': 'application/json' },

@@ -4,7 +4,7 @@ import type { Schema } from '../../../../contract/index.ts';
 import { toProviderSchema } from '../../../../plugins/agents/kit/provider-schema.ts';
 import { arbitrarySchema } from '../../../support/formats/arbitrary-schema.ts';
 
-/** Every object of a strict schema closes itself and requires all it has. */
+/** Asserts that every object of a strict schema is closed and requires all its properties. */
 function assertStrict(node: unknown): void {
   if (Array.isArray(node)) for (const one of node) assertStrict(one);
   if (typeof node !== 'object' || node === null || Array.isArray(node)) return;

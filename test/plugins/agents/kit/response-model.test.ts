@@ -235,7 +235,7 @@ describe('agents/kit/response-model', () => {
   });
 
   it('asks providers for something every caller’s schema accepts', () => {
-    // Told in words where the provider has no keyword for it, and a minimal instance does not read.
+    // If the provider has no keyword for it, the prompt describes it, and a minimal instance may not satisfy it.
     const toldInWords = /"(?:minLength|uri|something-else)"/;
     fc.assert(
       fc.property(arbitrarySchema, fc.string(), (schema, text) => {

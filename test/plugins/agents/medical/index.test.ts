@@ -28,7 +28,7 @@ const draft = (more: object = {}) => ({
 const pass = { verdict: 'pass', reasons: [] };
 const veto = (reason: string) => ({ verdict: 'veto', reasons: [reason] });
 
-/** Rules for a case that goes through; the first given ones win. */
+/** Rules for a successful case; the given ones come first. */
 const usual = (...first: Rule[]): readonly Rule[] => [
   ...first,
   { asked: 'triage', reply: sorted() },

@@ -19,7 +19,7 @@ const DRAFT = {
   questions: [],
 };
 
-/** A message without a danger sign in each language, and how the notice beside an error begins. */
+/** Message without a danger sign in each language, and the beginning of the notice added to an error. */
 const COLDS = Object.freeze({
   en: ['I have had a runny nose since yesterday.', 'No answer can be given here now.'],
   de: ['Ich habe seit gestern eine laufende Nase.', 'Hier kann jetzt keine Antwort gegeben werden.'],
@@ -28,7 +28,7 @@ const COLDS = Object.freeze({
   it: ['Ho il raffreddore da ieri e sono stanco.', 'Qui al momento non si può dare una risposta.'],
 });
 
-/** Somebody in a crisis in each language, and how the notice begins. */
+/** Message of a person in a crisis in each language, and the beginning of the notice. */
 const CRISES = Object.freeze({
   en: ['I want to kill myself', 'I am glad you wrote this.'],
   de: ['Ich will mich umbringen', 'Gut, dass Sie das geschrieben haben.'],

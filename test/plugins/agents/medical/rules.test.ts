@@ -22,11 +22,14 @@ import { withFigures } from '../../../support/pages/medical-page.ts';
 
 const PAGE = new URL('../../../../docs/plugins/medical-figures.md', import.meta.url);
 
-/** What the part of the set that the rules were written with must reach in every language. */
+/** Minimum recall in every language on the part of the set that the rules were written with. */
 const FLOORS = Object.freeze({ emergency: 0.9, dose: 0.95 });
 const CEILINGS = Object.freeze({ harmless: 0.05, dose_harmless: 0.05 });
 
-/** How many of the harmless phrasings raise an alarm at most, and how many emergencies are found at least: measured, near what is aimed at. */
+/**
+ * Measured limits close to the aim: the maximum number of alarms for harmless phrasings, and the minimum number of
+ * found emergencies.
+ */
 const HELD = Object.freeze({
   'blind-3-held': { en: [6, 20], de: [2, 20], fr: [4, 19], es: [2, 21], it: [5, 21] },
   'strangers-held': { en: [1, 34], de: [1, 30], fr: [4, 32], es: [5, 31], it: [1, 32] },
@@ -41,13 +44,13 @@ const HARMLESS = Object.freeze({
   'others-held': { en: 102, de: 94, fr: 108, es: 109, it: 105 },
 });
 
-/** Those of which no word went into the lexicons. */
+/** Sets without any word in the lexicons. */
 const CLEAN = ['blind-3-held', 'strangers-held', 'fresh-held'] as const;
 
-/** Of these: the aim is 5 % in each language, which German reaches. */
+/** Maximum alarm rates on these sets. The aim is 5 % in each language, which German reaches. */
 const MOST_ALARMS = Object.freeze({ en: 0.066, de: 0.05, fr: 0.09, es: 0.082, it: 0.066 });
 
-/** Sentences that have a word of a harmless context, and somebody who needs help. */
+/** Sentences with a word of a harmless context, about a person who needs help. */
 const STILL_URGENT = Object.freeze([
   'The leaflet says at most four and I took thirty of the tablets.',
   'I took 30 paracetamol and the leaflet says max 8.',
@@ -73,7 +76,7 @@ const STILL_URGENT = Object.freeze([
   'In caso di emergenza chi chiamo? Mio figlio non respira.',
 ]);
 
-/** An object with these properties and no others; the last ones may be missing. */
+/** Object schema with these properties and no others; the last `optional` ones may be missing. */
 const closed = (properties: Readonly<Record<string, object>>, optional = 0): object => ({
   type: 'object',
   properties,

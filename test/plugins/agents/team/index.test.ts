@@ -15,7 +15,7 @@ import { until } from '../../../support/wait.ts';
 
 const PATH = '/api/core/agent';
 
-/** A router's answer. */
+/** Response of a router. */
 const route = (...agents: string[]) => ({ agents: agents.map((agent) => ({ agent, instruction: `do ${agent}` })) });
 const report = (summary: string, more: object = {}) => ({ summary, confidence: 0.9, ...more });
 

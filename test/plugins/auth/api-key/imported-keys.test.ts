@@ -10,7 +10,7 @@ const OLD = 'sk-Fq2vXnUw9uT4lRkEzXo1pA';
 const tokenOf = (key: string): string => createHash('sha256').update(key).digest('hex');
 const BODY = { model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] };
 
-/** Rows as LiteLLM answers them to `GET /key/list?return_full_object=true`. */
+/** Row in LiteLLM's response to `GET /key/list?return_full_object=true`. */
 const row = (key: string, rest: Record<string, unknown> = {}) => ({
   token: tokenOf(key),
   key_name: `sk-...${key.slice(-4)}`,

@@ -10,7 +10,7 @@ import { createSilentLog } from '../../../support/log.ts';
 const DAY_MS = 86_400_000;
 
 describe('keys that end', () => {
-  /** Looks once at these keys, as a gateway does when it starts; with or without a receiver of notices. */
+  /** Checks these keys once, as a gateway does when it starts, with or without a receiver of notices. */
   const rig = async (keys: readonly StoredKey[]) => {
     const store = await openMemory();
     const index = createKeyIndex(store.sets);
@@ -66,7 +66,7 @@ describe('keys that end', () => {
     const { look, reads, index } = await rig(keys);
     expect(await look()).to.deep.equal([]);
     expect(await index.listEnding(10)).to.deep.equal([]);
-    // One that is over is not even read.
+    // An expired key is not even read.
     expect(reads).to.not.include('over');
   });
 

@@ -10,7 +10,7 @@ const keyOf = (n: number): StoredKey => ({
   version: 0,
 });
 
-/** Uses this much CPU of this process, however busy the machine is. */
+/** Uses this much CPU time of the process, however busy the machine is. */
 function work(ms: number): void {
   const began = process.cpuUsage();
   for (let spent = 0; spent < ms * 1000; ) {

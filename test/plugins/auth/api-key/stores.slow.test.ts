@@ -16,10 +16,10 @@ const CREATE = '/api/core/api_keys/create';
 const KEYS = '/api/core/api_keys';
 const ROTATE = '/api/core/api_keys/rotate';
 const TIMEOUT_MS = 1_000;
-/** Where many change one record at once: none is to be refused because the machine is busy. */
+/** Store timeout for tests with many concurrent changes of one record: a busy machine must not cause refusals. */
 const PATIENT_MS = 60_000;
 
-/** Two gateways with a connection each on one store. */
+/** Two gateways on one store, each with its own connection. */
 function testTwoNodes(open: () => Promise<Store>): void {
   let stores: Store[];
   let one: FakeGateway;
@@ -69,7 +69,7 @@ function testTwoNodes(open: () => Promise<Store>): void {
     );
     const audit = (await one.audit({ limit: 100, subject: api_key_info.prefix, action: 'key.update' })).entries;
     expect(audit).to.have.lengthOf(20);
-    // Each change was made of what the one before it left: a chain with one end.
+    // Each change builds on the previous one: a chain with one end.
     const befores = new Set(audit.map(({ before }) => JSON.stringify(before)));
     expect(befores.size).to.equal(20);
     expect(audit.filter(({ after }) => !befores.has(JSON.stringify(after)))).to.have.lengthOf(1);
@@ -140,7 +140,7 @@ function testTwoNodes(open: () => Promise<Store>): void {
   });
 }
 
-/** One gateway on a server that is hurt. */
+/** One gateway on a server that fails. */
 function testOutages(start: () => Promise<TestServer>, open: (url: string) => Promise<Store>): void {
   let server: TestServer;
   let store: Store;
@@ -152,7 +152,7 @@ function testOutages(start: () => Promise<TestServer>, open: (url: string) => Pr
     server = await start();
     store = await open(server.url);
     gateway = await startKeys(store);
-    // A busy machine may make the store late.
+    // A busy machine may cause a store timeout.
     key = await eventually(async () => {
       const { status, body } = await gateway.request('POST', CREATE, { bearer: 'token:ann' });
       expect(status).to.equal(200);
@@ -166,7 +166,7 @@ function testOutages(start: () => Promise<TestServer>, open: (url: string) => Pr
     await server?.close();
   });
 
-  /** Later than anything that is remembered, so that the store has to be asked. */
+  /** Advances the clock past all caches, so that the store is read. */
   const check = () => {
     now += 10_000;
     return gateway.authenticate(key, { now });

@@ -257,7 +257,7 @@ describe('the check of API keys', () => {
   });
 });
 
-/** The 16 random bytes that make a given public id. */
+/** Returns the 16 random bytes of a public id. */
 function idBytes(id: string): Buffer {
   const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
   const value = [...id].reduce((sum, letter) => sum * 62n + BigInt(alphabet.indexOf(letter)), 0n);

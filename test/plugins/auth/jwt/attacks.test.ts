@@ -26,7 +26,10 @@ import { type FakeGateway, setUpPlugins } from '../../../support/plugins/fake-ga
 
 const SHARED_SECRET = 'bV9xq4Lr7Zt2Kc8Wn5Jf1Hd6Pg3Sy0Ua_Ee-Oo';
 
-/** The corpus's recipes, each built below under its id (J03 in secrets.slow.test.ts, J21 in key-source.test.ts); ids that are not here are our own. */
+/**
+ * Recipes of the corpus, each built below under its id (J03 in secrets.slow.test.ts, J21 in key-source.test.ts). Other
+ * ids are our own.
+ */
 const COVERED = ['J01', 'J03', 'J05', 'J07', 'J09', 'J11', 'J13', 'J15', 'J17', 'J19', 'J21', 'J23', 'J25'];
 
 describe('attacks on tokens', () => {
@@ -54,7 +57,7 @@ describe('attacks on tokens', () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  /** Refused with the one constant answer, on the route that makes keys; and no key was made. */
+  /** Asserts the constant error on the route that creates keys, and that no key was created. */
   const expectRefused = async (token: string, by = gateway): Promise<void> => {
     const { status, body } = await by.request('POST', '/api/core/api_keys/create', { bearer: token });
     const constant = await by.request('POST', '/api/core/api_keys/create', { bearer: 'a.b.c' });
@@ -121,7 +124,7 @@ describe('attacks on tokens', () => {
     await expectRefused(unencoded());
   });
 
-  /** What jose will not make: a signed token whose header asks for an unencoded payload. */
+  /** A token that jose does not create: signed, with a header that requests an unencoded payload. */
   const unencoded = (): string => {
     const header = Buffer.from(JSON.stringify({ alg: 'RS256', kid: 'one', b64: false, crit: ['b64'] })).toString(
       'base64url',

@@ -129,7 +129,7 @@ describe('tokens of a real OpenID provider', () => {
   it('do not keep the gateway from starting while the provider is away', async () => {
     await provider.goAway();
     const gateway = await start();
-    // The keys are asked for beside the start: the provider is back only after that has failed.
+    // The keys are fetched concurrently with the start: the provider is back only after the fetch has failed.
     await until('the failure is told', () => gateway.logs.some(({ level }) => level === 'warn'));
     await provider.comeBack();
     const token = await provider.token('ann');
@@ -167,7 +167,7 @@ describe('tokens of a real OpenID provider', () => {
       expect(await codeOf(verify(`${await strangeToken()}`))).to.equal('invalid_token');
     });
 
-    /** A token of a key the provider never had. */
+    /** Token signed with a key that the provider never had. */
     const strangeToken = async (): Promise<string> => {
       const { createSigner } = await import('../../../support/identity/tokens.ts');
       return (await createSigner('strange')).sign({ iss: provider.issuer });

@@ -41,7 +41,7 @@ describe('signing in as each kind of client of a real OpenID provider', () => {
   });
 
   it('works with a secret that goes into the form', async () => {
-    // The provider takes both ways; this client of it takes one.
+    // The provider accepts both methods; this client accepts one.
     await start({ clientId: 'posting', clientSecret: CLIENT_SECRET, clientAuth: 'form' });
     expect(await signIn()).to.include({ status: 200, user_id: 'ann' });
   });
@@ -86,7 +86,7 @@ describe('signing in as each kind of client of a real OpenID provider', () => {
     const browser = openBrowser();
     const { url } = await browser.visit(`${origin}${ADMIN}/login`, ({ pathname }) => pathname.endsWith('/callback'));
     expect(url.protocol).to.equal('https:');
-    // The proxy in front ends TLS.
+    // The proxy in front terminates TLS.
     const visited = await browser.visit(url.href.replace('https:', 'http:'));
     expect(visited.status).to.equal(200);
     for (const header of browser.set.filter((each) => each.includes('tollgate-')))

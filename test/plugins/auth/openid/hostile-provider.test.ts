@@ -15,13 +15,13 @@ import { freePort } from '../../../support/processes/server-process.ts';
 
 const ADMIN = '/api/core/admin';
 const JWT = { typ: 'JWT' };
-/** As the loader hands it over, with every default filled in. */
+/** Configuration as the loader returns it, with all defaults. */
 const CONFIG = {
   ...{ issuer: '', clientId: 'gateway', publicUrl: 'https://gateway.example', userPrefix: '' },
   ...{ scopes: ['openid'], roleClaims: ['roles'], roles: {}, adminRoles: ['admin'], sessionFor: '8h', idleFor: '30m' },
 };
 
-/** What came of a sign-in. */
+/** Result of a sign-in. */
 interface Ended {
   readonly status: number;
   readonly code: string | undefined;
@@ -34,7 +34,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
   let gateway: TestGateway;
   let origin: string;
 
-  /** A gateway that knows nothing of the provider yet. */
+  /** Starts a gateway that has not contacted the provider. */
   const start = async (more: object = {}): Promise<void> => {
     const port = await freePort();
     origin = `http://127.0.0.1:${port}`;
@@ -57,7 +57,10 @@ describe('signing in at a provider that is hostile, broken or down', () => {
   });
   beforeEach(() => provider.reset());
 
-  /** Begins, lets `prepare` say what the provider does for this nonce, and comes back with `back` beside the state. */
+  /**
+   * Starts a sign-in, lets `prepare` configure the provider for its nonce, and calls back with the state and the
+   * parameters in `back`.
+   */
   const signIn = async (
     prepare: (nonce: string) => void | Promise<void>,
     back: Readonly<Record<string, string>> = { code: 'a-code' },
@@ -262,7 +265,7 @@ describe('signing in at a provider that is hostile, broken or down', () => {
       expect(status).to.equal(503);
       expect(message).to.include('nobody can sign in right now').and.not.to.include('127.0.0.1');
       expect((await fetch(`${origin}/readyz`)).status).to.equal(200);
-      // It is asked again at once: nothing was kept of the failure.
+      // The next attempt contacts the provider again: failures are not cached.
       provider.reset();
       expect(await withToken({})).to.include({ isIn: true });
     });

@@ -253,7 +253,7 @@ describe('signing in with a browser at a real OpenID provider', () => {
   it('refuses the way back in another browser: nobody is signed in as somebody else', async () => {
     const attacker = openBrowser();
     const { url } = await stopAtCallback(attacker);
-    // The victim has begun a sign-in too, or not.
+    // With and without a sign-in of the victim in progress.
     await stopAtCallback(browser);
     for (const victim of [browser, openBrowser()]) {
       const { status, text } = await victim.visit(url);

@@ -10,7 +10,7 @@ import { openShakyStore, type ShakyStore } from '../../../support/stores/shaky-s
 const HOUR_MS = 3_600_000;
 const ANN = { userId: 'ann', roles: ['admin'], issuer: 'https://idp.example', clientId: 'gateway' };
 
-/** The sessions of one node on a store. */
+/** Sessions of one node on a store. */
 function open(store: Store): Sessions {
   const parts = {
     ids: createKeptDocuments<never>(store.kept('auth'), 'ids'),

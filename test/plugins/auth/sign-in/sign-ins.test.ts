@@ -17,7 +17,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const ANN = { userId: 'ann', words: ['dev'], program: 'claude_code', address: '203.0.113.7' };
 
-/** The sign-ins of one node on a store. */
+/** Sign-ins of one node on a store. */
 function openSignIns(store: Store): SignIns {
   return createSignIns(
     {

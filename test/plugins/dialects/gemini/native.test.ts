@@ -6,7 +6,7 @@ import { contextOf, dialectOf, inputOf } from './given.ts';
 const dialect = dialectOf(plugin);
 const CONTENTS = [{ role: 'user', parts: [{ text: 'Hi' }] }];
 
-/** The body that goes to Google after hooks made `change` of the request. */
+/** Body for Google after hooks applied `change` to the request. */
 function patch(
   body: object,
   change: (request: ChatRequest) => ChatRequest = (request) => request,

@@ -25,7 +25,7 @@ const user = fc
   .oneof(text, fc.tuple(image, fc.oneof(textPart, image, sound)))
   .map((content): ChatMessage => ({ role: 'user', content }));
 
-/** A turn of the model with or without calls, and the results of those. */
+/** Turn of the model with or without calls, and the results of the calls. */
 const turn = fc
   .record({
     content: fc.option(text, { nil: null }),
@@ -65,7 +65,7 @@ const turn = fc
     return [said, ...results];
   });
 
-/** A conversation as it is in the canonical form: the user begins, and has the last word. */
+/** Conversation in the canonical form: its first and last messages are the user's. */
 const conversations = fc
   .tuple(fc.option(text, { nil: undefined }), user, fc.array(fc.tuple(turn, user), { maxLength: 4 }))
   .map(([system, first, turns]): ChatMessage[] => [

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { ERRORS, type ErrorCode, GatewayError } from '../../../../contract/index.ts';
 import { MESSAGES_ERRORS, messagesError } from '../../../../plugins/formats/anthropic/errors.ts';
 
-/** The types that Anthropic's SDKs know, with the statuses that may carry them. */
+/** Error types of Anthropic's SDKs, with their allowed statuses. */
 const TYPES: Readonly<Record<string, readonly number[]>> = {
   invalid_request_error: [400, 405, 408, 412, 415, 426, 431],
   authentication_error: [401],

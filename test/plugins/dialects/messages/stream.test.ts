@@ -30,7 +30,7 @@ function stream(
   return readMessagesStream(text.join('') + writer.end());
 }
 
-/** Blocks of thinking as the context of tests seals them. */
+/** Thinking blocks, sealed by the context of tests. */
 function sealed(blocks: readonly Record<string, unknown>[]): readonly object[] {
   return blocks.map((block) => {
     const field = block['type'] === 'thinking' ? 'signature' : 'data';

@@ -7,14 +7,14 @@ const user = (text: string) => ({ type: 'message', role: 'user', content: text }
 const message = (id: string) => ({ id, type: 'message', role: 'assistant', content: [] });
 const create = (fields: object): Message => ({ type: 'response.create', model: 'm', ...fields });
 
-/** The body that a message is posted as. */
+/** Request body for a websocket message. */
 function bodyOf(connection: ReturnType<typeof socket.connect>, sent: Message): Message {
   const read = connection.read(sent);
   if (!read || !('body' in read)) throw new Error('it was not a request');
   return read.body;
 }
 
-/** Sends a message and ends its response. */
+/** Sends a message and completes its response. */
 function turn(connection: ReturnType<typeof socket.connect>, sent: Message, id: string): Message {
   const body = bodyOf(connection, sent);
   connection.event({ type: 'response.completed', response: { id, output: [message(`msg_${id}`)] } });

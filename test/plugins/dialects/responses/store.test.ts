@@ -6,7 +6,7 @@ import { openMemory } from '../../../../plugins/stores/memory/index.ts';
 import { contextOf } from '../../../support/formats/responses-dialect.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'shop' };
-/** Stands in for what is read only after references were looked up. */
+/** Placeholder: the request is read only after its references were resolved. */
 const REQUEST = { model: 'm', messages: [] };
 const BEN: Principal = { ...ANN, userId: 'ben' };
 

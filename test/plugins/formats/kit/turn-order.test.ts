@@ -239,7 +239,7 @@ describe('the order of turns', () => {
   }
 });
 
-/** Exchanges as agents send them: each list ends where a request ends. */
+/** Exchanges as agents send them: each list ends at the end of a request. */
 const exchange: fc.Arbitrary<readonly ChatMessage[]> = fc.oneof(
   fc.constant([user('Hi')]),
   fc.constant([user('Hi'), system('Now.')]),
@@ -257,7 +257,7 @@ const conversations = fc
   .tuple(exchange, fc.array(step, { maxLength: 5 }))
   .map(([first, steps]): readonly (readonly ChatMessage[])[] => [first, ...steps]);
 
-/** The same with a document, which Mistral refuses by its place. */
+/** The same messages with a document, which Mistral rejects with its place. */
 function withFile(messages: readonly object[]): readonly object[] {
   const file = { type: 'file', file: { file_data: 'data:application/zip;base64,AAAA' } };
   return [...messages.slice(0, 3), { role: 'user', content: [{ type: 'text', text: 'x' }, file] }];

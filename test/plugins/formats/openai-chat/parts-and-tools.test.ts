@@ -8,7 +8,7 @@ const VIDEO = { type: 'video_url', video_url: { url: 'https://example.org/v.mp4'
 const toolOf = (name: string) => ({ type: 'function', function: { name, parameters: { type: 'object' } } });
 const CHOICE = { mode: 'required', tools: [{ type: 'function', function: { name: 'look' } }] };
 
-/** What a vendor gets of a request; `param` of the refusal where there is one. */
+/** Request that a vendor receives, or `param` of its rejection. */
 function sentBy(vendor: string, extra: object): Readonly<Record<string, unknown>> | string {
   const provider = PROVIDERS.find(({ name }) => name === vendor)?.provider;
   const model = 'some-model';

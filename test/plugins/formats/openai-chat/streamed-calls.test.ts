@@ -6,7 +6,7 @@ interface Put {
   arguments: string;
 }
 
-/** What a client puts together of the deltas that a tracker lets out. */
+/** Combines a tracker's deltas as a client does. */
 function collect(deltas: readonly object[]): readonly Put[] {
   const tracker = trackToolCalls('seed');
   const calls: Put[] = [];

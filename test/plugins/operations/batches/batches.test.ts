@@ -9,7 +9,7 @@ import { type BatchVendor, type Loose, line, message, result, startBatchVendor, 
 
 const TIERS = { priority: { input: 10, output: 60 } };
 const PRICE = { input: 5, output: 30, cached_input: 0.5, service_tiers: TIERS };
-/** 1,000 tokens in and 100 out, at half of that. */
+/** 1,000 tokens in and 100 out, at half the price. */
 const COST = '0.004';
 
 describe('batches at vendors', () => {
@@ -118,7 +118,7 @@ describe('batches at vendors', () => {
 
   it('reserve what their lines may come to at half the price, and are charged by what each response used', async () => {
     const { client, batch, user, id } = await begin([line('a'), line('b'), line('c')]);
-    // 100 tokens out at 15 dollars a million, and what was estimated of the prompt at 2.50, for each of three.
+    // 100 tokens out at 15 dollars per million, plus the estimated prompt at 2.50, for each of three.
     const before = await books(user);
     expect(Number(before.held)).to.be.within(3 * 0.0015, 3 * 0.0016);
     expect(before.spent).to.equal('0.00');
@@ -196,7 +196,7 @@ describe('batches at vendors', () => {
       expect(error.status).to.equal(status);
     }
     expect(vendor.asked('POST /v1/files')).to.equal(uploads);
-    // A tool that a client sends by its own default is left out and told, as in a response by itself.
+    // A client's default tool is dropped and reported, as in a single response.
     await upload(client, [responses('w', web)]);
     expect([...vendor.files.values()].at(-1))
       .to.include('"/v1/responses"')
@@ -234,7 +234,7 @@ describe('batches at vendors', () => {
     const { client, batch, user, id } = await begin([line('a')]);
     const known = vendor.batches.get(id);
     vendor.batches.delete(id);
-    // Its vendor may know it again.
+    // The reservation stays, because the vendor may find the batch again.
     expect((await failure(client.batches.retrieve(batch.id))).status).to.be.greaterThan(399);
     expect((await books(user)).held).to.not.equal('0.00');
     vendor.batches.set(id, { ...known, expires_at: Math.floor(Date.now() / 1000) - 7200 });
@@ -255,7 +255,7 @@ describe('batches at vendors', () => {
     await client.batches.retrieve(batch.id);
     const { spent, held: left } = await books(user);
     expect(left).to.equal('0.00');
-    // One by its usage, one that told none, and one for the line that is none.
+    // One line is charged by its usage, one without usage and one invalid line by estimate.
     expect(Number(spent)).to.be.closeTo(0.004 + 2 * held, 1e-9);
     expect(gateway.logText()).to.include('a provider sent results twice');
   });
@@ -415,7 +415,7 @@ describe('batches at vendors', () => {
     const { id } = await client.messages.batches.create({ requests });
     const [name = '', known] = [...vendor.batches].at(-1) ?? [];
     vendor.batches.delete(name);
-    // Anthropic may know it again.
+    // The reservation stays, because Anthropic may find the batch again.
     expect((await failure(client.messages.batches.retrieve(id))).status).to.be.greaterThan(399);
     expect((await books(user)).held).to.not.equal('0.00');
     vendor.batches.set(name, { ...known, expires_at: new Date(Date.now() - 7_200_000).toISOString() });

@@ -6,7 +6,7 @@ import type { Loose } from './batch-vendor.ts';
 import { failed, type GoogleVendor, responded, startGoogleVendor } from './google-vendor.ts';
 
 const PRICE = { input: 5, output: 30 };
-/** 1,000 tokens in and 100 out, at half of that. */
+/** 1,000 tokens in and 100 out, at half the price. */
 const COST = '0.004';
 
 const asked = (text = 'Hi') => ({ contents: [{ role: 'user', parts: [{ text }] }], config: { maxOutputTokens: 100 } });
@@ -215,7 +215,7 @@ describe('batches at Google', () => {
     expect(((await file.json()) as Loose).error.message).to.include('operator’s account');
     const { key: owner } = await newClient();
     const blob = new Blob(['{}'], { type: 'application/jsonl' });
-    // The second is what @google/genai 3 says by itself.
+    // @google/genai 3 uses the second version by default.
     for (const apiVersion of ['v1beta', 'v1']) {
       const client = new GoogleGenAI({ apiKey: owner, apiVersion, httpOptions: { baseUrl: gateway.url } });
       const upload = await failure(client.files.upload({ file: blob }));

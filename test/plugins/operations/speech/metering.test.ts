@@ -17,7 +17,7 @@ const mp3 = fixture('hi.mp3');
 const MP3 = { 'content-type': 'audio/mpeg' };
 const PRICES = { prices: { '*': { characters: 1000 } } };
 
-/** Leaves a text that says so to the second vendor when the first fails. */
+/** Falls back to the second vendor, for a certain text, if the first one fails. */
 const FALLBACK = definePlugin<object, 'policy'>({
   name: 'fallback',
   kind: 'policy',
@@ -40,7 +40,7 @@ describe('what a call of speech comes to', () => {
   let two: ScriptedUpstream;
   let gateway: SpeechGateway;
 
-  // Each on its own: of two vendors, one that hung in the test before is tried last.
+  // New vendors per test: a vendor that hung in the previous test would be tried last.
   beforeEach(async () => {
     [one, two] = await Promise.all([startScriptedUpstream(), startScriptedUpstream()]);
     const timeouts = { firstByteMs: 300 };
@@ -57,7 +57,7 @@ describe('what a call of speech comes to', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  /** Posts, hears all, and gives the response's status, its cost header and the outcome. */
+  /** Sends a request and reads the whole sound; returns the status, the cost header and the outcome. */
   const speak = async (body: object) => {
     const before = gateway.outcomes.length;
     const response = await gateway.post('/one/tts', body);

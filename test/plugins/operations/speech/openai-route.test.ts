@@ -62,7 +62,7 @@ describe('speech for OpenAI’s clients', () => {
   it('gives clients of Mistral’s JSON, and takes their name of the voice', async () => {
     upstream.script(answer(200, mp3, MP3));
     const before = upstream.requests.length;
-    // As @mistralai/mistralai 2.7.0 asks.
+    // Request of @mistralai/mistralai 2.7.0.
     const response = await gateway.post(
       '/v1/audio/speech',
       { model: 'openai/tts-1', voice_id: 'nova', input: 'Hi.', stream: false, response_format: 'mp3' },

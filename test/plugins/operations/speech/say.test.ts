@@ -11,7 +11,7 @@ import { soundAnswer } from '../../../support/speech/speech-vendor.ts';
 
 const wav = fixture('hi.wav');
 
-/** Runs the command with a vendor that says the same whatever it is given. */
+/** Runs the command with a vendor whose response does not depend on the request. */
 async function say(args: readonly string[], options: CommandInput['options'], isTerminal = false) {
   const asked: { vendor: string; request: SpeechRequest }[] = [];
   const written: Uint8Array[] = [];

@@ -99,7 +99,7 @@ describe('the flow of sound', () => {
   for (const [title, script] of cuts) {
     it(`never ends a clip as if it were whole when the vendor ${title}`, async () => {
       upstream.script(script);
-      // Cut before the head has left, the caller gets no answer at all; after it, one that breaks off.
+      // Cut before the headers were sent, the caller gets no response. Cut later, the response is interrupted.
       const streamed = await gateway.post('/openai/tts', { text: 'Hi.' }).catch(() => undefined);
       if (streamed?.status === 200) expect((await readAll(streamed)).whole).to.equal(false);
       else expect(streamed?.status).to.be.oneOf([undefined, 503]);

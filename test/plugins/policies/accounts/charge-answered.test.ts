@@ -10,7 +10,7 @@ import { createSilentLog } from '../../../support/log.ts';
 import { eventually } from '../../../support/wait.ts';
 import { makeFaulty } from './charged-calls.ts';
 
-/** Responds itself to all that is not `through`, for 30,000 nano-dollars when it is `dear` and for nothing when it is not. */
+/** Responds to every user except `through`: for 30,000 nano-dollars to `dear`, free of charge to others. */
 const PLUGIN = `export default {
   name: 'canned', kind: 'policy', apiVersion: 1,
   setup(api) {
@@ -68,7 +68,7 @@ describe('the cost that an answer hook gives', () => {
       expect(data[0]).to.include({ provider: 'echo', model: 'echo', requests: 1, cost_usd: '0.00003' });
       const keys = await gateway.command<{ data: readonly object[] }>('keys', 'list', '--user', user);
       expect(keys.data[0]).to.include({ spent_usd: '0.00003' });
-      // What was charged counts: the next call that is sent finds nothing left.
+      // The charge counts: the next call that is sent exceeds the balance.
       expect(await chat(key, 'through')).to.equal(402);
       await booksWith(key, 30);
     });

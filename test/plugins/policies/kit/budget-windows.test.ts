@@ -37,7 +37,7 @@ const rules: fc.Arbitrary<WindowRule> = fc
     ...(every === 'month' && { startsOn: day }),
   }));
 
-/** Instants, more of them near the changes of clocks and the ends of months. */
+/** Instants, with more of them near clock changes and ends of months. */
 const instants: fc.Arbitrary<number> = fc.oneof(
   fc.integer({ min: FROM, max: TO - 1 }),
   fc
@@ -52,7 +52,7 @@ const instants: fc.Arbitrary<number> = fc.oneof(
     .map(([near, by]) => Date.parse(near) + by),
 );
 
-/** What a clock in the zone shows, by Intl in another way than the product asks it. */
+/** Local date and time according to Intl, independent of the product's calculation. */
 function shown(zone: string, instant: number): Record<'date' | 'time' | 'weekday', string> {
   const date = new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short' }).format(instant);
   const time = new Intl.DateTimeFormat('sv-SE', { timeZone: zone, timeStyle: 'medium' }).format(instant);

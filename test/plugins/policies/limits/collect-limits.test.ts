@@ -3,7 +3,7 @@ import type { Call, Plan, Principal } from '../../../../contract/index.ts';
 import { type CountedRequest, limitsOf, sourcesOf } from '../../../../plugins/policies/limits/index.ts';
 
 const ANN: Principal = { credential: 'key', userId: 'ann', account: 'ann', keyId: 'k' };
-/** Its input counts 4 tokens for the message and 1 for its text. */
+/** Input of 4 tokens for the message and 1 for its text. */
 const REQUEST = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'four' }] };
 
 function callOf(more: object = {}): Call {
@@ -23,7 +23,7 @@ const counted = (call: Call, plan: Plan | undefined, units: Record<string, numbe
   ({ call, plan: plan && named(plan), estimate: () => ({ units, cost: 0 }) }) satisfies CountedRequest;
 const collectLimits = (request: CountedRequest, half: 'requests' | 'tokens') =>
   limitsOf(request, half, sourcesOf(request.call.principal, request.plan), request.call.targets[0]?.provider);
-/** Both halves: requests when a call comes, tokens when its request is final. */
+/** Both halves: requests at the start of a call, tokens once its request is final. */
 const amountsOf = (call: Call, plan: Plan, units?: Record<string, number>) =>
   (['requests', 'tokens'] as const).flatMap((half) =>
     collectLimits(counted(call, plan, units), half).windows.map(({ key, amount }) => [key, amount]),

@@ -11,7 +11,7 @@ const LEASE_MS = 60_000;
 const MINUTE_MS = 60_000;
 const NOW = 1_800_000_000_000;
 
-/** The counters of a store, and how often windows and places were asked for. */
+/** Store counters that count the operations on windows and leases. */
 function countedCounters() {
   const asked = { take: 0, lease: 0 };
   const inner = createLocalCounters();
@@ -176,7 +176,7 @@ describe('parts of limits that a process takes', () => {
       const { places, full } = await leases.enter([{ key: 'p', limit: 300 }], `call ${count++}`, NOW);
       if (!full) for (const place of places) running.push([leases, place]);
       expect(running.length).to.be.at.most(300);
-      // They fill up, then come and go.
+      // The places fill up, then calls end and new ones start.
       for (const [owner, place] of n > 250 ? running.splice(0, 1 + (n % 2)) : [])
         if (!owner.keep(place)) await owner.release(place);
     }

@@ -5,7 +5,7 @@ import { countCalls } from '../../../../plugins/policies/metrics/series.ts';
 
 type Counted = { readonly model?: string; readonly status?: Outcome['status'] };
 
-/** A registry that counted these calls; the list of models has `listed` alone. */
+/** Registry that counted these calls; the model list contains only `listed`. */
 function countAll(calls: readonly Counted[]): Registry {
   const registry = new Registry();
   const count = countCalls(registry);

@@ -19,19 +19,19 @@ type Vendor = 'openai' | 'anthropic' | 'openrouter';
 const DAY = '2026-11-02';
 const NOON = Date.parse(`${DAY}T12:00:00Z`);
 
-/** A call of ours: units with what they cost, or without a price. */
+/** Call in the gateway's ledger: units with their costs, or without a price. */
 interface Ours {
   readonly vendor?: Vendor;
   readonly model?: string;
   readonly at?: number;
   readonly parts?: readonly CostPart[];
   readonly facts?: Partial<CallFacts>;
-  /** Nano-dollars; the sum of the parts unless set. */
+  /** Nano-dollars. Default: the sum of the parts. */
   readonly cost?: number;
 }
 
 const part = (unit: string, quantity: number, usd: number | null): CostPart => ({ unit, quantity, usd });
-/** A thousand tokens in at 5 dollars a million, a hundred out at 30. */
+/** A thousand tokens in at 5 dollars per million, a hundred out at 30. */
 const PARTS = [part('input_tokens', 1000, 0.005), part('output_tokens', 100, 0.003)];
 const UNITS = { input_tokens: 1000, output_tokens: 100 };
 const USD = { input_tokens: 0.005, output_tokens: 0.003 };
@@ -145,7 +145,7 @@ describe('tollgate reconcile', () => {
     expect(text).to.include('Within the tolerance');
   });
 
-  /** A difference that was planted, and what explains it. */
+  /** Planted difference, and its explanation. */
   const PLANTED: readonly {
     readonly title: string;
     readonly ours?: readonly Ours[];

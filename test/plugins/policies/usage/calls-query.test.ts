@@ -3,7 +3,7 @@ import type { CallPage, CallQuery, CallRow } from '../../../../contract/index.ts
 import { listCalls, readCallsQuery } from '../../../../plugins/policies/usage/calls-query.ts';
 import { FACTS, NOW } from '../../../conformance/store.ts';
 
-/** A ledger that answers at once with empty pages, `pages` of them before the one that has a call. */
+/** Ledger that responds at once: `pages` empty pages, then one with a call. */
 function createSparse(pages: number) {
   const asked: CallQuery[] = [];
   const row: CallRow = { ...FACTS, id: 'call_1', account: 'a', cost: 1, at: NOW, countedAt: NOW };
@@ -41,7 +41,7 @@ describe('a list of calls', () => {
       after = list.next;
     }
     expect(found).to.deep.equal(['call_1']);
-    // Each page of ours was one of the store's: no time, no second look.
+    // Each request read one page of the store, because it had no time for a second one.
     expect(rounds).to.equal(6);
     expect(ledger.asked.map(({ after }) => after)).to.deep.equal([undefined, '1', '2', '3', '4', '5']);
   });

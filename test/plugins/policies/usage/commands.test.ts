@@ -38,7 +38,7 @@ describe('the commands about usage', () => {
     await store.ledger.settle(of);
     return requestId;
   };
-  /** What a command writes, as the terminal shows it. */
+  /** Output of a command in a terminal. */
   const run = async (
     name: 'usage' | 'calls',
     options: CommandInput['options'],

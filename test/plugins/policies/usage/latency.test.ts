@@ -4,7 +4,7 @@ import { measureLatency } from '../../../../plugins/policies/usage/latency.ts';
 
 const facts = { provider: 'a', model: 'm', operation: 'chat', userId: 'ann', key: '-', account: 'ann', tags: [] };
 
-/** Calls of which the first is the latest, in pages as a store gives them; what is asked for is noted. */
+/** Calls, latest first, in pages as from a store; records the queries. */
 function ledgerOf(calls: readonly Partial<CallRow>[]) {
   const asked: CallQuery[] = [];
   return {

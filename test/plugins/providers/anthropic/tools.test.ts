@@ -8,7 +8,7 @@ const SCHEMA = {
   required: ['answer'],
   additionalProperties: false,
 };
-/** A map of texts by any name. */
+/** Map of texts with arbitrary names. */
 const MAP = { type: 'object', additionalProperties: { type: 'string' } };
 
 describe('anthropic schemas', () => {

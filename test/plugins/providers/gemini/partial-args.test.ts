@@ -6,7 +6,7 @@ import { codecCall, collect, decode } from '../../../support/formats/codec.ts';
 
 const CALL = codecCall({ model: 'gemini-3.8-flash', stream: true });
 
-/** One event a list of parts; the last ends the candidate. */
+/** Stream with one event per list of parts; the last one ends the candidate. */
 function stream(...events: readonly (readonly object[])[]) {
   return decode(
     geminiStream(CALL),

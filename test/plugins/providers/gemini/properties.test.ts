@@ -20,7 +20,7 @@ const MODELS = [
 const calls = (content: GeminiContent): number => content.parts.filter((part) => part.functionCall).length;
 const results = (content: GeminiContent): number => content.parts.filter((part) => part.functionResponse).length;
 
-/** What the vendor answers 400 to. */
+/** Rules whose violation the vendor rejects with a 400. */
 function check(body: GeminiRequest, model: string): void {
   const traits = geminiTraits(model);
   assert.ok(body.contents.length > 0);

@@ -1,4 +1,4 @@
-/** Reasoning that a relay passes on from several vendors, and the other things that responses of this wire may tell. */
+/** Reasoning of several vendors passed on by a relay, and other optional members of responses in this format. */
 import { expect } from 'chai';
 import type { ChatChunk, ReasoningDetail } from '../../../../contract/index.ts';
 import openaiCompatible from '../../../../plugins/providers/openai-compatible.ts';

@@ -1,4 +1,4 @@
-/** What requests of other formats bring along, on its way to vendors of OpenAI's wire. */
+/** Features of requests in other formats, as sent to vendors with OpenAI's format. */
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { type ChatRequest, isGatewayError, type Plugin } from '../../../../contract/index.ts';
@@ -270,7 +270,7 @@ describe('G25: marks of a cache', () => {
       { role: 'system', content: [text('Be brief', mark())] },
       { role: 'user', content: [text('a'), text('b', mark())] },
     ]);
-    // It would stand behind marks of five minutes.
+    // It would follow marks of five minutes.
     expect(body).to.deep.include(mark());
   });
 

@@ -40,7 +40,7 @@ describe('the guard before a server', () => {
   it('takes a response that came in time while this process was busy with something else', async () => {
     await guard.start();
     const response = guard.run(() => stat('.'));
-    // As long as a configuration that is built blocks it on a busy machine; the response is there meanwhile.
+    // Blocks as long as the build of a configuration does on a busy machine; the response arrives meanwhile.
     const until = performance.now() + 80;
     while (performance.now() < until);
     expect((await response).isDirectory()).to.equal(true);

@@ -11,7 +11,7 @@ import { openSqlite } from '../../../../plugins/stores/sqlite/index.ts';
 const KB = 1024;
 const HOUR_MS = 3_600_000;
 
-/** A store that tells the bytes of the documents that it has, and takes a turn of the loop for each operation. */
+/** Store that reports the bytes of its documents; each operation takes one turn of the event loop. */
 async function measuredStore(findRoom?: (bytes: number) => number, mostBytes?: number) {
   const store = await openMemory();
   const sizes = new Map<string, number>();
@@ -88,7 +88,7 @@ describe('what accounts keep in a store', () => {
     expect(bytes()).to.be.within(600 * KB, 1024 * KB);
     expect(outcomes.filter(Boolean).length, 'what was kept is told').to.be.within(3, 5);
     expect(await kept.bytes('greedy')).to.be.within(600 * KB, 1024 * KB);
-    // The newest one has room all the same, once the others are written.
+    // The newest document is stored all the same after the others were written.
     expect(await kept.set('greedy', 'last', 'x'.repeat(200 * KB), HOUR_MS)).to.equal(true);
     expect(await kept.get('last')).to.have.length(200 * KB);
     expect(bytes()).to.be.at.most(1024 * KB);
@@ -144,7 +144,7 @@ describe('what accounts keep in a store', () => {
     );
     expect(bytes()).to.be.within(memory / 2, memory * 0.9);
     expect(await kept.set('account-39', 'large', 'x'.repeat(200 * KB), HOUR_MS)).to.equal(false);
-    // That something was done is remembered for everybody.
+    // Small results are stored for every account.
     for (const account of accounts) {
       expect(await kept.set(account, `${account}.small`, 'done', HOUR_MS)).to.equal(true);
       expect(await kept.get(`${account}.small`)).to.equal('done');

@@ -7,19 +7,19 @@ import {
 } from '../../../../plugins/stores/kit/versioned-ledger.ts';
 import { budget, NOW, rejectsUnavailable, reservation, settlement } from '../../../conformance/store.ts';
 
-/** Rows as a server has them, which counts what it is asked. */
+/** Rows of a server; counts its requests. */
 class Server {
   readonly rows = new Map<string, StoredRow>();
   readonly commits: LedgerCommit[] = [];
   reads = 0;
-  /** What the sweeper finds, once. */
+  /** Reservations that the sweeper finds, once. */
   expired: LedgerKeys[] = [];
-  /** Runs before a commit is looked at: what another process does in between. */
+  /** Runs before a commit is checked, as a concurrent change by another process. */
   before: () => unknown = () => undefined;
-  /** Runs when one was written, before that is told. */
+  /** Runs after a commit was written and before its response. */
   after: () => unknown = () => undefined;
 
-  /** A ledger of a process of its own. */
+  /** Opens the ledger of a separate process. */
   open(timeoutMs = 1000) {
     const transact = createVersionedLedger({
       ...{ kind: 'fake', timeoutMs, now: () => NOW },
@@ -90,7 +90,7 @@ describe('a ledger of rows with versions', () => {
     await one.credit('a', 'c', 10, 'top-up', NOW);
     await one.reserve(ask('r1', 5));
     await other.reserve(ask('r2', 5));
-    // It knows that nothing is left, which is no longer so.
+    // Its cache shows an empty balance, which is outdated after the next credit.
     expect(await one.reserve(ask('r3'))).to.deep.equal({ outcome: 'insufficient' });
     await other.credit('a', 'd', 10, 'top-up', NOW);
     expect(await one.reserve(ask('r3'))).to.deep.equal({ outcome: 'held', used: [20] });

@@ -16,7 +16,7 @@ const NOTICE: Notice = {
 
 describe('the webhook of budgets', () => {
   let nock: typeof import('nock');
-  // Loaded here alone: from its import on, nock stands in for the sockets of the whole process.
+  // Imported only here: nock patches the sockets of the whole process from its import on.
   before(async () => {
     ({ default: nock } = await import('nock'));
     if (!nock.isActive()) nock.activate();
@@ -28,7 +28,7 @@ describe('the webhook of budgets', () => {
     nock.cleanAll();
     nock.enableNetConnect();
   });
-  // Other files of this process make requests without a socket, which it does not know.
+  // Other files of this process make requests without a socket, which nock does not know.
   after(() => nock.restore());
 
   const start = (options: Partial<Parameters<typeof createDeliveries>[1]> = {}) => {

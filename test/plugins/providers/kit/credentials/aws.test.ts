@@ -11,8 +11,8 @@ import {
 } from '../../../../support/vendors/scripted-upstream.ts';
 
 /**
- * AWS's own test suite for Signature Version 4 (`aws4_testsuite`, as botocore and the SDKs carry it), those cases whose headers can be sent:
- * key AKIDEXAMPLE, region us-east-1, service `service`, 2015-08-30T12:36:00Z.
+ * Cases of AWS's own test suite for Signature Version 4 (`aws4_testsuite`, in botocore and the SDKs) whose headers can
+ * be sent. Key AKIDEXAMPLE, region us-east-1, service `service`, 2015-08-30T12:36:00Z.
  */
 const KEYS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -192,7 +192,7 @@ describe('a vendor at AWS, without a key of its own', () => {
         ...{ model: 'bedrock/openai.gpt-oss-120b', messages: [{ role: 'user', content: 'Grüße' }] },
       })
     ).status;
-  /** Checks a signature as AWS does: over what arrived. */
+  /** Checks a signature as AWS does: over the received bytes. */
   const isSigned = (
     { method, path, headers, body }: RecordedRequest,
     keys: typeof KEYS & { sessionToken?: string },

@@ -6,7 +6,7 @@ import { createSilentLog } from '../../../../support/log.ts';
 const HOUR_MS = 3_600_000;
 const REQUEST = { method: 'POST', url: 'https://vendor.example/', headers: {}, body: null };
 
-/** A place that gives a credential an hour, counts what it is asked, and answers when it is told to. */
+/** Issuer of one-hour credentials that counts its requests and responds when the test allows it. */
 function scripted() {
   let now = 1_000_000;
   let waiting: { resolve(lease: Lease<string>): void; reject(error: unknown): void }[] = [];

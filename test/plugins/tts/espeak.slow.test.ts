@@ -171,7 +171,7 @@ describe('espeak', () => {
   });
 });
 
-/** The first piece; leaving the loop tells the source to end. */
+/** First piece; leaving the loop ends the source. */
 async function firstOf(audio: AsyncIterable<Uint8Array>): Promise<readonly Uint8Array[]> {
   for await (const bytes of audio) return [bytes];
   return [];
@@ -190,7 +190,7 @@ describe('espeak without the program', () => {
   });
 });
 
-/** A stand-in for the program, to be slow, silent or broken on demand. */
+/** Fake program that is slow, silent or broken on demand. */
 function fakeProgram(folder: string, speak: string): string {
   const file = join(folder, 'espeak-fake');
   const voices =
@@ -279,7 +279,7 @@ function outcome(work: Promise<unknown>): Promise<string> {
   );
 }
 
-/** Whether the fake program, which wrote its process id down, still runs. */
+/** Returns true if the fake program, which wrote its process id to a file, is still running. */
 function isRunning(folder: string): boolean {
   const pid = spawnSync('cat', [join(folder, 'pid')])
     .stdout.toString()

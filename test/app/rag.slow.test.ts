@@ -19,7 +19,7 @@ describe('the knowledge base over HTTP', () => {
   let vendor: ModelServer | undefined;
   let nth = 0;
 
-  /** A fresh folder of documents. */
+  /** Creates a new folder of documents. */
   const write = async (files: Readonly<Record<string, string>>): Promise<string> => {
     nth += 1;
     const documents = path.join(folder, `documents-${nth}`);
@@ -39,7 +39,7 @@ describe('the knowledge base over HTTP', () => {
     const response = (await at?.get(`/api/core/rag${query}`)) as Response;
     return { status: response.status, body: (await response.json()) as Loose };
   };
-  /** The answer, once it satisfies. */
+  /** Repeats the search until its result satisfies the condition. */
   const lookUntil = async (query: string, what: string, satisfies: (body: Loose) => boolean, at?: TestGateway) => {
     let body: Loose;
     await until(what, async () => {
@@ -58,9 +58,9 @@ describe('the knowledge base over HTTP', () => {
     [gateway, vendor] = [undefined, undefined];
   });
 
-  it('answers passages with what is needed to cite them', async () => {
+  it('returns passages with all data for citations', async () => {
     await start({ folder: await write({ 'refunds.md': REFUNDS, 'parking.md': PARKING }) });
-    // A score is among all that is indexed, so the other file has to be there, too.
+    // A score depends on all indexed files, so the other file must be indexed too.
     await lookUntil('?q=parking', 'one file is indexed', found);
     const body = await lookUntil('?q=customs+duty', 'both are', found);
     expect(body).to.include({ object: 'list', query: 'customs duty', mode: 'words' });
@@ -75,7 +75,7 @@ describe('the knowledge base over HTTP', () => {
     });
   });
 
-  it('asks for an API key', async () => {
+  it('requires an API key', async () => {
     const { url } = await start({ folder: await write({}) });
     const response = await fetch(`${url}/api/core/rag?q=x`);
     expect(response.status).to.equal(401);
@@ -95,7 +95,7 @@ describe('the knowledge base over HTTP', () => {
     ['?q=x&k=five', 'k'],
     ['?q=x&top_k=5', 'top_k'],
   ];
-  it('answers 400 and names what is wrong with the query', async () => {
+  it('returns 400 with the problem of the query', async () => {
     await start({ folder: await write({}) });
     for (const [query, param] of BAD) {
       const { status, body } = await look(query);
@@ -103,7 +103,7 @@ describe('the knowledge base over HTTP', () => {
     }
   });
 
-  it('answers as many passages as k says', async () => {
+  it('returns k passages', async () => {
     const files = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`${at}.md`, `apples ${at}`]));
     await start({ folder: await write(files) });
     await lookUntil('?q=apples&k=50', 'all are indexed', (body) => body.data.length === 8);
@@ -112,7 +112,7 @@ describe('the knowledge base over HTTP', () => {
     expect((await look('?q=apples&k=1000&k=2')).body.data, 'the value that was checked').to.have.length(2);
   });
 
-  it('takes up what is changed, added and removed while it runs', async () => {
+  it('indexes changed, added and removed files while it runs', async () => {
     const documents = await write({ 'refunds.md': REFUNDS, 'parking.md': PARKING });
     await start({ folder: documents });
     await lookUntil('?q=bakery', 'the folder is indexed', found);
@@ -123,7 +123,7 @@ describe('the knowledge base over HTTP', () => {
     await lookUntil('?q=station', 'the file is forgotten', (body) => !found(body));
   });
 
-  it('names a file that it skips, once, and serves the others', async () => {
+  it('logs a skipped file once, and serves the others', async () => {
     await start({ folder: await write({ 'broken.pdf': 'no', 'parking.md': PARKING }) });
     await lookUntil('?q=bakery', 'the folder is indexed', found);
     const warnings = () => gateway?.logs.filter((line) => line['source'] === 'broken.pdf') ?? [];
@@ -132,7 +132,7 @@ describe('the knowledge base over HTTP', () => {
     expect(warnings()[0]?.['reason']).to.match(/not a PDF/);
   });
 
-  it('is still there after a restart, without being made again', async () => {
+  it('persists after a restart, without being rebuilt', async () => {
     const store = `sqlite:${path.join(folder, 'restart')}`;
     const documents = await write({ 'parking.md': PARKING });
     await start({ folder: documents }, { store });
@@ -150,7 +150,7 @@ describe('the knowledge base over HTTP', () => {
     expect(again.logText()).not.to.include('the knowledge base is indexed');
   });
 
-  it('is indexed again, and the log says so, when another version made the index', async () => {
+  it('is rebuilt, with a log entry, when another version created the index', async () => {
     const data = path.join(folder, 'older');
     await makeFormerIndex(data, 2);
     await start({ folder: await write({ 'parking.md': PARKING }) }, { store: `sqlite:${data}` });
@@ -195,14 +195,14 @@ describe('the knowledge base over HTTP', () => {
     expect((await gateway?.command<Loose>('accounts', 'show', 'rag'))?.id).to.equal('rag');
   });
 
-  it('searches by words alone when the model of embeddings cannot be asked', async () => {
+  it('searches by words alone when the embedding model is unavailable', async () => {
     const down = { plugin: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'k', models: ['*'] };
     await start({ folder: await write({ 'parking.md': PARKING }), embeddings: 'down/m' }, { providers: { down } });
     const body = await lookUntil('?q=bakery', 'the words are indexed', found);
     expect(body.mode).to.equal('words');
   });
 
-  it('gives a team passages to cite, as the tool rag', async () => {
+  it('offers passages to a team, as the tool rag', async () => {
     vendor = await startModelServer([
       { asked: 'assignments', reply: { agents: [{ agent: 'clerk', instruction: 'find the rule on customs duty' }] } },
       { asked: 'report', reply: { summary: 'Duty stays with the buyer [refunds.md#1].', confidence: 1 } },
@@ -229,7 +229,7 @@ describe('the knowledge base over HTTP', () => {
     expect(gateway.logText()).not.to.include('could not be embedded');
   });
 
-  it('gives the medical team its sources', async () => {
+  it('provides sources to the medical team', async () => {
     const draft = {
       urgency: 'routine',
       summary: 'It passes.',
@@ -262,14 +262,14 @@ describe('the knowledge base over HTTP', () => {
     expect(shown).to.include('[1] Colds: A runny nose passes within ten days.');
   });
 
-  it('is 503 feature_disabled when it is not configured, and says how it would be', async () => {
+  it('is 503 feature_disabled when it is not configured, with instructions', async () => {
     gateway = await startGateway();
     const { status, body } = await look('?q=x');
     expect([status, body.error.code]).to.deep.equal([503, 'feature_disabled']);
     expect(body.error.message).to.include('agents: { rag: { folder');
   });
 
-  it('gives its place to another plugin that has its route and name', async () => {
+  it('can be replaced by another plugin with its route and name', async () => {
     const other = `export default { name: 'other', kind: 'agent', apiVersion: 1, setup(api) {
       const data = [{ id: 'x#0', score: 1, text: 'theirs', source: 'x', title: 'X', location: {} }];
       api.route({ method: 'GET', path: '/api/core/rag', summary: 'Theirs', auth: ['key'],
@@ -306,7 +306,7 @@ describe('the knowledge base over HTTP', () => {
     ['./data', /a folder of their own/],
   ];
   for (const [given, why] of REFUSED) {
-    it(`cannot be made of the folder ${given}, and the gateway does not start`, async () => {
+    it(`cannot be built from the folder ${given}, and the gateway does not start`, async () => {
       const failure = await start({ folder: given }).catch((error: Error) => error);
       expect(String(failure)).to.match(why);
     });

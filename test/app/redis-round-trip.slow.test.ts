@@ -18,7 +18,7 @@ describeWith('a call on redis', { 'redis-server': REDIS_SERVER }, () => {
       billing: 'track',
       plans: { metered: { rpm: 1000, tpm: 1_000_000 } },
       defaultPlan: 'metered',
-      // Its refusal would be a response too: here each wait must be seen.
+      // With `open`, a store failure would still give a response; here each wait must be visible.
       policies: { limits: { onStoreFailure: 'closed' } },
     });
   });
@@ -29,10 +29,10 @@ describeWith('a call on redis', { 'redis-server': REDIS_SERVER }, () => {
     await redis?.close();
   });
 
-  it('waits for one round trip each for its requests, its tokens and its money, and for none to be settled', async () => {
+  it('needs one round trip each for its requests, its tokens and its money, and waits for none at settlement', async () => {
     const ask = (): Promise<Response> =>
       gateway.post('/v1/chat/completions', { model: 'echo/echo', messages: [{ role: 'user', content: 'Hi' }] });
-    // The key is known from here on, and nothing of this call is on its way any more.
+    // From here on the key is cached, and nothing of this call is in flight.
     expect((await ask()).status).to.equal(200);
     await settledBooks(gateway.url, gateway.key);
     const sent = wire.holdAnswers((text) => countScripts(text) === 1);

@@ -58,7 +58,7 @@ describe('SIGTERM', () => {
       body: JSON.stringify({ model: 'slow/m', stream: true, messages: [{ role: 'user', content: 'x' }] }),
     });
 
-  it('lets running streams finish, takes nothing new, and ends with exit code 0', async () => {
+  it('lets running streams finish, accepts nothing new, and ends with exit code 0', async () => {
     const held = heldSse(part({ role: 'assistant', content: 'one' }), part({}, 'stop'));
     upstream.script(held.script);
     const streams = await Promise.all(Array.from({ length: 20 }, open));
@@ -87,7 +87,7 @@ describe('SIGTERM', () => {
     await upstream.requests[0]!.closed;
   });
 
-  it('takes connections for two seconds more, as one that is not ready, then refuses them (E57)', async () => {
+  it('accepts connections for two more seconds while it is not ready, then refuses them (E57)', async () => {
     running.child.kill('SIGKILL');
     await start({});
     running.child.kill('SIGTERM');

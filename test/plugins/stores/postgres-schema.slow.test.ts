@@ -35,7 +35,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
       await client.end();
     }
   };
-  /** Leaves a schema that holds money, lacks a function, and says that another version made it. */
+  /** Creates a schema of another version that contains money and lacks a function. */
   const leaveSchema = async (version: number): Promise<void> => {
     await query('DROP SCHEMA IF EXISTS tollgate CASCADE');
     const store = await openPostgres({ url: server.url });

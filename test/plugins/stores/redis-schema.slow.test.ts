@@ -111,7 +111,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     expect(await readAll()).to.equal(before);
     const told = () => log.lines.filter(({ message }) => message === 'the store refuses this gateway');
     expect(told().map(({ level }) => level)).to.deep.equal(['error']);
-    // What somebody removes is not refused any more.
+    // After its removal the data no longer causes a refusal.
     await askRedis(server.port, 'FLUSHALL');
     await eventually(() => store.health());
     expect(told()).to.have.length(1);
@@ -161,7 +161,7 @@ describeWith('the schema of the redis store on a cluster', { 'redis-server': RED
     for (const [index, node] of nodes.entries()) {
       const prefix = `first-${index}`;
       let n = 0;
-      // A node refuses keys of the others' slots.
+      // A node rejects keys in slots of other nodes.
       while (!(await askRedis(node.port, 'SET', `${prefix}:doc:keys:${n}`, '{}')).startsWith('+OK')) n += 1;
       expect((await openErrorOf(open(prefix))).message).to.match(EARLIER);
     }

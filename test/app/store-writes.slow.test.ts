@@ -12,13 +12,13 @@ import { eventually } from '../support/wait.ts';
 
 const BOUND_MS = 60_000;
 
-/** A store that can be read and not written, and what `/readyz` says of it. */
+/** Store that can be read but not written, and the state that the control socket reports. */
 interface Unwritable {
   readonly title: string;
-  /** Why it cannot be made here; undefined when it can. */
+  /** Reason why this machine cannot create it; undefined if it can. */
   readonly missing: string | undefined;
   readonly says: RegExp;
-  /** Answers the value of `store`. */
+  /** Returns the value of `store`. */
   make(): Promise<string>;
   spoil(): Promise<void>;
   mend(): Promise<void>;
@@ -41,7 +41,7 @@ function server(kind: string, faulty: FaultyServer, program: string | undefined)
   };
 }
 
-/** A Redis that evicts nothing and has no memory left. */
+/** Redis without eviction and without free memory. */
 function fullRedis(): Unwritable {
   let running: TestServer;
   return {
@@ -58,7 +58,7 @@ function fullRedis(): Unwritable {
   };
 }
 
-/** A file system of a few megabytes that is filled up. */
+/** File system of a few megabytes that is filled up. */
 function fullDisk(folder: string): Unwritable {
   const disk = path.join(folder, 'disk');
   const filler = path.join(disk, 'filler');
@@ -88,7 +88,7 @@ function fullDisk(folder: string): Unwritable {
         try {
           for (;;) writeSync(file, Buffer.alloc(size, 1));
         } catch {
-          // Until nothing of this size has room.
+          // Until no block of this size fits.
         }
       closeSync(file);
     },
@@ -99,7 +99,7 @@ function fullDisk(folder: string): Unwritable {
 
 const folder = path.join('/tmp', `tollgate-unwritable-${process.pid}`);
 
-describe('a gateway whose store takes no writes (E55)', function () {
+describe('a gateway whose store rejects writes (E55)', function () {
   this.timeout(2 * BOUND_MS);
   const damaged = useTempFolder('damaged');
   const stores = [
@@ -137,7 +137,7 @@ describe('a gateway whose store takes no writes (E55)', function () {
         if (missing === undefined) await remove();
       });
 
-      it('is alive and not ready, says why in /readyz and its log, and is ready again when writes succeed', async () => {
+      it('is alive and not ready, with the reason in /readyz and its log, and is ready again when writes succeed', async () => {
         const started = await startGateway({ store });
         gateway = started;
         expect(await chat(started)).to.equal(200);
@@ -155,7 +155,7 @@ describe('a gateway whose store takes no writes (E55)', function () {
           expect((await ready(started)).status).to.equal(503);
         }
         expect((await fetch(`${started.url}/livez`)).status).to.equal(200);
-        // A server that changes what it is may close its connections first, and be away before it takes no writes.
+        // A server that changes its role may first close its connections, and be unreachable before it rejects writes.
         await eventually(async () => {
           await ready(started);
           expect(started.logs.map(({ msg }) => String(msg)).join('\n')).to.include('the store took no write');
@@ -166,7 +166,7 @@ describe('a gateway whose store takes no writes (E55)', function () {
         expect(await chat(started)).to.equal(200);
       });
 
-      it('does not start, and says why', async () => {
+      it('does not start, with the reason', async () => {
         await spoil();
         const refused = await startGateway({ store }).then(
           async (started) => {
@@ -184,7 +184,7 @@ describe('a gateway whose store takes no writes (E55)', function () {
     const gateway = await startGateway({ store: `sqlite:${damaged}` });
     try {
       expect(await chat(gateway)).to.equal(200);
-      // Other processes see the file, what this one has in its cache does not matter then.
+      // Other processes read the file. The cache of this process does not matter then.
       for (const name of readdirSync(damaged)) {
         const file = path.join(damaged, name);
         if (!name.startsWith('tollgate.db')) continue;

@@ -15,7 +15,7 @@ import { startGateway } from '../support/gateways/gateway.ts';
 import { findProgram, freePort, startServer } from '../support/processes/server-process.ts';
 import { askRedis, REDIS_SERVER } from '../support/stores/redis-server.ts';
 
-// Docker, systemd and the proxies do not run here: their files are held to each other and to the gateway.
+// Docker, systemd and the proxies do not run here. Their files are compared with each other and with the gateway.
 
 const run = promisify(execFile);
 const DEPLOY = path.join(PACKAGE_ROOT, 'deploy');
@@ -29,7 +29,7 @@ const ENV = {
 const load = (text: string): Promise<LoadedConfig> =>
   loadConfig({ cwd: makeFolder({ 'tollgate.config.yaml': text }), env: ENV });
 
-/** Seconds of a text such as `45s` or `15m`. */
+/** Seconds in a text such as `45s` or `15m`. */
 const seconds = (text: string): number => Number.parseInt(text, 10) * (text.endsWith('m') ? 60 : 1);
 
 after(removeFolders);
@@ -39,7 +39,7 @@ describe('the sample configurations of deploy/', () => {
     it(`${file} is one that tollgate check takes, behind one proxy`, async () => {
       const { config } = await load(read(file));
       expect(config.server.trustProxy).to.equal(1);
-      // The proxies keep idle connections for 60 s; the gateway must not close one that they are about to use.
+      // The proxies hold idle connections for 60 s; the gateway must not close a connection that they are about to use.
       expect(config.server.keepAliveMs).to.be.above(60_000);
     });
 });
@@ -224,7 +224,7 @@ describe('the examples of proxies in deploy/', () => {
   ] as const)
     it(`wait longer than a call may take, buffer nothing, and take the bodies that the gateway takes: ${name}`, async () => {
       const text = read(file);
-      // Ten minutes is what one attempt may take (docs/security.md).
+      // Maximum duration of one attempt: ten minutes (docs/security.md).
       expect(seconds(waits.exec(text)?.[1] ?? '')).to.be.above(600);
       expect(text).to.match(name === 'nginx' ? /proxy_buffering off;/ : /flush_interval -1/);
       const { config } = await load('providers: { echo: {} }\n');
@@ -244,9 +244,9 @@ describe('the examples of proxies in deploy/', () => {
     const value = (name: string): string => new RegExp(`^\\s*${name} (\\S+)$`, 'm').exec(caddy)?.[1] ?? '';
     expect(value('lb_policy')).to.equal('least_conn');
     expect(value('health_uri')).to.equal('/readyz');
-    // Either directive would send a call again, or skip a gateway, for what a client did.
+    // Either directive would repeat a call, or skip a gateway, because of a client's error.
     expect(caddy).to.not.match(/^\s*(lb_retry_match|fail_duration)/m);
-    // A gateway that stops is noticed before it closes its port, by the default and in the samples.
+    // The proxy detects a stopping gateway before it closes its port, with the default and in the samples.
     for (const text of ['providers: { echo: {} }\n', read('compose/tollgate.config.yaml')]) {
       const { server } = (await load(text)).config;
       expect(seconds(value('health_interval')) * 1000).to.be.below(server.drainDelayMs);

@@ -89,23 +89,23 @@ describe('folders of the knowledge base with rules', () => {
     return `${body}\n${calls.join('\n')}`;
   };
 
-  it('D30 are found by the user that is named, and by nobody else, also when both look one after the other', async () => {
+  it('D30 are found only by the named user, also when both search in turn', async () => {
     for (const _ of [1, 2]) {
       expect(await sources('ann', 'zorbidin runny nose')).to.deep.equal(['colds.md', 'secret/trial.md']);
       expect(await sources('bob', 'zorbidin runny nose')).to.deep.equal(['colds.md']);
     }
   });
 
-  it('D30 show others nothing of themselves: no passage, title, count or score', async () => {
+  it('D30 reveal nothing to others: no passage, title, count or score', async () => {
     const body = await look('bob', 'zorbidin trial runny nose');
     expect(JSON.stringify({ ...body, query: '' })).not.to.match(/secret|staff|trial|zorbidin|rota/i);
-    // Two words of four, and the cosine of an embedding by words: as if the secret passage were not there.
+    // Two of four words match, plus the cosine of a word-based embedding: the same score as without the secret passage.
     expect(body.data).to.have.length(1);
     expect(body.data[0].score).to.be.within(0.2, 0.6);
     expect(await look('bob', 'zorbidin')).to.deep.include({ mode: 'hybrid' });
   });
 
-  it('D30 are searched by an agent as far as its caller may', async () => {
+  it('D30 are searched by an agent with the rights of its caller', async () => {
     const ann = await shownTo('ann', '/api/core/agent', 'What helps a runny nose?');
     expect(ann).to.include('secret/trial.md#0').and.include('zorbidin');
     const bob = await shownTo('bob', '/api/core/agent', 'What helps a runny nose?');
@@ -114,7 +114,7 @@ describe('folders of the knowledge base with rules', () => {
       .and.not.match(/secret|zorbidin|rota/);
   });
 
-  it('D30 are searched by the medical team as far as its caller may', async () => {
+  it('D30 are searched by the medical team with the rights of its caller', async () => {
     expect(await shownTo('ann', '/api/core/agent/medical', 'I have a runny nose.')).to.include('zorbidin');
     const bob = await shownTo('bob', '/api/core/agent/medical', 'I have a runny nose.');
     expect(bob)
@@ -130,7 +130,7 @@ describe('folders of the knowledge base with rules', () => {
     expect(await sources('bob', 'rota ward')).not.to.include('staff/rota.md');
   });
 
-  it('D30 are found by the key that is named by the id of `keys list`, and by no other key of its user', async () => {
+  it('D30 are found by the key named by its id in `keys list`, and by no other key of its user', async () => {
     const store = `sqlite:${path.join(folder, 'keys')}`;
     const first = await startGateway({ store });
     const named = await first.command<{ api_key: string }>('keys', 'create', '--user', 'carl', '--name', 'named');
@@ -170,7 +170,7 @@ describe('folders of the knowledge base with rules', () => {
     ['a slash at the end', { 'secret/': { users: ['ann'] } }, /access\["secret\/"\]: is no path of a subfolder/],
   ];
   for (const [what, access, why] of REFUSED)
-    it(`D30 keep the gateway from starting with ${what} in a rule, and the error says where`, async () => {
+    it(`D30 keep the gateway from starting with ${what} in a rule, and the error names the place`, async () => {
       const config = { plans: { staff: {} }, agents: { rag: { folder: documents, access } } };
       const failure = await startGateway(config).then(
         (started) => started.stop().then(() => 'it started'),
