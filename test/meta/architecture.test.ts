@@ -59,7 +59,7 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = Object.freeze({
 
 const floorOf = (file: string): string => file.split('/')[0] ?? '';
 
-/** Returns `plugins/formats` for `plugins/formats/google/stream.ts`, otherwise the floor. */
+/** Returns `plugins/formats` for `plugins/formats/google/read-stream.ts`, otherwise the floor. */
 const folderOf = (file: string): string =>
   file.startsWith('plugins/') ? file.split('/').slice(0, 2).join('/') : floorOf(file);
 
