@@ -21,7 +21,7 @@ interface ConnectionOptions extends ServerOptions {
 }
 
 /** A pool of connections that is replaced when the server was away. */
-export interface Connection extends Pick<ServerConnection<Pool>, 'now' | 'health' | 'close'> {
+export interface Connection extends Pick<ServerConnection<Pool>, 'reconnected' | 'now' | 'health' | 'close'> {
   /** Runs a query that only reads; the statement is prepared under its name, once per connection, or each time without one. */
   read(name: string, text: string, values: readonly Value[]): Promise<readonly Row[]>;
   /** Calls a function of the schema that changes something; it does nothing when it arrives after its bound. */
@@ -54,6 +54,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
         return rows[0] ?? {};
       });
     },
+    reconnected: server.reconnected,
     now: server.now,
     health: server.health,
     close: server.close,

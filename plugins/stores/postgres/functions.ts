@@ -10,7 +10,7 @@ export const UNREADABLE = 'TG002';
 export const CONFLICT = 'TG003';
 
 /** An arbitrary number: the transaction that moves rows of the journal has this lock. */
-const MOVE_LOCK = 7_070_655_084;
+export const MOVE_LOCK = 7_070_655_084;
 /** Rows of the journal that one transaction moves, fewer when they have more bytes than these. */
 const ROWS_AT_ONCE = 50;
 const BYTES_AT_ONCE = 1_000_000;

@@ -16,10 +16,9 @@ import {
   readCallSpan,
 } from '../kit/call-filter.ts';
 import {
-  type Dimensions,
   dimensionsOf,
   hourOf,
-  packFacts,
+  otherFacts,
   ROLLUP_DIMENSIONS,
   readTotals,
   SUM_NAMES,
@@ -128,7 +127,7 @@ function readExpired(row: Row): LedgerKeys {
 export function createRows(connection: Connection, timeoutMs: number, journal: JournalMover): VersionedRows {
   const read = async (ids: readonly string[]) => (await connection.read('read_ledger', READ, [ids])).map(readStored);
   return {
-    ...{ kind: 'postgres', timeoutMs, now: connection.now, read },
+    ...{ kind: 'postgres', timeoutMs, now: connection.now, reconnected: connection.reconnected, read },
     commit: async ({ expected, version, rows, ...ends }) => {
       const ids = [...expected.keys()];
       const packed = packEnds(ends);
@@ -171,19 +170,34 @@ function packEntry({ account, n, kind, ref, amount, reason, at }: WrittenEntry):
 }
 
 function packRecord({ account, ref, name, facts, cost, at, countedAt }: WrittenRecord): object {
-  const { account: told, ...dimensions } = namedDimensions(dimensionsOf(factText(name), facts));
-  const { requestId, session, outcome } = facts;
-  const own = { account, ref, at, counted_at: countedAt, name: told, request_id: requestId, session, outcome };
-  return { ...own, ...dimensions, sums: sumsOf(facts, cost), facts: packFacts(facts) };
+  const { userId, key, operation, provider, model, requestId, session, outcome } = facts;
+  const [shown, , , tags] = dimensionsOf(factText(name), facts);
+  return {
+    account,
+    ref,
+    at,
+    counted_at: countedAt,
+    name: shown,
+    user_id: userId,
+    key,
+    tags,
+    operation,
+    provider,
+    model,
+    request_id: requestId,
+    session,
+    outcome,
+    sums: sumsOf(facts, cost),
+    // A column of texts takes it as JSON.
+    facts: otherFacts(facts),
+  };
 }
 
 function packSums({ hour, dimensions, sums }: RollupChange): object {
-  const named = Object.fromEntries(SUM_NAMES.map((name, place) => [name, sums[place]]));
-  return { hour, id: digest(JSON.stringify(dimensions)), ...namedDimensions(dimensions), ...named };
-}
-
-function namedDimensions(dimensions: Dimensions): Readonly<Record<string, string | undefined>> {
-  return Object.fromEntries(ROLLUP_DIMENSIONS.map((name, at) => [name === 'user' ? 'user_id' : name, dimensions[at]]));
+  const packed: Record<string, unknown> = { hour, id: digest(JSON.stringify(dimensions)) };
+  for (const [at, name] of ROLLUP_DIMENSIONS.entries()) packed[name === 'user' ? 'user_id' : name] = dimensions[at];
+  for (const [at, name] of SUM_NAMES.entries()) packed[name] = sums[at];
+  return packed;
 }
 
 export const RECORDS_FROM = "SELECT value FROM tollgate.meta WHERE name = 'records_from'";

@@ -29,7 +29,7 @@ interface Script {
 }
 
 /** A connection to Redis that is replaced when it hangs or breaks. */
-export interface Connection extends Pick<ServerConnection<RedisClient>, 'now' | 'health' | 'close'> {
+export interface Connection extends Pick<ServerConnection<RedisClient>, 'reconnected' | 'now' | 'health' | 'close'> {
   read<T>(command: (client: RedisClient) => Promise<T>): Promise<T>;
   /** Runs a script that changes something; it does nothing when it reaches Redis after its bound. */
   write(script: Script, keys: string[], args: readonly (string | number)[]): Promise<unknown>;
@@ -248,6 +248,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
       const texts = args.map(String);
       return server.runInTime((client, deadline) => runScript(client, script, keys, [String(deadline), ...texts]));
     },
+    reconnected: server.reconnected,
     now: server.now,
     health: server.health,
     close: server.close,

@@ -14,10 +14,12 @@ import { checkMember, digest, finite, pageLimit, storeKey } from '../kit/check.t
 import { createDocuments } from '../kit/documents.ts';
 import { storeUnavailable, unreadable } from '../kit/failure.ts';
 import { within } from '../kit/guard.ts';
+import { JournalMover } from '../kit/journal-mover.ts';
 import { KEPT_OPTION, withKept } from '../kit/kept.ts';
 import { readTimeout, TIMEOUT_OPTION } from '../kit/server-connection.ts';
 import { timeOperations } from '../kit/timed.ts';
 import { watchWrites } from '../kit/write-watch.ts';
+import { createKeys as createLedgerKeys } from './calls.ts';
 import {
   type ClientOptions,
   type Connection,
@@ -31,6 +33,7 @@ import {
   readSchemaVersion,
   SCHEMA_VERSION,
 } from './connection.ts';
+import { createJournal } from './journal.ts';
 import { Books, createRedisLedger } from './ledger.ts';
 import { createRedisTransfer } from './transfer.ts';
 
@@ -330,7 +333,8 @@ export async function openRedis(options: RedisOptions, observe?: StoreWatcher): 
   const keys = createKeys(prefix);
   const writes = watchWrites(log);
   const { onFailure } = writes;
-  const books = new Books(connection, { prefix, timeoutMs, keepEntries, log });
+  const journal = new JournalMover(createJournal(connection, createLedgerKeys(prefix), keepEntries), log);
+  const books = new Books(connection, { prefix, timeoutMs, journal });
   const ledger = createRedisLedger(connection, books);
   return writes.over({
     kind: 'redis',
@@ -347,10 +351,10 @@ export async function openRedis(options: RedisOptions, observe?: StoreWatcher): 
     counters: timeOperations(createRedisCounters(connection, keys, cluster), 'counters', observe, onFailure),
     health: async () => {
       await connection.health();
-      await books.journal.check();
+      await journal.check();
     },
     close: async () => {
-      await books.journal.close();
+      await journal.close();
       await connection.close();
     },
   });

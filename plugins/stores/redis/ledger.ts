@@ -1,9 +1,9 @@
-import type { Ledger, LedgerEntry, Log } from '../../../contract/index.ts';
+import type { Ledger, LedgerEntry } from '../../../contract/index.ts';
 import { indexedBy } from '../kit/call-filter.ts';
 import { hourOf } from '../kit/call-rows.ts';
 import { entryId, pageLimit, readCursor, storeKey, whole } from '../kit/check.ts';
 import { storeRefused } from '../kit/failure.ts';
-import { JournalMover } from '../kit/journal-mover.ts';
+import type { JournalMover } from '../kit/journal-mover.ts';
 import { createLedgerChanges, type LedgerKeys, NEW_ACCOUNT } from '../kit/ledger.ts';
 import {
   accountRowId,
@@ -26,7 +26,7 @@ import {
   runScript,
   SCHEMA_VERSION,
 } from './connection.ts';
-import { createJournal, packEnds } from './journal.ts';
+import { packEnds } from './journal.ts';
 
 /*
  * All keys of the ledger have one hash tag, `{ledger}`: a transaction changes an account and budgets of many accounts, and must find
@@ -64,9 +64,7 @@ const SWEEP_BATCH = 200;
 interface LedgerOptions {
   readonly prefix: string;
   readonly timeoutMs: number;
-  /** How many entries an account keeps. */
-  readonly keepEntries: number;
-  readonly log: Log | undefined;
+  readonly journal: JournalMover;
 }
 
 /** Money in Redis: `kit/ledger.ts` decides, one script compares the versions of rows and writes. */
@@ -115,15 +113,19 @@ export class Books implements VersionedRows {
   readonly journal: JournalMover;
   readonly #connection: Connection;
 
-  constructor(connection: Connection, { prefix, timeoutMs, keepEntries, log }: LedgerOptions) {
+  constructor(connection: Connection, { prefix, timeoutMs, journal }: LedgerOptions) {
     this.#connection = connection;
     this.timeoutMs = timeoutMs;
     this.keys = createKeys(prefix);
-    this.journal = new JournalMover(createJournal(connection, this.keys, keepEntries), log);
+    this.journal = journal;
   }
 
   now(): number {
     return this.#connection.now();
+  }
+
+  reconnected(error: unknown): Promise<boolean> {
+    return this.#connection.reconnected(error);
   }
 
   async read(ids: readonly string[]): Promise<readonly StoredRow[]> {
