@@ -43,7 +43,7 @@ describe('the schemas that the build compiles', () => {
   });
 
   for (const set of SETS) {
-    it(`judge every value of the ${set} as Ajv does at run time, in the same words`, () => {
+    it(`judge every value of the ${set} as Ajv does at run time, with the same messages`, () => {
       const validators = evaluate(compiled[set]);
       const slow = createAjv(set);
       const counts = { fitting: 0, others: 0 };
