@@ -268,7 +268,7 @@ describe('the money of calls', () => {
     ['memory', () => openMemory(), 1],
     ['sqlite', () => openSqlite({ folder }), 0.1],
   ] as const)
-    it(`is at least what was delivered and at most what was reserved, whatever happens, on ${title}`, async function () {
+    it(`is at least the delivered part and at most the reservation, whatever happens, on ${title}`, async function () {
       this.timeout(0);
       let store = await open();
       let cases = 0;
