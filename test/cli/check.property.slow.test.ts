@@ -148,11 +148,11 @@ function change(tree: Tree, step: Change): void {
  */
 const OF_THE_MACHINE = /cannot listen|store/;
 
-describe('whatever a configuration says', () => {
+describe('any configuration', () => {
   const folder = () => makeFolder({ 'knowledge/hr/a.md': '# a' });
   after(removeFolders);
 
-  it('a check and a start say the same of it', async function () {
+  it('gives the same result in a check and a start', async function () {
     this.timeout(0);
     const log = createSilentLog();
     const base = folder();

@@ -127,10 +127,10 @@ describe('tollgate plugins new', () => {
     expect(files).to.include(path.join('console', 'index.html'));
   });
 
-  it('has a row here for each kind', () => expect(Object.keys(KINDS)).to.have.members(templateKinds()));
+  it('is tested here for each kind', () => expect(Object.keys(KINDS)).to.have.members(templateKinds()));
 
   for (const kind of templateKinds())
-    it(`writes a ${kind} that passes its own tests, packs, installs into an empty project and answers over HTTP`, async () => {
+    it(`writes a ${kind} that passes its own tests, packs, installs into an empty project and responds over HTTP`, async () => {
       const { config, path: route = '/v1/chat/completions', body = CHAT, credential, says } = KINDS[kind] as Kind;
       const home = path.join(folder, kind);
       mkdirSync(home);
@@ -175,7 +175,7 @@ describe('tollgate plugins new', () => {
     });
 });
 
-describe('what tollgate plugins new refuses', () => {
+describe('refusals of tollgate plugins new', () => {
   const folder = useTempFolder('new-plugin');
   const REFUSED: readonly (readonly [words: readonly string[], says: RegExp])[] = [
     [['my-crate'], /the kind of the plugin is missing\n\s+Add --kind\. Kinds are agent, auth, /],

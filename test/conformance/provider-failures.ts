@@ -31,7 +31,7 @@ export function testFailures(subject: ProviderSubject): void {
   const event = kit.errorEvent ?? OPENAI_ERROR;
   const bodies = [...errorBodies(fixtures('errors', '.json')), { name: 'the error event of its streams', body: event }];
 
-  describe('a failure where a success was due', () => {
+  describe('a failure in place of a success', () => {
     for (const fixture of fixtures('failure', '.json')) {
       shows('failures with status 200', `is a failure: ${fixture.name}`, () => {
         assertFailure(() => chat.response(JSON.parse(fixture.text), CALL), fixture);

@@ -145,7 +145,7 @@ function testFaults(subject: FaultyServer): void {
     expect(await store.ledger.settle(settlement({ account: 'a', requestId: 'before' }))).to.equal(true);
   });
 
-  it('S04: says that the data is gone, and takes no account for funded', async () => {
+  it('S04: reports lost data, and treats no account as funded', async () => {
     const log = createSilentLog();
     store = await subject.open(server.url, log);
     await prepare(store, 'a');
@@ -163,7 +163,7 @@ function testFaults(subject: FaultyServer): void {
     expect(await store.keyv('faults').get('a')).to.equal(undefined);
   });
 
-  it('S05: refuses changes while the server is read-only, and goes on when it is not any more', async () => {
+  it('S05: refuses changes while the server is read-only, and continues afterwards', async () => {
     store = await subject.open(server.url);
     await prepare(store, 'a');
     await subject.setReadOnly(server, true);
@@ -175,7 +175,7 @@ function testFaults(subject: FaultyServer): void {
     expect(entries.map(({ ref }) => ref)).to.deep.equal(['d', 'first']);
   });
 
-  it('S06: refuses a record that cannot be read, and goes on with the others', async () => {
+  it('S06: refuses an unreadable record, and continues with the others', async () => {
     store = await subject.open(server.url);
     await prepare(store, 'a');
     await subject.spoil(server);

@@ -62,7 +62,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
   ];
 
   for (const version of [1, 2, 3, 4, 5])
-    it(`of version ${version}, which was not released, is refused with what to do, also by gateways that start at the same time, and nothing of it is touched`, async () => {
+    it(`of version ${version}, which was not released, is refused with the remedy, also by gateways that start at the same time, and is not modified`, async () => {
       await leaveSchema(version);
       const before = await readSchema();
       const errors = await Promise.all([0, 1, 2].map(() => openErrorOf(openPostgres({ url: server.url }))));
@@ -146,7 +146,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     }
   });
 
-  it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
+  it('of a newer version is refused with the remedy, and is not modified', async () => {
     await leaveSchema(99);
     const before = await readSchema();
     const error = await openErrorOf(openPostgres({ url: server.url }));
@@ -154,7 +154,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     expect(await readSchema()).to.deep.equal(before);
   });
 
-  it('of a newer version that another gateway made meanwhile is left alone by those that run', async () => {
+  it('of a newer version created by another gateway in the meantime is not modified by running ones', async () => {
     await query('DROP SCHEMA IF EXISTS tollgate CASCADE');
     const store = await openPostgres({ url: server.url });
     await store.ledger.credit('a', 'first', 5, 'top-up', NOW);
@@ -165,7 +165,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     await store.close();
   });
 
-  it('is checked when a server that was away at the start answers, and the operator and callers are told', async () => {
+  it('is checked when a server responds that was unavailable at the start, and reported to the operator and callers', async () => {
     await leaveSchema(1);
     await server.kill();
     const log = createSilentLog();

@@ -64,7 +64,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     await Promise.all(stores.map((store) => store.close()));
   });
 
-  it('of the first build, which wrote none, is refused with what to do, and nothing of it is touched', async () => {
+  it('of the first version, which wrote none, is refused with the remedy, and is not modified', async () => {
     for (let n = 0; n < 3000; n++) await askRedis(server.port, 'SET', `other:${n}`, '');
     await askRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
     const before = await readAll();
@@ -75,7 +75,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
   });
 
   for (const version of [2, 3, 4, 5])
-    it(`of version ${version}, which was not released, is refused with what to do, and nothing of it is touched`, async () => {
+    it(`of version ${version}, which was not released, is refused with the remedy, and is not modified`, async () => {
       await askRedis(server.port, 'SET', 'tollgate:schema', String(version));
       await askRedis(server.port, 'SET', 'tollgate:{1}:account:a', '');
       const before = await readAll();
@@ -111,7 +111,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     expect(await readAll()).to.equal(before);
   });
 
-  it('of a newer version that another gateway made meanwhile is left alone by those that run', async () => {
+  it('of a newer version created by another gateway in the meantime is not modified by running ones', async () => {
     const store = await open();
     await store.ledger.credit('a', 'first', 5, 'top-up', NOW);
     await askRedis(server.port, 'SET', 'tollgate:{ledger}:schema', '99');
@@ -122,7 +122,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     await store.close();
   });
 
-  it('is checked when a server that was away at the start answers, and the operator and callers are told', async () => {
+  it('is checked when a server responds that was unavailable at the start, and reported to the operator and callers', async () => {
     await askRedis(server.port, 'SET', 'tollgate:doc:api-key:keys:a', '{"value":1}');
     await server.kill();
     const log = createSilentLog();
@@ -166,7 +166,7 @@ describeWith('the schema of the redis store on a cluster', { 'redis-server': RED
 
   const open = (prefix: string) => openRedis({ url: nodes[0]?.url ?? '', cluster: true, prefix });
 
-  it('is not looked for on one node as if that were all: the start is refused with what to do', async () => {
+  it('is not read from one node only: the start is refused with the remedy', async () => {
     const error = await openErrorOf(openRedis({ url: nodes[0]?.url ?? '' }));
     expect(error.code).to.equal('store_unavailable');
     expect(error.message).to.match(/is a node of a cluster.*set "cluster" of the store to true/);
@@ -183,7 +183,7 @@ describeWith('the schema of the redis store on a cluster', { 'redis-server': RED
     await store.close();
   });
 
-  it('of the first build is refused on whichever node its keys are', async () => {
+  it('of the first version is refused on any node with its keys', async () => {
     for (const [index, node] of nodes.entries()) {
       const prefix = `first-${index}`;
       let n = 0;

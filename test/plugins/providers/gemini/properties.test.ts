@@ -51,7 +51,7 @@ function check(body: GeminiRequest, model: string): void {
 
 describe('gemini requests of any kind', () => {
   for (const model of MODELS) {
-    it(`are what ${model} takes, or are refused by name`, () => {
+    it(`are valid for ${model}, or are refused by name`, () => {
       fc.assert(
         fc.property(chatRequests, fc.boolean(), (request, stream) => {
           const before = JSON.stringify(request);

@@ -37,7 +37,7 @@ describe('the guard before a server', () => {
     await eventually(async () => expect(await guard.run(async () => 1)).to.equal(1));
   });
 
-  it('takes a response that came in time while this process was busy with something else', async () => {
+  it('accepts a response that arrived in time while this process was busy', async () => {
     await guard.start();
     const response = guard.run(() => stat('.'));
     // Blocks as long as the build of a configuration does on a busy machine; the response arrives meanwhile.
@@ -46,7 +46,7 @@ describe('the guard before a server', () => {
     expect((await response).isDirectory()).to.equal(true);
   });
 
-  it('refuses an operation that takes too long, then all at once, until a probe succeeds', async () => {
+  it('fails a slow operation, then all immediately, until a probe succeeds', async () => {
     await guard.start();
     isUp = false;
     await rejectsUnavailable(guard.run(never));
@@ -68,7 +68,7 @@ describe('the guard before a server', () => {
     expect(probes).to.equal(1);
   });
 
-  it('opens when an operation shows that the server is away', async () => {
+  it('opens when an operation shows that the server is unavailable', async () => {
     await guard.start();
     isUp = false;
     await rejectsUnavailable(guard.run(() => Promise.reject(new Error('socket closed'))));
@@ -128,7 +128,7 @@ describe('the guard before a server', () => {
     expect(probes).to.equal(before);
   });
 
-  it('says when the server goes and comes', async () => {
+  it('reports when the server becomes unavailable and available', async () => {
     await guard.start();
     guard.trip(new Error('gone'));
     await eventually(() => guard.run(async () => 1));

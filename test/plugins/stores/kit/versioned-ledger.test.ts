@@ -57,7 +57,7 @@ describe('a ledger of rows with versions', () => {
   const key = budget('key', 100);
   const ask = (requestId: string, amount = 10) => reservation({ account: 'a', requestId, amount, budgets: [key] });
 
-  it('lets a hold be that has not expired, though the sweeper was told so', async () => {
+  it('keeps an unexpired reservation, although it was reported to the sweeper', async () => {
     const server = new Server();
     const ledger = server.open();
     await ledger.credit('a', 'c', 100, 'top-up', NOW);
@@ -72,7 +72,7 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ held: 0, spent: 10 });
   });
 
-  it('makes one transaction of what waits at the same time, and a round trip of each when it knows the rows', async () => {
+  it('combines waiting operations in one transaction, with one round trip if the rows are cached', async () => {
     const server = new Server();
     const ledger = server.open();
     await ledger.credit('a', 'c', 100, 'top-up', NOW);
@@ -87,7 +87,7 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ balance: 96, held: 96, spent: 4 });
   });
 
-  it('decides again by the rows as they are when another process came before', async () => {
+  it('decides again by the current rows when another process was faster', async () => {
     const server = new Server();
     const [one, other] = [server.open(), server.open()];
     await one.credit('a', 'c', 10, 'top-up', NOW);
@@ -103,7 +103,7 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ balance: 10, held: 10, spent: 10, last_entry: 3 });
   });
 
-  it('refuses a change that others come before again and again, and writes nothing of it', async () => {
+  it('refuses a change after repeated conflicts, and writes nothing of it', async () => {
     const server = new Server();
     const [one, other] = [server.open(50), server.open()];
     await one.credit('a', 'first', 10, 'top-up', NOW);
