@@ -216,10 +216,10 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
           ],
         },
         1,
-        'elsewhere',
+        'another host',
       ],
       [{ [METADATA]: [[502, {}]] }, 69, 'status 502'],
-      [{ '/d': [[200, { ...code, verification_uri: 'https://evil.example/' }]] }, 1, 'elsewhere'],
+      [{ '/d': [[200, { ...code, verification_uri: 'https://evil.example/' }]] }, 1, 'another host'],
       [{ '/d': [[200, { ...code, user_code: 'A\u001b[2J' }]] }, 69, 'no code'],
       [
         { '/d': [[429, { error: 'slow_down', error_description: 'Too many.\u001b[2J' }]] },
