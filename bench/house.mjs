@@ -169,8 +169,8 @@ export function measureCalls() {
     const walks = JSON.parse(run('bench/walk.mjs', '--json', folder));
     const steps = JSON.parse(run('bench/steps.mjs', '--json', folder));
     const rows = ['start', 'chat', 'stream', 'agent'].map((action) => {
-      const { files, functions } = walks[action];
-      return [action, { files, functions }];
+      const { files, functions, named } = walks[action];
+      return [action, { files, functions, named }];
     });
     return { ...Object.fromEntries(rows), 'warm chat': steps };
   } finally {

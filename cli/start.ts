@@ -30,11 +30,11 @@ import {
 } from './cluster/cluster.ts';
 import { createWorkerListener } from './cluster/connections.ts';
 import { createWorkerGatherer, sendToPrimary } from './cluster/messages.ts';
-import { type Reloads, startReloads } from './cluster/reload.ts';
 import type { CommandContext } from './io.ts';
 import { CliError, EXIT, type Terminal } from './io.ts';
 import { draining, EXIT_OF, listenToSignals, loadFor, type StopSignal } from './load.ts';
 import { createProgramLog, flushLog } from './program-log.ts';
+import { type Reloads, startReloads } from './reload.ts';
 import { markBuildInUse } from './running-build.ts';
 import { logWarnings, networkWarnings } from './warnings.ts';
 

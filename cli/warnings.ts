@@ -23,7 +23,8 @@ export function listenWarnings(server: Pick<ServerConfig, 'host' | 'tls' | 'trus
   if (tls !== undefined) return certificateWarnings(server);
   if (isLoopback(host) || trustProxy > 0) return [];
   const message = `listens on ${host} without TLS and without a proxy that it trusts: keys and prompts cross the network in the clear`;
-  const hint = 'Set server.tls, or put a proxy with TLS in front and say so by server.trustProxy (docs/operate.md).';
+  const hint =
+    'Set server.tls, or put a proxy with TLS in front and say so by server.trustProxy (docs/how-to/serve-https.md).';
   return [{ pointer: '/server/host', message, hint }];
 }
 

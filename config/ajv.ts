@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import type { Ajv2020, CodeKeywordDefinition, CodeOptions, Options, ValidateFunction } from 'ajv/dist/2020.js';
+import type { Ajv2020, CodeKeywordDefinition, Options, ValidateFunction } from 'ajv/dist/2020.js';
 import { LRUCache } from 'lru-cache';
 import { FORMATS } from '../contract/schema-formats.ts';
 
@@ -40,15 +40,15 @@ function loadAjv(): typeof import('ajv/dist/2020.js') {
   return require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js');
 }
 
-/** Creates the strict Ajv of a set, with the shared formats. `code` sets how the build generates code. */
+/** Creates the strict Ajv of a set, with the shared formats. `options` are those of the build, which writes code. */
 export function createAjv(
   set: SchemaSet,
   // The optimiser takes half of the compile time, more than it saves on one check of a file.
-  code: CodeOptions = { optimize: false },
+  options: Options = { code: { optimize: false } },
 ): Ajv2020 {
   const { Ajv2020 } = loadAjv();
   // `anyOf: [{ required: […] }]` is the schema for "one of these keys".
-  const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, code, ...OPTIONS[set] });
+  const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, ...OPTIONS[set], ...options });
   ajv.removeKeyword('format');
   ajv.addKeyword(formatKeyword(set));
   if (set === 'settings') ajv.addKeyword({ keyword: 'secret', schemaType: 'boolean' });

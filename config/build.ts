@@ -68,7 +68,7 @@ interface Step {
 const STEPS: readonly Step[] = Object.freeze([
   {
     title: 'compile the program (tsc)',
-    run: (folder) => runNode(['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', folder]),
+    run: (folder) => runTsc('--outDir', folder),
   },
   {
     title: 'compile the schemas, write the pages of the docs',
@@ -85,14 +85,6 @@ const STEPS: readonly Step[] = Object.freeze([
         path.join(folder, 'console'),
       ]),
   },
-  {
-    title: 'copy the viewer of the API',
-    run: (folder) =>
-      cpSync(
-        path.join(PACKAGE_ROOT, 'node_modules/rapidoc/dist/rapidoc-min.js'),
-        path.join(folder, 'assets/rapidoc-min.js'),
-      ),
-  },
 ]);
 
 /** Writes a build into an existing folder; `report` gets one line per step. */
@@ -101,6 +93,31 @@ export async function buildInto(folder: string, report: (line: string) => void =
     report(`[${index + 1}/${STEPS.length}] ${title}`);
     await run(folder);
   }
+}
+
+/** Writes the types of the package's entries into a published build: only compilers of plugins read them. */
+export async function writeTypes(folder: string): Promise<void> {
+  await runTsc('--declaration', '--emitDeclarationOnly', '--removeComments', 'false', '--outDir', folder);
+  const { exports } = JSON.parse(readFileSync(path.join(PACKAGE_ROOT, 'package.json'), 'utf8')) as {
+    readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
+  };
+  const entries = Object.values(exports).flatMap((entry) => (typeof entry === 'string' ? [] : [entry.types]));
+  const used = new Set(entries.map((file) => path.join(folder, path.relative('dist', file))));
+  // Iterating a set includes entries added meanwhile.
+  for (const file of used)
+    for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(
+      /\b(?:from |import\(|import )['"](\.[^'"]+)\.ts['"]/g,
+    )) {
+      const imported = path.resolve(path.dirname(file), `${name}.d.ts`);
+      // Examples in comments import files that do not exist here.
+      if (existsSync(imported)) used.add(imported);
+    }
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
+    if (name.endsWith('.d.ts') && !used.has(path.join(folder, name))) rmSync(path.join(folder, name));
+}
+
+function runTsc(...words: readonly string[]): Promise<void> {
+  return runNode(['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', ...words]);
 }
 
 function runNode(words: readonly string[]): Promise<void> {
@@ -147,7 +164,7 @@ async function build(isToPublish: boolean, report: (line: string) => void): Prom
     const now = new Date();
     utimesSync(folder, now, now);
     deleteUnused(id);
-    if (isToPublish) publish(folder);
+    if (isToPublish) await publish(folder);
     else link(id);
   } finally {
     release();
@@ -182,10 +199,11 @@ function link(id: string): void {
   renameSync(fresh, DIST);
 }
 
-function publish(folder: string): void {
+async function publish(folder: string): Promise<void> {
   const fresh = path.join(BUILDS, `unfinished-${process.pid}-publish`);
   rmSync(fresh, { recursive: true, force: true });
   cpSync(folder, fresh, { recursive: true, filter: (file) => path.relative(folder, file) !== 'in-use' });
+  await writeTypes(fresh);
   removeDist();
   renameSync(fresh, DIST);
 }

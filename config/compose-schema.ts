@@ -11,7 +11,18 @@ import {
 import { shareOptions } from './share-options.ts';
 import { listForms } from './store-url.ts';
 
-const COMBINATORS = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', '$ref', 'dependentSchemas'] as const;
+/** Keywords that join schemas. */
+export const COMBINATORS = [
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'not',
+  'if',
+  'then',
+  'else',
+  '$ref',
+  'dependentSchemas',
+] as const;
 const OPEN = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', '$dynamicRef'] as const;
 /** Types of a group or section: options, `true`, `false` or empty. */
 const OPTIONAL = Object.freeze(['object', 'boolean', 'null']);
@@ -28,9 +39,8 @@ const REFERENCE: Schema = Object.freeze({
 const MAPS: readonly string[] = ['properties', '$defs', 'patternProperties', 'definitions'];
 
 /**
- * Adapts a plugin's schema to the configuration: adds the key `plugin` (except in a section, which belongs to one
- * plugin), and closes objects so that misspelt keys are reported. A schema keeps an object open with
- * `additionalProperties`.
+ * Adapts a plugin's schema to the configuration. Adds the key `plugin`, except in a section, which belongs to one
+ * plugin. Closes objects so that misspelt keys are reported; a schema keeps an object open with `additionalProperties`.
  */
 export function sealPluginSchema({
   schema,

@@ -44,12 +44,13 @@ export function validateValue(
   value: unknown,
   schema: Schema,
   { plugin, pointer, baseDir, isHidden }: ValidateOptions,
+  compile: typeof compileSettings = compileSettings,
 ): readonly SchemaProblem[] {
   let errors: readonly ErrorObject[];
   // Defaults are filled in, in place.
   const given = plugin === undefined ? value : structuredClone(value);
   try {
-    const validate = compileSettings(schema);
+    const validate = compile(schema);
     const context: SettingsContext = { resolve: (file) => path.resolve(baseDir, file) };
     errors = validate.call(context, value) ? [] : (validate.errors ?? []);
   } catch (error) {

@@ -14,9 +14,9 @@ import { mergeStates, ROUTING_TOPIC } from '../../routing/routing-states.ts';
 import type { CommandContext } from '../io.ts';
 import { CliError, describeError, EXIT } from '../io.ts';
 import { draining, EXIT_OF, listenToSignals, type StopSignal } from '../load.ts';
+import { type Reloads, startReloads } from '../reload.ts';
 import { Connections } from './connections.ts';
 import { GATHER_MS, parseRawConfig, send, sendToPrimary, type WorkerMessage, writeRawConfig } from './messages.ts';
-import { type Reloads, startReloads } from './reload.ts';
 
 /** Entry file of workers: that of the primary's build, even if `dist` points to a newer one. */
 const PROGRAM = path.join(CODE_ROOT, 'cli', IS_SOURCE ? 'main.ts' : 'main.js');

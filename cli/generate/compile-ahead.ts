@@ -2,10 +2,10 @@ import { fileURLToPath } from 'node:url';
 import standalone from 'ajv/dist/standalone/index.js';
 import { createAjv, fingerprint, type SchemaSet } from '../../config/ajv.ts';
 import { coreSchema } from '../../config/check.ts';
-import { sealPluginSchema } from '../../config/compose-schema.ts';
+import { COMBINATORS, sealPluginSchema } from '../../config/compose-schema.ts';
 import { type LoadedConfig, loadConfig, readBuiltinSchemas } from '../../config/load-config.ts';
 import { readRawConfig } from '../../config/read.ts';
-import type { Schema } from '../../contract/json.ts';
+import { isObject, type Schema } from '../../contract/json.ts';
 import { PLAN_SCHEMA } from '../../contract/plan-schema.ts';
 import { createGeneration } from '../../core/calls/generation.ts';
 import { InnerRequests } from '../../core/http/inner-requests.ts';
@@ -70,14 +70,55 @@ async function listSettingsSchemas({ plugins }: LoadedConfig): Promise<readonly 
 }
 
 function compileTexts(set: SchemaSet, wanted: readonly string[]): CompiledSet {
-  const ajv = createAjv(set, { source: true });
   const texts = [...new Set(wanted)].filter((text) => !REFERS_TO_OTHERS.test(text));
-  for (const text of texts) ajv.addSchema(JSON.parse(text) as Schema, fingerprint(text));
-  const names = Object.fromEntries(texts.map((text) => [fingerprint(text), fingerprint(text)]));
-  const code = standalone.default(ajv, names);
+  const schemas = texts.map((text) => JSON.parse(text) as Schema);
+  // Options are not shared in request schemas: they are validated on every call, and a function call per option is not
+  // worth it.
+  const { members, shared } = set === 'settings' ? shareOptions(schemas) : { members: schemas, shared: [] };
+  // Without `inlineRefs: false` Ajv inlines a shared option at each reference.
+  const ajv = createAjv(set, { code: { source: true }, ...(set === 'settings' && { inlineRefs: false }) });
+  for (const option of shared) ajv.addSchema(option);
+  const names = texts.map(fingerprint);
+  for (const [at, name] of names.entries()) ajv.addSchema(members[at] ?? {}, name);
+  const code = standalone.default(ajv, Object.fromEntries(names.map((name) => [name, name])));
   // The parentheses make V8 compile the function at once in place of parsing it twice; this takes half the time.
   return {
     texts,
     code: `'use strict';\nmodule.exports = (function (formats) {\nconst exports = {};\n${code}\nreturn exports;\n});\n`,
   };
+}
+
+/**
+ * Turns options of several schemas into separate schemas, which the others refer to. Most options of a provider are
+ * shared by all providers, so each is compiled to one function. An error of such an option has a `schemaPath` that
+ * begins at the option. `config/validate.ts` compares the paths of errors below one combinator, so schemas with a
+ * combinator at the top are unchanged.
+ */
+function shareOptions(schemas: readonly Schema[]): {
+  readonly members: readonly Schema[];
+  readonly shared: readonly Schema[];
+} {
+  const counts = new Map<string, number>();
+  for (const option of schemas.flatMap(optionsOf)) counts.set(option, (counts.get(option) ?? 0) + 1);
+  const ids = new Map<string, string>();
+  const refer = (option: unknown): unknown => {
+    const text = JSON.stringify(option);
+    // Ajv applies a default only where the option is declared, not behind a reference.
+    if ((counts.get(text) ?? 0) < 2 || !isObject(option) || 'default' in option) return option;
+    const id = ids.get(text) ?? `urn:tollgate:option:${ids.size}`;
+    ids.set(text, id);
+    return { $ref: id };
+  };
+  const members = schemas.map((schema) => {
+    if (optionsOf(schema).length === 0) return schema;
+    const options = Object.entries(schema['properties'] ?? {}).map(([name, option]) => [name, refer(option)]);
+    return { ...schema, properties: Object.fromEntries(options) };
+  });
+  return { members, shared: [...ids].map(([text, $id]) => ({ ...(JSON.parse(text) as Schema), $id })) };
+}
+
+/** Options of a schema as texts; empty if it also has a combinator. */
+function optionsOf(schema: Schema): readonly string[] {
+  if (COMBINATORS.some((keyword) => keyword in schema)) return [];
+  return Object.values(schema['properties'] ?? {}).map((option) => JSON.stringify(option));
 }

@@ -2,8 +2,8 @@
  * Generates files from the schemas of the built-in plugins.
  * - Without an option it writes `config/tollgate.schema.json` (`npm run schema`).
  * - With `--check` it writes nothing, and fails if that file is out of date.
- * - With `--dist FOLDER`, the last step of `npm run build`, it writes the compiled validators, the configuration page
- *   (served at `/docs/config`) and the docs pages.
+ * - With `--dist FOLDER`, the last step of `npm run build`, it writes the compiled validators. It also writes one file
+ *   with everything served at `/docs`: the API viewer, the page of the configuration keys, and the docs pages.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -11,10 +11,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { composeSchema } from '../../config/compose-schema.ts';
 import { readBuiltinSchemas } from '../../config/load-config.ts';
-import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { writeDocsSite } from '../../openapi/pages/docs-site.ts';
+import { bundleDocs } from './bundle-docs.ts';
 import { compileAhead } from './compile-ahead.ts';
-import { renderConfigPage } from './config-page.ts';
 
 const SCHEMA_FILE = fileURLToPath(new URL('../../config/tollgate.schema.json', import.meta.url));
 
@@ -24,11 +22,10 @@ const plugins = await readBuiltinSchemas();
 const schema = `${JSON.stringify(composeSchema(plugins), null, 1)}\n`;
 
 if (dist !== undefined) {
-  for (const folder of ['compiled', 'assets']) mkdirSync(path.join(dist, folder), { recursive: true });
-  writeFileSync(path.join(dist, 'assets', 'config.html'), renderConfigPage(plugins));
-  writeDocsSite(PACKAGE_ROOT, path.join(dist, 'assets', 'docs'));
+  mkdirSync(path.join(dist, 'compiled'), { recursive: true });
   for (const [set, { code }] of Object.entries(await compileAhead()))
     writeFileSync(path.join(dist, 'compiled', `${set}.cjs`), code);
+  writeFileSync(path.join(dist, 'docs.br'), bundleDocs(plugins));
 } else if (!check) {
   writeFileSync(SCHEMA_FILE, schema);
 } else if (!existsSync(SCHEMA_FILE) || readFileSync(SCHEMA_FILE, 'utf8') !== schema) {

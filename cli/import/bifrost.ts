@@ -49,7 +49,7 @@ const PROVIDER: Readonly<Record<string, FieldRule>> = Object.freeze({
     'impossible',
     'plans and keys limit calls at once; the policy overload keeps the gateway from taking more than it can work on',
   ],
-  proxy_config: ['emulated', 'the option proxy of the provider: docs/operate.md'],
+  proxy_config: ['emulated', 'the option proxy of the provider: docs/how-to/use-an-https-proxy.md'],
   send_back_raw_response: [
     'impossible',
     'what a vendor answers beyond the format is passed on where the format lets it',

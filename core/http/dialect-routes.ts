@@ -40,7 +40,7 @@ import { BODY_BOUNDS, parseBody } from './read-body.ts';
 interface DialectRoutes {
   readonly routes: readonly Owned<Route>[];
   /** Reads one request of a file as its dialect's route would. */
-  readonly draft: PluginApi['draft'];
+  readonly draft: PluginApi['models']['draft'];
   dialectOf(route: Route): DialectDefinition | undefined;
 }
 
@@ -96,8 +96,8 @@ interface Draft {
   /** The dialect of that name. */
   readonly found: Owned<DialectDefinition> | undefined;
   readonly name: string;
-  readonly bytes: Parameters<PluginApi['draft']>[2];
-  readonly takes: Parameters<PluginApi['draft']>[3];
+  readonly bytes: Parameters<PluginApi['models']['draft']>[2];
+  readonly takes: Parameters<PluginApi['models']['draft']>[3];
 }
 
 async function draftOf(
@@ -105,7 +105,7 @@ async function draftOf(
   requests: RequestSchemas,
   { found, name, bytes, takes }: Draft,
   ctx: RouteContext,
-): ReturnType<PluginApi['draft']> {
+): ReturnType<PluginApi['models']['draft']> {
   const [route] = found?.value.routes ?? [];
   if (!found || !route)
     throw new GatewayError(

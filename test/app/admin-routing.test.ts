@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
-import { createReloader } from '../../cli/cluster/reload.ts';
+import { createReloader } from '../../cli/reload.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type RoutingRig, startRoutingRig } from '../support/gateways/routing-rig.ts';
@@ -154,8 +154,9 @@ describe('the state of targets for operators', () => {
 const AUDIT = pluginFile({
   name: 'show-audit',
   kind: 'policy',
+  more: `permissions: ['operators'],`,
   setup: `api.route({ method: 'GET', path: '/audit', summary: 'x', auth: ['key'], responses: { 200: 'x' },
-    async handler(ctx) { ctx.body = await api.auditLog({ limit: 10 }); } });`,
+    async handler(ctx) { ctx.body = await api.operators.auditLog({ limit: 10 }); } });`,
 });
 
 describe('POST /api/core/admin/reload', () => {

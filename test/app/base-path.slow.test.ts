@@ -4,7 +4,8 @@ import path from 'node:path';
 import { expect } from 'chai';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { build } from 'vite';
-import { writeDocsSite } from '../../openapi/pages/docs-site.ts';
+import { bundleDocs } from '../../cli/generate/bundle-docs.ts';
+import { readBuiltinSchemas } from '../../config/load-config.ts';
 import { useTempFolder } from '../support/folders.ts';
 import { startGateway, type TestGateway } from '../support/gateways/gateway.ts';
 import { type RunningProxy, startProxy } from '../support/processes/proxy-process.ts';
@@ -49,7 +50,7 @@ const site = (own: number, gateway: string): string => `
 
     before(async () => {
       await build({ configFile: path.join(ROOT, 'plugins/console/app/vite.config.ts'), logLevel: 'error' });
-      writeDocsSite(ROOT, path.join(ROOT, 'dist/assets/docs'));
+      await writeFile(path.join(ROOT, 'dist/docs.br'), bundleDocs(await readBuiltinSchemas()));
       gateway = await startGateway({
         server: { port: 0, basePath: '/ai/llm', trustProxy: 1, drainTimeout: '2s' },
         console: { remote: true },

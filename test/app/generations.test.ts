@@ -17,7 +17,7 @@ import { eventually } from '../support/wait.ts';
 /** Reports its generation, counts its calls and records when it closes. */
 const WITNESS = pluginFile({
   name: 'witness',
-  more: `configSchema: { type: 'object', properties: { label: { type: 'string' }, fails: { enum: ['setup', 'ready'] } } },`,
+  more: `permissions: ['operators'], configSchema: { type: 'object', properties: { label: { type: 'string' }, fails: { enum: ['setup', 'ready'] } } },`,
   setup: `
     const { label, fails } = config;
     let admitted = 0;
@@ -26,7 +26,7 @@ const WITNESS = pluginFile({
     api.hook('admit', () => { admitted += 1; kept.n += 1; });
     api.hook('finish', async () => { await new Promise((resolve) => setTimeout(resolve, 30)); finished += 1; });
     api.use(async (ctx, next) => { ctx.set('x-generation', label); await next(); });
-    const ask = api.gather('label', () => label);
+    const ask = api.operators.gather('label', () => label);
     api.route({ method: 'GET', path: '/witness', summary: 'x', auth: 'none', responses: { 200: 'x' }, async handler(ctx) { ctx.body = { label, kept, gathered: await ask() }; } });
     api.route({ method: 'GET', path: '/only-' + label, summary: 'x', auth: 'none', responses: { 200: 'x' }, handler(ctx) { ctx.body = {}; } });
     api.onClose(() => api.log.info({ closed: label, admitted, finished }, 'generation is closed'));

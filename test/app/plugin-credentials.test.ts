@@ -104,7 +104,7 @@ describe('a plugin whose middleware throws', () => {
 
 describe('the ledger', () => {
   const setup = `api.route({ method: 'POST', path: '/mint', summary: 'x', auth: 'none', responses: { 200: 'x' },
-    async handler(ctx) { await api.ledger.credit('local', 'mint', 1_000_000_000, 'a gift', Date.now()); ctx.body = {}; } });`;
+    async handler(ctx) { await api.books.ledger.credit('local', 'mint', 1_000_000_000, 'a gift', Date.now()); ctx.body = {}; } });`;
   const start = (more: string): Promise<TestGateway> =>
     startGateway({ plugins: ['./mint.mjs'] }, { files: { 'mint.mjs': pluginFile({ name: 'mint', setup, more }) } });
 
@@ -114,7 +114,7 @@ describe('the ledger', () => {
       const response = await gateway.post('/mint', undefined);
       expect(response.status).to.equal(500);
       expect(gateway.logText()).to.include(
-        `uses api.ledger, which its definition does not declare: permissions: ['ledger']`,
+        `uses api.books.ledger, which its definition does not declare: permissions: ['ledger']`,
       );
     } finally {
       await gateway.stop();

@@ -91,7 +91,7 @@ describe('refusals', () => {
     const written: AuditChange[] = [];
     const closers: (() => void | Promise<void>)[] = [];
     const note = createRefusals({
-      audit: async (change) => void written.push(change),
+      operators: { audit: async (change) => void written.push(change) },
       onClose: (close) => void closers.push(close),
     });
     return { written, note, close: async () => closers[0]?.() };

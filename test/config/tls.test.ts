@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
-import { diffConfigs, formatChange } from '../../cli/cluster/diff.ts';
+import { diffConfigs, formatChange } from '../../cli/config-diff.ts';
 import { certificateWarnings, listenWarnings } from '../../cli/warnings.ts';
 import { checkConfig } from '../../config/check.ts';
 import type { GatewayConfig } from '../../config/core-schema.ts';

@@ -18,7 +18,11 @@ describe('the plan of a caller', () => {
     const shared = store.keyv<AccountRecord>('accounts');
     if (account !== undefined) await shared.set(accountKey('ann'), { plan: account });
     const settings = { plans: PLANS, defaultPlan } as unknown as GatewaySettings;
-    const findPlan = createPlanFinder({ settings, shared: (() => shared) as never, records: createRecordBook(store) });
+    const findPlan = createPlanFinder({
+      settings,
+      stores: { shared: (() => shared) as never },
+      books: { records: createRecordBook(store) },
+    });
     const principal = { ...CALLER, ...(key !== undefined && { plan: key }) };
     const first = await findPlan(principal);
     expect(await findPlan(principal)).to.equal(first);

@@ -1,9 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
-import { writeDocsSite } from '../../openapi/pages/docs-site.ts';
+import { renderDocsSite } from '../../openapi/pages/docs-site.ts';
 
 interface Section {
   readonly page: string;
@@ -32,20 +30,18 @@ const QUERIES = [
 ] as const;
 
 describe('the search of the docs', () => {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'tollgate-search-'));
   let sections: readonly Section[];
   let search: (phrase: string) => readonly string[];
 
   before(async () => {
-    writeDocsSite(PACKAGE_ROOT, folder, { isAlone: true });
-    sections = JSON.parse(readFileSync(path.join(folder, 'search.json'), 'utf8')) as readonly Section[];
+    const index = renderDocsSite(PACKAGE_ROOT).get('search.json');
+    sections = JSON.parse(String(index)) as readonly Section[];
     // The script that pages load.
     await import(path.join(PACKAGE_ROOT, 'openapi/pages/rank.js'));
     const { prepare, rank } = (globalThis as unknown as { readonly docsSearch: DocsSearch }).docsSearch;
     const pages = prepare(sections);
     search = (phrase) => [...new Set(rank(pages, phrase).map(({ page }) => page))];
   });
-  after(() => rmSync(folder, { recursive: true, force: true }));
 
   for (const [phrase, page] of QUERIES)
     it(`finds ${page} first for "${phrase}"`, () => {

@@ -1,6 +1,6 @@
 /**
- * `npm run api`: writes the exports of the package's entries as text to git, so that a change of the public surface is
- * visible in `test/meta/api/`.
+ * `npm run api`: writes the exports of the package's entries as text files under git. A change of the public surface is
+ * thus visible in `test/meta/api/`.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -48,7 +48,7 @@ export function writeReports(): ReadonlyMap<string, string> {
     const tsc = path.join(PACKAGE_ROOT, 'node_modules/typescript/bin/tsc');
     execFileSync(
       process.execPath,
-      [tsc, '-p', 'tsconfig.build.json', '--emitDeclarationOnly', '--removeComments', '--outDir', folder],
+      [tsc, '-p', 'tsconfig.build.json', '--declaration', '--emitDeclarationOnly', '--outDir', folder],
       { cwd: PACKAGE_ROOT, stdio: ['ignore', 'pipe', 'inherit'] },
     );
     return new Map(listEntries().map((entry) => [reportFile(entry), describeEntry(entry, folder)]));

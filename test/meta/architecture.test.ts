@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { expect } from 'chai';
 import { readHouse } from '../../bench/house.mjs';
 import { LAYERS, VENDOR_EXCEPTIONS, VENDORS } from './layers.ts';
@@ -58,7 +59,7 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = Object.freeze({
 
 const floorOf = (file: string): string => file.split('/')[0] ?? '';
 
-/** Returns `plugins/formats` for `plugins/formats/google/stream.ts`, otherwise the floor. */
+/** Returns `plugins/formats` for `plugins/formats/google/read-stream.ts`, otherwise the floor. */
 const folderOf = (file: string): string =>
   file.startsWith('plugins/') ? file.split('/').slice(0, 2).join('/') : floorOf(file);
 
@@ -118,6 +119,41 @@ describe('the floors', () => {
       });
     expect([...arrows.keys()].filter((folder) => reaches(folder, folder))).to.deep.equal([]);
   });
+});
+
+describe('an import', () => {
+  /** Maximum length of a chain of files, each of which statically imports the next. */
+  const MAX_CHAIN = 20;
+  /** Maximum number of files loaded with one entry or one provider: three more than measured. */
+  const MAX_FILES = { 'contract/index.ts': 26, 'plugins/providers/groq.ts': 78 };
+  const loads = new Map(product.map(({ name, code }) => [name, loadedAtOnce(name, code)]));
+
+  it('has a chain of few files', () => {
+    const chains = new Map<string, readonly string[]>();
+    const chainOf = (file: string): readonly string[] => {
+      const known = chains.get(file);
+      if (known) return known;
+      const below = (loads.get(file) ?? []).map(chainOf).toSorted((one, other) => other.length - one.length);
+      const chain = [file, ...(below[0] ?? [])];
+      chains.set(file, chain);
+      return chain;
+    };
+    expect(product.map(({ name }) => chainOf(name)).filter(({ length }) => length > MAX_CHAIN)).to.deep.equal([]);
+    expect(chainOf('cli/start.ts').length, 'the chain of a start').to.be.above(10);
+  });
+
+  for (const [entry, most] of Object.entries(MAX_FILES))
+    it(`of ${entry} loads ${most} files at most`, () => {
+      const found = new Set([entry]);
+      for (const file of found) for (const next of loads.get(file) ?? []) found.add(next);
+      expect([...found].sort()).to.have.length.within(20, most);
+    });
+
+  /** Returns the files that a file imports statically, without types and `import()`. */
+  function loadedAtOnce(name: string, code: string): readonly string[] {
+    const found = code.matchAll(/^(?:import|export)\s(?!type\b)(?:[^'"();=]*\sfrom\s)?'(\.[^']+)'/gm);
+    return [...found].map(([, specifier = '']) => path.posix.join(path.posix.dirname(name), specifier));
+  }
 });
 
 describe('the contract', () => {

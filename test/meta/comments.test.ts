@@ -7,23 +7,39 @@ const ALL = [
 ];
 
 /** Highest share of comment sentences that begin with a relative clause, in percent. It only falls; the aim is 5. */
-const MOST_CLAUSES = 27.2;
+const MOST_CLAUSES = 9.1;
 /** Highest share in a folder whose comments are plain. */
 const MOST_IN_PLAIN = 5;
 /** Folders whose comments are plain. Every folder belongs here in the end. */
 const PLAIN: readonly string[] = [
-  // Below plugins
-  'plugins/agents',
-  'plugins/dialects',
-  'plugins/formats',
-  'plugins/providers',
-  // The rest
   'bench',
   'cli',
   'config',
   'models',
+  'openapi',
+  'plugins/agents',
+  'plugins/auth',
+  'plugins/console',
+  'plugins/dialects',
+  'plugins/formats',
+  'plugins/guardrails',
+  'plugins/operations',
+  'plugins/policies/admin',
+  'plugins/policies/alias-parameters.ts',
+  'plugins/policies/cache',
+  'plugins/policies/feature-hints.ts',
+  'plugins/policies/kit',
+  'plugins/policies/mirror.ts',
+  'plugins/policies/model-refresh',
+  'plugins/policies/notices',
+  'plugins/policies/otel',
+  'plugins/policies/overload.ts',
+  'plugins/policies/reconcile',
+  'plugins/policies/usage',
+  'plugins/providers',
+  'plugins/secrets',
+  'plugins/tts',
   'routing',
-  // Below test
   'test/app/',
   'test/chaos/',
   'test/cli/',
@@ -41,8 +57,8 @@ const PLAIN: readonly string[] = [
   'test/models/',
   'test/mutants/',
   'test/openapi/',
-  'test/plugins/',
   'test/plugins-contract/',
+  'test/plugins/',
   'test/routing/',
   'test/support/',
 ];

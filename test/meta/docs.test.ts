@@ -18,6 +18,7 @@ import { createSelfSigned } from '../support/identity/self-signed.ts';
 import { readBlocks, readChapter } from '../support/pages/read-blocks.ts';
 import { checkTypes } from '../support/type-check.ts';
 import { LAYERS } from './layers.ts';
+import { readSources } from './source-tree.ts';
 
 const run = promisify(execFile);
 const read = (file: string): string => readFileSync(path.join(PACKAGE_ROOT, file), 'utf8');
@@ -167,6 +168,31 @@ describe('links in the docs', () => {
 
   it('lead to existing headings', () => {
     const broken = links.filter(({ target, anchor }) => anchor !== '' && !anchorsOf(target).includes(anchor));
+    expect(broken).to.deep.equal([]);
+  });
+
+  it('in messages of the program lead to existing headings', () => {
+    const sources = readSources(
+      'cli',
+      'config',
+      'contract',
+      'core',
+      'egress',
+      'models',
+      'openapi',
+      'plugins',
+      'routing',
+    );
+    const named = sources.flatMap(({ name, text }) =>
+      [...text.matchAll(/docs\/([\w/-]+\.md)(?:#([\w-]+))?/g)]
+        .filter(([found]) => !/docs\/(?:models|api)\b/.test(found))
+        .map(([, file = '', anchor = '']) => ({ name, file: `docs/${file}`, anchor })),
+    );
+    const broken = named.filter(
+      ({ file, anchor }) =>
+        !existsSync(path.join(PACKAGE_ROOT, file)) || (anchor !== '' && !anchorsOf(file).includes(anchor)),
+    );
+    expect(named.length).to.be.greaterThan(20);
     expect(broken).to.deep.equal([]);
   });
 

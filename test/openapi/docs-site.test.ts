@@ -1,16 +1,17 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import { bundleDocs } from '../../cli/generate/bundle-docs.ts';
+import { readBuiltinSchemas } from '../../config/load-config.ts';
 import { PACKAGE_ROOT } from '../../config/package-root.ts';
 import { createKoa, createRouter } from '../../core/http/koa.ts';
 import { Lifecycle } from '../../core/http/lifecycle.ts';
 import { createRequestSchemas } from '../../core/plugins/registry.ts';
 import { docsRoutes } from '../../openapi/docs-pages.ts';
-import { readPages, renderPage, writeDocsSite } from '../../openapi/pages/docs-site.ts';
+import { readPages, renderDocsSite, renderPage } from '../../openapi/pages/docs-site.ts';
 import { createSilentLog } from '../support/log.ts';
 
 const HOSTILE = '<img src=x onerror="alert(1)">';
@@ -23,23 +24,22 @@ interface Section {
 }
 
 describe('the docs as pages', () => {
-  let assets: string;
+  let folder: string;
+  let bundle: Buffer;
   let server: Server;
   let url: string;
   /** Pages by name. */
   let pages: ReadonlyMap<string, string>;
 
   before(async () => {
-    assets = await mkdtemp(path.join(os.tmpdir(), 'tollgate-docs-'));
-    const folder = path.join(assets, 'docs');
-    writeDocsSite(PACKAGE_ROOT, folder);
-    const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.html'));
-    pages = new Map(
-      await Promise.all(names.map(async (name) => [name, await readFile(path.join(folder, name), 'utf8')] as const)),
-    );
+    folder = await mkdtemp(path.join(os.tmpdir(), 'tollgate-docs-'));
+    bundle = bundleDocs(await readBuiltinSchemas());
+    await writeFile(path.join(folder, 'docs.br'), bundle);
+    const files = [...renderDocsSite(PACKAGE_ROOT)].filter(([name]) => name.endsWith('.html'));
+    pages = new Map(files.map(([name, bytes]) => [name, bytes.toString()]));
     const lifecycle = new Lifecycle();
     const router = createRouter({
-      routes: docsRoutes(assets).map((value) => ({ owner: 'core', value })),
+      routes: docsRoutes(path.join(folder, 'docs.br')).map((value) => ({ owner: 'core', value })),
       requests: createRequestSchemas([]),
       authenticate: async () => undefined,
       lifecycle,
@@ -52,12 +52,12 @@ describe('the docs as pages', () => {
   after(async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    await rm(assets, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
   });
 
-  it('has one for each page of docs/, with its title', async () => {
-    const files = (await readdir(path.join(PACKAGE_ROOT, 'docs'), { recursive: true })).filter((name) =>
-      name.endsWith('.md'),
+  it('has one for each page of docs/ except the decisions, with its title', async () => {
+    const files = (await readdir(path.join(PACKAGE_ROOT, 'docs'), { recursive: true })).filter(
+      (name) => name.endsWith('.md') && path.dirname(name) !== 'decisions',
     );
     const wanted = files.map((name) => (name === 'README.md' ? 'index.html' : name.replace(/\.md$/, '.html')));
     expect([...pages.keys()]).to.have.members([...wanted, 'start.html', 'changes.html']);
@@ -123,17 +123,23 @@ describe('the docs as pages', () => {
     expect(markdown.headers.get('content-type')).to.equal('text/markdown; charset=utf-8');
     expect(await markdown.text()).to.match(/^# See who spent what\n/);
     expect(await (await fetch(`${url}/docs/pages/llms.txt`)).text()).to.include('(how-to/see-spending.md)');
-    const zipped = await readFile(path.join(assets, 'docs', 'search.json.gz'));
-    // A fifteenth of it is model prices, which people find by name.
-    expect(zipped.length).to.be.at.most(350_000);
+  });
+
+  it('is one small file of the package, with the viewer of the API and the keys of the configuration', async () => {
+    expect(bundle.length).to.be.at.most(660_000);
+    const keys = await fetch(`${url}/docs/config`);
+    expect(keys.headers.get('content-type')).to.equal('text/html; charset=utf-8');
+    expect(await keys.text()).to.include('<h1>Configuration</h1>');
+    const viewer = await fetch(`${url}/docs/viewer.js`);
+    expect(Buffer.from(await viewer.arrayBuffer()).length).to.be.above(500_000);
   });
 
   it('has the Markdown of each page, whose links lead to existing Markdown', async () => {
-    const folder = path.join(assets, 'docs');
+    const files = renderDocsSite(PACKAGE_ROOT);
     const broken: string[] = [];
     for (const page of pages.keys()) {
       const name = page.replace(/\.html$/, '.md');
-      const text = gunzipSync(await readFile(path.join(folder, `${name}.gz`))).toString();
+      const text = String(files.get(name));
       for (const [, link = ''] of text
         .replaceAll(/^```[\s\S]*?^```$/gm, '')
         .matchAll(/\]\((?!https?:)([^)#\s]+\.md)/g)) {
@@ -150,6 +156,7 @@ describe('the docs as pages', () => {
       '%2e%2e/config.html',
       'nothing.html',
       'search.json.gz',
+      '..%2fviewer.js',
       'plugins',
       '',
     ])
@@ -158,8 +165,8 @@ describe('the docs as pages', () => {
 
   it('is linked from the page of the API, if it was built', async () => {
     expect(await (await fetch(`${url}/docs`)).text()).to.include('href="docs/pages"');
-    const [route] = docsRoutes(path.join(assets, 'nothing'));
-    expect(docsRoutes(path.join(assets, 'nothing')).map(({ path: at }) => at)).not.to.include('/docs/pages');
+    const [route] = docsRoutes(path.join(folder, 'nothing'));
+    expect(docsRoutes(path.join(folder, 'nothing')).map(({ path: at }) => at)).not.to.include('/docs/pages');
     expect(route?.path).to.equal('/docs');
   });
 });

@@ -159,13 +159,13 @@ describe('actions of a plugin beyond its declaration', () => {
     }
   };
   const uses: readonly (readonly [
-    permission: 'ledger' | 'records' | 'credentials',
+    permission: 'ledger' | 'records' | 'operators' | 'credentials',
     what: string,
     setup: PolicyPlugin['setup'],
   ])[] = [
-    ['ledger', 'api.ledger', (api) => void api.ledger],
-    ['records', 'api.records', (api) => void api.records('users')],
-    ['records', 'api.allPersonalData', (api) => void api.allPersonalData()],
+    ['ledger', 'api.books.ledger', (api) => void api.books.ledger],
+    ['records', 'api.books.records', (api) => void api.books.records('users')],
+    ['operators', 'api.operators', (api) => void api.operators.gateway],
     ['credentials', 'the hook "authenticate"', (api) => api.hook('authenticate', () => undefined)],
   ];
   for (const [permission, what, setup] of uses)
@@ -176,11 +176,19 @@ describe('actions of a plugin beyond its declaration', () => {
       expect(await run([permission], setup)).to.equal('');
     });
 
+  it('refuse all data of users to a plugin without the permission for records', async () => {
+    const look: PolicyPlugin['setup'] = (api) => void api.operators.allPersonalData();
+    expect(await run(['operators'], look)).to.include(
+      `uses api.operators.allPersonalData, which its definition does not declare: permissions: ['records']`,
+    );
+    expect(await run(['operators', 'records'], look)).to.equal('');
+  });
+
   it('show vendors’ keys only to plugins that declare it', async () => {
     const seen: string[] = [];
     const look: PolicyPlugin['setup'] = (api) =>
       api.onReady(() => {
-        const offer = api.offers('chat').get('openai');
+        const offer = api.models.offers('chat').get('openai');
         seen.push(JSON.stringify([offer?.credential, offer?.keys, offer?.headers, offer?.baseUrl]));
       });
     expect(await run([], look)).to.equal('');

@@ -115,20 +115,29 @@ function mapMessage(
 ): ChatMessage {
   const { roles, toolIds } = rules;
   const { role, content, tool_calls: calls, tool_call_id: id } = message;
-  const changes: Record<string, unknown> = {};
+  let changes: Record<string, unknown> | undefined;
+  const change = (field: string, value: unknown): void => {
+    changes ??= {};
+    changes[field] = value;
+  };
   const sentRole = role === 'system' || role === 'developer' ? roles[role] : undefined;
-  if (sentRole !== undefined && sentRole !== role) changes['role'] = sentRole;
-  for (const field in message) if (!rules.kept.has(field)) changes[field] = undefined;
+  if (sentRole !== undefined && sentRole !== role) change('role', sentRole);
+  for (const field in message) if (!rules.kept.has(field)) change(field, undefined);
   if (Array.isArray(content)) {
     const mapped = mapContent(content, index, rules, left);
-    if (mapped !== content) changes['content'] = mapped === '' && calls ? null : mapped;
+    if (mapped !== content) change('content', mapped === '' && calls ? null : mapped);
   }
-  if (!rules.isForResponses && (message.reasoning_content || message.reasoning_details))
-    Object.assign(changes, mapReasoning(message, model, rules, left));
+  if (!rules.isForResponses && (message.reasoning_content || message.reasoning_details)) {
+    const mapped = mapReasoning(message, model, rules, left);
+    for (const field in mapped) change(field, mapped[field]);
+  }
   if (calls?.some((call) => !isPlainCall(call, toolIds)))
-    changes['tool_calls'] = calls.map((call) => plainCall(call, toolIds));
-  if (id !== undefined && !toolIds.valid.test(id)) changes['tool_call_id'] = shortId(id, toolIds.length);
-  return Object.keys(changes).length === 0 ? message : withChanges(message, changes);
+    change(
+      'tool_calls',
+      calls.map((call) => plainCall(call, toolIds)),
+    );
+  if (id !== undefined && !toolIds.valid.test(id)) change('tool_call_id', shortId(id, toolIds.length));
+  return changes ? withChanges(message, changes) : message;
 }
 
 /**

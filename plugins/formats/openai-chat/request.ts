@@ -296,9 +296,11 @@ export function readChatRequest(body: ChatRequest): Omit<DialectRequest, 'provid
   const findings: Findings = { dropped: new Set(), needs: [] };
   const { dropped, needs } = findings;
   let changed: ChatMessage[] | undefined;
-  for (const [at, message] of body.messages.entries()) {
-    const read = readMessage(message, at, findings);
-    if (read === message) continue;
+  // By index: an iterator makes two objects for each message.
+  for (let at = 0; at < body.messages.length; at += 1) {
+    const message = body.messages[at];
+    const read = message && readMessage(message, at, findings);
+    if (!read || read === message) continue;
     changed ??= [...body.messages];
     changed[at] = read;
   }

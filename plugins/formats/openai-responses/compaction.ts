@@ -99,8 +99,8 @@ export function foreignCompaction(param: string): GatewayError {
 }
 
 /**
- * Output of a model that summarizes a conversation: one item, complete at the end. A partial summary is discarded:
- * the rest of the conversation would be lost.
+ * Output of a model that summarizes a conversation: one item, complete at the end. Throws for a partial summary, with
+ * which the rest of the conversation would be lost.
  */
 export function createCompaction({ emit, itemId }: BlockSetting): Output {
   let text = '';

@@ -208,6 +208,30 @@ function testFaults(subject: FaultyServer): void {
     expect((await store.ledger.balance('a')).held).to.equal(20);
   });
 
+  it('S08: a broken connection is replaced, and the change in progress is made once, even if its response was lost', async () => {
+    const wire = await startTcpProxy(server.port);
+    proxy = wire;
+    store = await subject.open(throughProxy(wire.port), undefined, 5000);
+    const near = await subject.open(server.url, undefined, 5000);
+    await prepare(store, 'a');
+    for (let round = 1; round <= 5; round++) {
+      wire.dropAnswers();
+      const held = store.ledger.reserve(reservation({ account: 'a', requestId: `r${round}`, amount: 1 }));
+      await eventually(async () => expect((await near.ledger.balance('a')).held).to.equal(10 + round));
+      wire.heal();
+      expect(await outcomeOf(held)).to.equal('held');
+      // Reads on a broken connection are repeated; later reads wait until then.
+      wire.dropAnswers();
+      const [balance, again] = [store.ledger.balance('a'), store.ledger.entries('a', { limit: 5 })];
+      await new Promise((resolve) => setImmediate(resolve));
+      wire.heal();
+      expect((await balance).held).to.equal(10 + round);
+      expect(await again).to.have.length(1);
+      expect(await store.counters.next('n', 0)).to.equal(0);
+    }
+    await near.close();
+  });
+
   it('is closed in time also while the server is stopped', async () => {
     store = await subject.open(server.url);
     server.freeze();

@@ -13,8 +13,8 @@ import {
 } from './renewed.ts';
 
 /**
- * Tokens of Microsoft Entra in place of a key: by a secret, a certificate, a token of another identity provider
- * (workload identity), or the managed identity of the machine. Sources, all of learn.microsoft.com:
+ * Tokens of Microsoft Entra in place of a key. They are obtained by a secret, a certificate, a token of another
+ * identity provider (workload identity), or the managed identity of the machine. Sources, all of learn.microsoft.com:
  * entra/identity-platform/v2-oauth2-client-creds-grant-flow, entra/identity-platform/certificate-credentials,
  * entra/identity/managed-identities-azure-resources/how-to-use-vm-token, azure/app-service/overview-managed-identity.
  */

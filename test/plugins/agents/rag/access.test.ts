@@ -81,8 +81,8 @@ describe('the access rules of the knowledge base', () => {
     const get = async (key: string) => (accounts[key] ? { plan: accounts[key] } : undefined);
     const planOf = createCallerPlan({
       settings,
-      records: createRecordBook(await openMemory()),
-      shared: (name) => ({ get: name === 'accounts' ? get : undefined }) as never,
+      books: { records: createRecordBook(await openMemory()) },
+      stores: { shared: (name) => ({ get: name === 'accounts' ? get : undefined }) as never },
     });
     expect(await planOf(caller({ plan: 'guest', account: 'ann' }))).to.equal('guest');
     expect(await planOf(caller({ plan: 'gone', account: 'ann' }))).to.equal('staff');

@@ -25,8 +25,7 @@ describe('keys that end', () => {
       const readies: (() => void | Promise<void>)[] = [];
       const closers: (() => void | Promise<void>)[] = [];
       const api = {
-        figure: () => undefined,
-        gateway: {} as GatewayView,
+        operators: { figure: () => undefined, gateway: {} as GatewayView },
         log: createSilentLog(),
         onReady: (ready: () => void | Promise<void>) => void readies.push(ready),
         onClose: (close: () => void | Promise<void>) => void closers.push(close),

@@ -12,12 +12,10 @@ describe('tollgate accounts credit', () => {
     const faulty = makeFaulty(store.ledger);
     const commands: Command[] = [];
     registerAccounts({
-      ledger: faulty.ledger,
-      stores: { ...store, kept: store.kept('accounts') },
+      books: { ledger: faulty.ledger, records: createRecordBook(store) },
+      stores: { kept: store.kept('accounts'), shared: (name) => store.keyv(name) as never },
       settings: { plans: {} } as never,
-      records: createRecordBook(store),
-      shared: (name) => store.keyv(name) as never,
-      audit: async () => undefined,
+      operators: { audit: async () => undefined },
       route: () => undefined,
       command: (command) => void commands.push(command),
     });

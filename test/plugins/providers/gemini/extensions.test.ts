@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { ChatMessage, ChatRequest } from '../../../../contract/index.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
-import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
+import { geminiStream } from '../../../../plugins/formats/google/read-stream.ts';
 import plugin from '../../../../plugins/providers/gemini.ts';
 import { setUpProvider } from '../../../conformance/provider-subject.ts';
 import { codecCall, decode } from '../../../support/formats/codec.ts';

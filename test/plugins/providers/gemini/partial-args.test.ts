@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { StreamFailure } from '../../../../contract/index.ts';
 import { geminiResponse } from '../../../../plugins/formats/google/read-response.ts';
-import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
+import { geminiStream } from '../../../../plugins/formats/google/read-stream.ts';
 import { codecCall, collect, decode } from '../../../support/formats/codec.ts';
 
 const CALL = codecCall({ model: 'gemini-3.8-flash', stream: true });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { StreamFailure } from '../../../../contract/index.ts';
-import { geminiStream } from '../../../../plugins/formats/google/stream.ts';
+import { geminiStream } from '../../../../plugins/formats/google/read-stream.ts';
 import { codecCall, collect, type Decoded, decode, fixture, readSse } from '../../../support/formats/codec.ts';
 
 function play(name: string): Decoded {

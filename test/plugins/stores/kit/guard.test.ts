@@ -75,6 +75,42 @@ describe('the guard before a server', () => {
     await rejectsUnavailable(guard.run(async () => 1));
   });
 
+  it('repeats repeatable work when its connection breaks, and other work waits for the next connection', async () => {
+    await guard.start();
+    let runs = 0;
+    const breaksOnce = async (): Promise<number> => {
+      runs += 1;
+      if (runs === 1) throw new Error('socket closed');
+      return runs;
+    };
+    const repeated = guard.run(breaksOnce, true);
+    await Promise.resolve();
+    expect(await Promise.all([repeated, guard.run(async () => 'another')])).to.deep.equal([2, 'another']);
+    runs = 0;
+    const error = await guard.run(breaksOnce).catch((reason) => reason);
+    expect([error.code, runs]).to.deep.equal(['store_unavailable', 1]);
+    expect(await guard.reconnected(error)).to.equal(true);
+    expect(await guard.reconnected(new Error('of another kind'))).to.equal(false);
+  });
+
+  it('ignores the failure of a connection that was already replaced', async () => {
+    await guard.start();
+    let fail: (error: Error) => void = () => undefined;
+    const old = guard.run(
+      () =>
+        new Promise((_, reject) => {
+          fail = reject;
+        }),
+    );
+    guard.trip(new Error('gone'));
+    await guard.run(async () => 1);
+    const before = probes;
+    fail(new Error('socket closed'));
+    await rejectsUnavailable(old);
+    expect(await guard.run(async () => 1)).to.equal(1);
+    expect(probes).to.equal(before);
+  });
+
   it('ignores failures after its deadline', async () => {
     await guard.start();
     let fail: (error: Error) => void = () => undefined;

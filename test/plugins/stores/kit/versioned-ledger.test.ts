@@ -15,20 +15,23 @@ class Server {
   /** Reservations that the sweeper finds, once. */
   expired: LedgerKeys[] = [];
   /** Runs before a commit is checked, as a concurrent change by another process. */
-  before: () => unknown = () => undefined;
+  before: (changes: LedgerCommit) => unknown = () => undefined;
   /** Runs after a commit was written and before its response. */
   after: () => unknown = () => undefined;
+  /** True if a broken connection is replaced. */
+  doesReconnect = false;
 
   /** Opens the ledger of a separate process. */
   open(timeoutMs = 1000) {
     const transact = createVersionedLedger({
       ...{ kind: 'fake', timeoutMs, now: () => NOW },
+      reconnected: async () => this.doesReconnect,
       read: async (ids) => {
         this.reads += 1;
         return this.find(ids);
       },
       commit: async (changes) => {
-        await this.before();
+        await this.before(changes);
         const { expected, version, rows } = changes;
         const isSame = [...expected].every(([id, known]) => (this.rows.get(id)?.version ?? '') === known);
         if (!isSame) return this.find([...expected.keys()]);
@@ -128,6 +131,57 @@ describe('a ledger of rows with versions', () => {
     server.after = () => undefined;
     expect(await ledger.credit('a', 'c', 10, 'top-up', NOW)).to.equal(false);
     expect(await ledger.reserve(ask('r'))).to.deep.equal({ outcome: 'held', used: [10] });
+  });
+
+  for (const [when, place] of [
+    ['before a change is written', 'before'],
+    ['after a change is written', 'after'],
+  ] as const)
+    it(`makes a change once when the connection breaks ${when} and is replaced in time`, async () => {
+      const server = new Server();
+      const ledger = server.open();
+      await ledger.credit('a', 'c', 100, 'top-up', NOW);
+      await ledger.reserve(ask('held'));
+      server.doesReconnect = true;
+      server.commits.length = 0;
+      const breakOnce = (): void => {
+        server[place] = () => {
+          server[place] = () => undefined;
+          throw new Error('the connection was lost');
+        };
+      };
+      breakOnce();
+      const [held, settled, credited] = await Promise.all([
+        ledger.reserve(ask('r')),
+        ledger.settle(settlement({ account: 'a', requestId: 'held', amount: 4 })),
+        ledger.credit('a', 'd', 10, 'top-up', NOW),
+      ]);
+      expect([held.outcome, settled, credited]).to.deep.equal(['held', true, true]);
+      expect(server.commits).to.have.length(1);
+      breakOnce();
+      expect(await ledger.settle(settlement({ account: 'a', requestId: 'r', amount: 10 }))).to.equal(true);
+      expect(server.commits).to.have.length(2);
+      expect(server.accountOf('a')).to.include({ balance: 96, held: 0, spent: 14, last_entry: 4 });
+      expect((await ledger.reserve(ask('held'))).outcome).to.equal('duplicate');
+    });
+
+  it('makes a change once if it is written during its retry', async () => {
+    const server = new Server();
+    const ledger = server.open();
+    await ledger.credit('a', 'c', 100, 'top-up', NOW);
+    server.doesReconnect = true;
+    const sent: LedgerCommit[] = [];
+    server.before = (changes: LedgerCommit) => {
+      sent.push(changes);
+      if (sent.length === 1) throw new Error('the connection was lost');
+      // The delayed commit arrives now.
+      if (sent.length === 2)
+        for (const { id, text } of sent[0]?.rows ?? [])
+          server.rows.set(id, { id, version: sent[0]?.version ?? '', text });
+    };
+    expect(await ledger.reserve(ask('r'))).to.deep.equal({ outcome: 'held', used: [10] });
+    expect(sent).to.have.length(2);
+    expect(server.accountOf('a')).to.include({ balance: 100, held: 10 });
   });
 
   it('refuses a change by the current rows, not by cached ones', async () => {

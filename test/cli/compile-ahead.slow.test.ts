@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
-import path from 'node:path';
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { type CompiledSet, compileAhead } from '../../cli/generate/compile-ahead.ts';
 import { type CompiledModule, createAjv, fingerprint, type SchemaSet } from '../../config/ajv.ts';
-import { isObject, type Schema } from '../../contract/json.ts';
+import { validateValue } from '../../config/validate.ts';
+import type { Schema } from '../../contract/json.ts';
 import { FORMATS } from '../../contract/schema-formats.ts';
 import { valueOfSchema } from '../support/formats/values-of-schema.ts';
 
@@ -21,20 +21,16 @@ function evaluate({ code }: CompiledSet): ReturnType<CompiledModule> {
   return module.exports(FORMATS);
 }
 
-/** Result of a validator for a value, and the value after validation. */
-function judge(validate: ValidateFunction, given: unknown): string {
-  const value: unknown = structuredClone(given);
-  const fits = validate.call({ resolve: (file: string) => path.resolve('/base', file) }, value);
-  const errors = fits ? [] : (validate.errors ?? []);
-  // Complete schemas are long; the description identifies them.
-  const told = errors.map(({ schema, parentSchema, data, ...error }) => ({
-    ...error,
-    schema: isObject(schema) ? Object.keys(schema) : schema,
-    about: parentSchema?.['description'],
-    data: typeof data,
-  }));
-  return JSON.stringify({ value, fits, errors: told });
-}
+type Judge = (validate: ValidateFunction, schema: Schema, value: unknown) => unknown;
+
+/** Return the problems that a validator finds in a value, as callers or operators read them. */
+const JUDGES: Readonly<Record<SchemaSet, Judge>> = {
+  requests: (validate, _schema, value) => (validate(value) ? [] : validate.errors),
+  settings: (validate, schema, value) => {
+    const place = { plugin: 'sample', pointer: '/here', baseDir: '/base', isHidden: () => false };
+    return validateValue(value, schema, place, () => validate);
+  },
+};
 
 describe('the schemas that the build compiles', () => {
   let compiled: Awaited<ReturnType<typeof compileAhead>>;
@@ -53,8 +49,12 @@ describe('the schemas that the build compiles', () => {
         const ahead = validators[fingerprint(text)];
         assert.ok(ahead, text.slice(0, 200));
         const agrees = fc.property(fc.noBias(fc.nat()), (seed) => {
-          const value = valueOfSchema(schema, seed);
-          assert.equal(judge(ahead, value), judge(validate, value));
+          const judge = (validator: ValidateFunction): string => {
+            const value = valueOfSchema(schema, seed);
+            const problems = JUDGES[set](validator, schema, value);
+            return JSON.stringify({ value, problems });
+          };
+          assert.equal(judge(ahead), judge(validate));
           counts[validate.errors ? 'others' : 'fitting'] += 1;
         });
         fc.assert(agrees, { numRuns: VALUES });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { diffConfigs, formatChange } from '../../cli/cluster/diff.ts';
 import { parseRawConfig, writeRawConfig } from '../../cli/cluster/messages.ts';
+import { diffConfigs, formatChange } from '../../cli/config-diff.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { readRawConfig } from '../../config/read.ts';
 import { makeFolder, removeFolders } from '../support/folders.ts';

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
+import type { Store } from '../../../contract/index.ts';
 import { SCHEMA_VERSION } from '../../../plugins/stores/redis/connection.ts';
 import { openRedis } from '../../../plugins/stores/redis/index.ts';
 import { NOW } from '../../conformance/store.ts';
@@ -6,6 +8,12 @@ import { createSilentLog } from '../../support/log.ts';
 import { describeWith, type TestServer } from '../../support/processes/server-process.ts';
 import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../../support/stores/redis-server.ts';
 import { eventually } from '../../support/wait.ts';
+import { expectEarlierRows } from './earlier-rows.ts';
+
+/** Commands that write the data of a gateway with schema 6. */
+const SCHEMA_6: readonly (readonly string[])[] = JSON.parse(
+  readFileSync(new URL('../../fixtures/stores/redis-schema-6.json', import.meta.url), 'utf8'),
+);
 
 const EARLIER =
   /^The redis store was made by an earlier version of Tollgate \(schema [12345]\).*set prefix to a new one\. Nothing in it was changed\.$/;
@@ -76,6 +84,24 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
       expect(error.message).to.match(EARLIER);
       expect(await readAll()).to.equal(before);
     });
+
+  it('of version 6 is migrated with its rows by gateways that start at the same time', async () => {
+    for (const command of SCHEMA_6) await askRedis(server.port, ...command);
+    const stores = await Promise.all([open(), open(), open()]);
+    expect(await versionOf('tollgate')).to.equal(marked);
+    await expectEarlierRows(stores[0] as Store);
+    await Promise.all(stores.map((store) => store.close()));
+    const next = await open();
+    expect((await next.ledger.calls({ limit: 10 })).calls).to.have.length(4);
+    await next.close();
+  });
+
+  it('of version 6 refuses changes by gateways of that version after its migration', async () => {
+    for (const command of SCHEMA_6) await askRedis(server.port, ...command);
+    await (await open()).close();
+    // Scripts of version 6 compare this key with 6, and report the version found.
+    expect(await askRedis(server.port, 'GET', 'tollgate:{ledger}:schema')).to.equal(marked);
+  });
 
   it('of a newer version is refused with the remedy, and is not modified', async () => {
     await askRedis(server.port, 'SET', 'tollgate:schema', '99');

@@ -1,18 +1,18 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { LoadedConfig } from '../../config/load-config.ts';
-import { ConfigError, formatProblem } from '../../config/problems.ts';
-import { rereadSecrets } from '../../config/secrets.ts';
-import type { AuditActor, AuditChange } from '../../contract/audit.ts';
-import type { ConfigChange, ReloadControl, ReloadReport } from '../../contract/gateway.ts';
-import type { Log } from '../../contract/plugin.ts';
-import { connect } from '../../egress/http-client.ts';
-import type { CommandContext } from '../io.ts';
-import { describeError } from '../io.ts';
-import { HERE, loadFor } from '../load.ts';
-import { certificateWarnings, egressWarnings, logWarnings } from '../warnings.ts';
-import { type ControlWork, openControl } from './control.ts';
-import { diffConfigs } from './diff.ts';
+import type { LoadedConfig } from '../config/load-config.ts';
+import { ConfigError, formatProblem } from '../config/problems.ts';
+import { rereadSecrets } from '../config/secrets.ts';
+import type { AuditActor, AuditChange } from '../contract/audit.ts';
+import type { ConfigChange, ReloadControl, ReloadReport } from '../contract/gateway.ts';
+import type { Log } from '../contract/plugin.ts';
+import { connect } from '../egress/http-client.ts';
+import { type ControlWork, openControl } from './cluster/control.ts';
+import { diffConfigs } from './config-diff.ts';
+import type { CommandContext } from './io.ts';
+import { describeError } from './io.ts';
+import { HERE, loadFor } from './load.ts';
+import { certificateWarnings, egressWarnings, logWarnings } from './warnings.ts';
 
 interface Reloader extends ReloadControl {
   /** Active configuration. */
