@@ -71,7 +71,7 @@ export async function runDev(context: CommandContext): Promise<void> {
     } catch (error) {
       if (!running && !isOfAuthor(error)) throw error;
       terminal.err.write(formatFailure(error, code.failure() ?? error, terminal));
-      const state = running ? 'the gateway goes on as it was' : 'nothing runs yet';
+      const state = running ? 'the gateway continues unchanged' : 'the gateway has not started';
       terminal.err.write(`       ${state}; save a file to try again\n`);
       files.watchToo([...code.files(), ...filesOfConfig(), ...filesOf(error)], begun);
     }

@@ -33,7 +33,7 @@ export function certificateWarnings({ tls }: Pick<ServerConfig, 'tls'>, now = Da
   if (tls === undefined) return [];
   return describeTerm(tls.cert, 'clients refuse it', now).map((message) => ({
     ...{ pointer: '/server/tls/cert', message },
-    hint: 'Put another one in its place, and reload.',
+    hint: 'Replace it and reload.',
   }));
 }
 
@@ -46,7 +46,7 @@ export function egressWarnings(instances: GatewayConfig['instances'], now = Date
     if (cert === undefined) return [];
     return describeTerm(cert, 'the other side refuses it', now).map((message) => ({
       ...{ pointer: `${pointer}/tls/cert`, message },
-      hint: 'Put another one in its place, and reload.',
+      hint: 'Replace it and reload.',
     }));
   });
 }

@@ -312,7 +312,10 @@ class WorkerCluster implements Cluster {
     const id = this.#nextId();
     const problem = await this.#prepare(member, id, this.#text);
     if (problem === undefined) return send(member.worker, { tollgate: 'commit', id });
-    this.#log.error({ worker: member.number, problem }, 'a worker could not take the configuration of the others');
+    this.#log.error(
+      { worker: member.number, problem },
+      'a worker could not load the configuration of the others and is replaced',
+    );
     member.worker.process.kill('SIGKILL');
   }
 

@@ -230,7 +230,9 @@ describe('tollgate plugins add', () => {
     const project = makeProject();
     const { code, stderr } = await add(project, makePackage(policy()));
     expect(code).to.equal(2);
-    expect(stderr).to.match(/permissions +none[\s\S]*no one is here to say yes\n\s+Look at it, and add --yes/);
+    expect(stderr).to.match(
+      /permissions +none[\s\S]*there is no terminal to confirm it\n\s+Check the facts above, then add --yes/,
+    );
     expect(readdirSync(project)).to.deep.equal(['tollgate.config.yaml']);
   });
 
@@ -252,6 +254,6 @@ describe('tollgate plugins add', () => {
     mkdirSync(empty);
     const { code, stderr } = await add(empty, 'tollgate-plugin-guard', '--yes');
     expect(code).to.equal(3);
-    expect(stderr).to.match(/there is no configuration here to add to\n\s+Run: tollgate init/);
+    expect(stderr).to.match(/there is no configuration file to add the plugin to\n\s+Run: tollgate init/);
   });
 });

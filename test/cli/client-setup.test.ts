@@ -51,7 +51,7 @@ describe('tollgate init --client', () => {
   it('asks for a model if the configuration has no alias', async () => {
     const { out, err } = await print('openai', {});
     expect(out).to.include("model: 'provider/model'");
-    expect(err).to.include('Put a model in place of provider/model');
+    expect(err).to.include('Replace provider/model by a model');
   });
 
   it('prints one document with --json and nothing else', async () => {

@@ -41,7 +41,7 @@ describe('signing in with `tollgate login`', function () {
   const login = async (decision: 'approve' | 'refuse' = 'approve', ...more: string[]) => {
     const running = startCli(['login', `${rig.origin}/`, ...more], home);
     const [, link = ''] = await running.seen(/^Open (\S+)$/m);
-    await running.seen(/shows the code [A-Z]{4}-[A-Z]{4}\. The code is good for 10 minutes/);
+    await running.seen(/shows the code [A-Z]{4}-[A-Z]{4}\. The code expires in 10 minutes/);
     await decideOnProgram(link, decision);
     return running.finished;
   };
@@ -226,8 +226,8 @@ describe('`tollgate login` at a gateway that misbehaves', function () {
         69,
         'refused: Too many.?[2J',
       ],
-      [{ '/d': [[200, { ...code, expires_in: 0.005 }]] }, 77, 'the code is over'],
-      [{ '/t': [[400, { error: 'expired_token' }]] }, 77, 'the code is over'],
+      [{ '/d': [[200, { ...code, expires_in: 0.005 }]] }, 77, 'the code has expired'],
+      [{ '/t': [[400, { error: 'expired_token' }]] }, 77, 'the code has expired'],
       [{ '/t': [[401, { error: 'invalid_client', error_description: 'Unknown program.' }]] }, 77, 'Unknown program.'],
       [{ '/t': [[200, { access_token: 'a\nb', refresh_token: 'c', expires_in: 9 }]] }, 69, 'no token'],
     ];

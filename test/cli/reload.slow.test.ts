@@ -202,7 +202,9 @@ describe('a running gateway whose configuration changes', function () {
     expect(await statusOf('quick')).to.equal(200);
     expect(await statusOf('one/m')).to.equal(200);
     expect(upstream.requests.at(-1)?.headers['authorization']).to.equal('Bearer sk-second');
-    await eventually(async () => expect(lines('count only after a restart').join()).to.include('server.host'));
+    await eventually(async () =>
+      expect(lines('configuration changes that need a restart').join()).to.include('server.host'),
+    );
     expect(running.stdout() + running.stderr()).not.to.include('sk-second');
   });
 

@@ -208,7 +208,7 @@ describe('tollgate start', () => {
     const { started, url } = await start(cwd);
     expect((await fetch(`${url}/stray`)).status).to.equal(200);
     await eventually(async () => expect(started.stdout()).to.include('nobody catches this'));
-    expect(started.stdout()).to.include('"plugin":"./stray.mjs"').and.include('the gateway goes on');
+    expect(started.stdout()).to.include('"plugin":"./stray.mjs"').and.include('the gateway continues');
     expect((await fetch(`${url}/readyz`)).status).to.equal(200);
     started.child.kill('SIGTERM');
     expect((await started.finished).code).to.equal(0);

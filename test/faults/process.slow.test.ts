@@ -113,7 +113,7 @@ describe('a failing gateway process', () => {
     upstream.script(events([delta('x'), delta('', 'stop'), '[DONE]']));
     expect(await (await ask({ stream: true })).text()).to.include('[DONE]');
     await eventually(async () => expect(running.stdout()).to.include('from a copy of the stream'));
-    expect(running.stdout()).to.include('"plugin":"./tees.mjs"').and.include('the gateway goes on');
+    expect(running.stdout()).to.include('"plugin":"./tees.mjs"').and.include('the gateway continues');
     upstream.script(answer(200, completion()));
     await worksAgain();
   });
