@@ -10,8 +10,8 @@ import { answer, type ScriptedUpstream, startScriptedUpstream } from '../support
 
 const CALLS = 60;
 /**
- * Maximum extra delay of another account's calls, in the gateway's own processor time: one started body of each kind on
- * this machine, plus some small calls.
+ * Maximum extra delay of another account's calls, in the gateway's own processor time. It allows for one started body
+ * of each kind on this machine, plus some small calls.
  */
 const BODIES = 1.5;
 const SMALL_CALLS = 40;

@@ -143,8 +143,8 @@ function change(tree: Tree, step: Change): void {
 }
 
 /**
- * Errors that depend on the machine at the time of the start: a name that does not resolve, an address of another
- * machine, an unreachable store.
+ * Errors that depend on the machine at the start. Examples are a name that does not resolve, an address of another
+ * machine, and an unreachable store.
  */
 const OF_THE_MACHINE = /cannot listen|store/;
 

@@ -18,8 +18,8 @@ const NONE = { good: [], bad: UNKNOWN };
 
 /**
  * Commands tested elsewhere or not in JSON. Some print a document of another standard, or run until they are stopped.
- * Others run without a gateway (`move-store.slow.test.ts`) or need an option (`imported-keys.test.ts`). The rest contact a
- * vendor, receivers or npm (`add-plugin.slow.test.ts`, `reconcile.test.ts`, `model-updates.test.ts`,
+ * Others run without a gateway (`move-store.slow.test.ts`) or need an option (`imported-keys.test.ts`). The rest
+ * contact a vendor, receivers or npm (`add-plugin.slow.test.ts`, `reconcile.test.ts`, `model-updates.test.ts`,
  * `notices.test.ts`).
  */
 const OTHERS: readonly string[] = [

@@ -84,7 +84,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   store: { config: (plugin) => ({ store: { plugin, folder: 'data' } }), says: /Good morning/ },
 };
 
-/** Bytes of the package as measured, 2.47 and 9.29 MB, and 5 % more. */
+/** Maximum bytes of the package: the measured 2.47 and 9.29 MB, plus 5 %. */
 const MAX_PACKED = 2_590_000;
 const MAX_UNPACKED = 9_755_000;
 
@@ -113,7 +113,7 @@ describe('tollgate plugins new', () => {
   });
   after(() => vendor.close());
 
-  it('comes with a small package, with the docs and without maps (E65)', () => {
+  it('has a small package, with the docs and without maps (E65)', () => {
     const place = path.join(folder, 'node_modules/tollgate');
     const sizes = readdirSync(place, { recursive: true, encoding: 'utf8' }).map((name) =>
       statSync(path.join(place, name)),

@@ -14,8 +14,8 @@ export const OPENAI_ERROR =
 const ROWS = ['errors', 'retry hints', 'failures in streams', 'failures with status 200'] as const;
 
 /**
- * Tests failures with status 200: the recorded ones, and each of the vendor's error bodies in place of a response and
- * as an event of a stream.
+ * Tests failures with status 200: the recorded ones, and each of the vendor's error bodies. A body is sent in place of
+ * a response, and as an event of a stream.
  */
 export function testFailures(subject: ProviderSubject): void {
   const { describe, it } = findRunner();

@@ -252,9 +252,9 @@ async function ask(
   onEnd({ id, callId, key, pieces: Math.min(pieces, maxTokens), sent, cost });
 }
 
-/** Tests a store, for a part of the cases. */
+/** Tests a store with a share of the cases. */
 function testMoney(title: string, open: () => Promise<Store>, share: number): void {
-  it(`is at least what was delivered and at most what was reserved, whatever happens, on ${title}`, async function () {
+  it(`is at least the delivered part and at most the reservation, whatever happens, on ${title}`, async function () {
     this.timeout(0);
     let store = await open();
     let cases = 0;
@@ -273,7 +273,7 @@ function testMoney(title: string, open: () => Promise<Store>, share: number): vo
   });
 }
 
-/** Makes clocks jump by `offsetMs`, and retries come at once, in the tests of a suite. */
+/** Shifts clocks by `offsetMs` and makes retries immediate in the tests of a suite. */
 function useOwnTime(): void {
   // Replaced by hand: `mock.method` records every call with its stack, which takes some megabytes per case.
   const { now } = Date;

@@ -122,9 +122,9 @@ describe('the floors', () => {
 });
 
 describe('an import', () => {
-  /** Longest chain of files in which each loads the next at once. */
+  /** Maximum length of a chain of files, each of which statically imports the next. */
   const MAX_CHAIN = 20;
-  /** Files that an author of plugins loads with one entry or one provider: measured, and three more. */
+  /** Maximum number of files loaded with one entry or one provider: three more than measured. */
   const MAX_FILES = { 'contract/index.ts': 26, 'plugins/providers/groq.ts': 78 };
   const loads = new Map(product.map(({ name, code }) => [name, loadedAtOnce(name, code)]));
 
@@ -149,7 +149,7 @@ describe('an import', () => {
       expect([...found].sort()).to.have.length.within(20, most);
     });
 
-  /** Files that a file loads when it is loaded: neither types nor `import()`. */
+  /** Returns the files that a file imports statically, without types and `import()`. */
   function loadedAtOnce(name: string, code: string): readonly string[] {
     const found = code.matchAll(/^(?:import|export)\s(?!type\b)(?:[^'"();=]*\sfrom\s)?'(\.[^']+)'/gm);
     return [...found].map(([, specifier = '']) => path.posix.join(path.posix.dirname(name), specifier));

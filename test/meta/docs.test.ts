@@ -171,7 +171,7 @@ describe('links in the docs', () => {
     expect(broken).to.deep.equal([]);
   });
 
-  it('in messages of the program lead to headings that are there', () => {
+  it('in messages of the program lead to existing headings', () => {
     const sources = readSources(
       'cli',
       'config',

@@ -55,7 +55,7 @@ describe('the docs as pages', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('has one for each page of docs/ but the decisions, with its title', async () => {
+  it('has one for each page of docs/ except the decisions, with its title', async () => {
     const files = (await readdir(path.join(PACKAGE_ROOT, 'docs'), { recursive: true })).filter(
       (name) => name.endsWith('.md') && path.dirname(name) !== 'decisions',
     );
@@ -134,7 +134,7 @@ describe('the docs as pages', () => {
     expect(Buffer.from(await viewer.arrayBuffer()).length).to.be.above(500_000);
   });
 
-  it('has the Markdown of each page, whose links lead to Markdown that is there', async () => {
+  it('has the Markdown of each page, whose links lead to existing Markdown', async () => {
     const files = renderDocsSite(PACKAGE_ROOT);
     const broken: string[] = [];
     for (const page of pages.keys()) {

@@ -176,7 +176,7 @@ describe('actions of a plugin beyond its declaration', () => {
       expect(await run([permission], setup)).to.equal('');
     });
 
-  it('is refused for what is kept of users, where it may not read records', async () => {
+  it('refuse all data of users to a plugin without the permission for records', async () => {
     const look: PolicyPlugin['setup'] = (api) => void api.operators.allPersonalData();
     expect(await run(['operators'], look)).to.include(
       `uses api.operators.allPersonalData, which its definition does not declare: permissions: ['records']`,
@@ -184,7 +184,7 @@ describe('actions of a plugin beyond its declaration', () => {
     expect(await run(['operators', 'records'], look)).to.equal('');
   });
 
-  it('shows keys of vendors to those alone that declare it', async () => {
+  it('show vendors’ keys only to plugins that declare it', async () => {
     const seen: string[] = [];
     const look: PolicyPlugin['setup'] = (api) =>
       api.onReady(() => {

@@ -208,7 +208,7 @@ function testFaults(subject: FaultyServer): void {
     expect((await store.ledger.balance('a')).held).to.equal(20);
   });
 
-  it('S08: a connection that breaks is replaced, and what was on its way happens once, whether or not its answer was lost', async () => {
+  it('S08: a broken connection is replaced, and the change in progress is made once, even if its response was lost', async () => {
     const wire = await startTcpProxy(server.port);
     proxy = wire;
     store = await subject.open(throughProxy(wire.port), undefined, 5000);
@@ -220,7 +220,7 @@ function testFaults(subject: FaultyServer): void {
       await eventually(async () => expect((await near.ledger.balance('a')).held).to.equal(10 + round));
       wire.heal();
       expect(await outcomeOf(held)).to.equal('held');
-      // Reads on a connection that breaks are made again, those that come meanwhile wait.
+      // Reads on a broken connection are repeated; later reads wait until then.
       wire.dropAnswers();
       const [balance, again] = [store.ledger.balance('a'), store.ledger.entries('a', { limit: 5 })];
       await new Promise((resolve) => setImmediate(resolve));

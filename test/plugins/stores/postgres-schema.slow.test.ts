@@ -12,7 +12,7 @@ import { INITDB, POSTGRES, startPostgresServer } from '../../support/stores/post
 import { eventually } from '../../support/wait.ts';
 import { expectEarlierRows } from './earlier-rows.ts';
 
-/** Schema 6, and the rows that a gateway of it left. */
+/** Schema 6, with rows written by a gateway of that version. */
 const SCHEMA_6 = readFileSync(new URL('../../fixtures/stores/postgres-schema-6.sql', import.meta.url), 'utf8');
 
 const EARLIER =
@@ -72,7 +72,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
       }
       expect(await readSchema()).to.deep.equal(before);
     });
-  it('of version 6 is migrated by gateways that start at the same time, with the rows that are there', async () => {
+  it('of version 6 is migrated with its rows by gateways that start at the same time', async () => {
     await query(`DROP SCHEMA IF EXISTS tollgate CASCADE; ${SCHEMA_6}`);
     const stores = await Promise.all([0, 1, 2].map(() => openPostgres({ url: server.url, connections: 2 })));
     expect(await query("SELECT value FROM tollgate.meta WHERE name = 'version'")).to.deep.equal([
@@ -82,7 +82,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     await Promise.all(stores.map((store) => store.close()));
   });
 
-  it('of version 6 goes on to take the changes of gateways of that version once it is migrated', async () => {
+  it('of version 6 still accepts changes by gateways of that version after its migration', async () => {
     await query(`DROP SCHEMA IF EXISTS tollgate CASCADE; ${SCHEMA_6}`);
     const store = await openPostgres({ url: server.url });
     const rows = [
@@ -106,7 +106,7 @@ describeWith('the schema of the postgres store', { postgres: POSTGRES, initdb: I
     await store.close();
   });
 
-  it('E27: answers a list of one account, user, key, session or request from its index, whatever else is asked for', async () => {
+  it('E27: reads a list of one account, user, key, session or request from its index, with any other filters', async () => {
     await query('DROP SCHEMA IF EXISTS tollgate CASCADE');
     const store = await openPostgres({ url: server.url });
     await query(`INSERT INTO tollgate.calls (account, ref, at, counted_at, name, user_id, key, tags, operation, provider, model, request_id,

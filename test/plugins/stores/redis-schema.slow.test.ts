@@ -10,7 +10,7 @@ import { askRedis, REDIS_SERVER, startRedisCluster, startRedisServer } from '../
 import { eventually } from '../../support/wait.ts';
 import { expectEarlierRows } from './earlier-rows.ts';
 
-/** Commands that write what a gateway of schema 6 left. */
+/** Commands that write the data of a gateway with schema 6. */
 const SCHEMA_6: readonly (readonly string[])[] = JSON.parse(
   readFileSync(new URL('../../fixtures/stores/redis-schema-6.json', import.meta.url), 'utf8'),
 );
@@ -85,7 +85,7 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
       expect(await readAll()).to.equal(before);
     });
 
-  it('of version 6 is migrated by gateways that start at the same time, with the rows that are there', async () => {
+  it('of version 6 is migrated with its rows by gateways that start at the same time', async () => {
     for (const command of SCHEMA_6) await askRedis(server.port, ...command);
     const stores = await Promise.all([open(), open(), open()]);
     expect(await versionOf('tollgate')).to.equal(marked);
@@ -96,14 +96,14 @@ describeWith('the schema of the redis store', { 'redis-server': REDIS_SERVER }, 
     await next.close();
   });
 
-  it('of version 6 refuses the changes of gateways of that version once it is migrated', async () => {
+  it('of version 6 refuses changes by gateways of that version after its migration', async () => {
     for (const command of SCHEMA_6) await askRedis(server.port, ...command);
     await (await open()).close();
-    // Their scripts compare this key with 6, and tell what is there.
+    // Scripts of version 6 compare this key with 6, and report the version found.
     expect(await askRedis(server.port, 'GET', 'tollgate:{ledger}:schema')).to.equal(marked);
   });
 
-  it('of a newer version is refused with what to do, and nothing of it is touched', async () => {
+  it('of a newer version is refused with the remedy, and is not modified', async () => {
     await askRedis(server.port, 'SET', 'tollgate:schema', '99');
     const before = await readAll();
     const error = await openErrorOf(open());

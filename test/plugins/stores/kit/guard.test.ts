@@ -75,7 +75,7 @@ describe('the guard before a server', () => {
     await rejectsUnavailable(guard.run(async () => 1));
   });
 
-  it('makes once more what may be repeated when its connection breaks, and others wait for the next connection', async () => {
+  it('repeats repeatable work when its connection breaks, and other work waits for the next connection', async () => {
     await guard.start();
     let runs = 0;
     const breaksOnce = async (): Promise<number> => {
@@ -93,7 +93,7 @@ describe('the guard before a server', () => {
     expect(await guard.reconnected(new Error('of another kind'))).to.equal(false);
   });
 
-  it('takes no notice of a connection that was replaced already', async () => {
+  it('ignores the failure of a connection that was already replaced', async () => {
     await guard.start();
     let fail: (error: Error) => void = () => undefined;
     const old = guard.run(
@@ -111,7 +111,7 @@ describe('the guard before a server', () => {
     expect(probes).to.equal(before);
   });
 
-  it('takes no notice of what fails after its bound', async () => {
+  it('ignores failures after its deadline', async () => {
     await guard.start();
     let fail: (error: Error) => void = () => undefined;
     const late = guard.run(

@@ -18,7 +18,7 @@ class Server {
   before: (changes: LedgerCommit) => unknown = () => undefined;
   /** Runs after a commit was written and before its response. */
   after: () => unknown = () => undefined;
-  /** Whether a broken connection is replaced. */
+  /** True if a broken connection is replaced. */
   doesReconnect = false;
 
   /** Opens the ledger of a separate process. */
@@ -165,7 +165,7 @@ describe('a ledger of rows with versions', () => {
       expect((await ledger.reserve(ask('held'))).outcome).to.equal('duplicate');
     });
 
-  it('makes a change once that is written while it is tried again', async () => {
+  it('makes a change once if it is written during its retry', async () => {
     const server = new Server();
     const ledger = server.open();
     await ledger.credit('a', 'c', 100, 'top-up', NOW);
@@ -174,7 +174,7 @@ describe('a ledger of rows with versions', () => {
     server.before = (changes: LedgerCommit) => {
       sent.push(changes);
       if (sent.length === 1) throw new Error('the connection was lost');
-      // What was on its way arrives now.
+      // The delayed commit arrives now.
       if (sent.length === 2)
         for (const { id, text } of sent[0]?.rows ?? [])
           server.rows.set(id, { id, version: sent[0]?.version ?? '', text });
@@ -184,7 +184,7 @@ describe('a ledger of rows with versions', () => {
     expect(server.accountOf('a')).to.include({ balance: 100, held: 10 });
   });
 
-  it('refuses a change by what the rows are, not by what it knew of them', async () => {
+  it('refuses a change by the current rows, not by cached ones', async () => {
     const server = new Server();
     const [one, other] = [server.open(), server.open()];
     await one.credit('a', 'all', 9_000_000_000_000_000, 'top-up', NOW);
